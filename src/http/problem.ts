@@ -54,5 +54,10 @@ export function invalidRequest(errors: readonly FieldError[]): Problem {
 
 /** 413: the body is larger than the endpoint takes. */
 export function tooLarge(limitBytes: number): Problem {
-  return new Problem(413, "body_too_large", "Content too large", `Send a body of at most ${limitBytes} bytes.`);
+  return new Problem(
+    413,
+    "body_too_large",
+    "Content too large",
+    `Send a body of at most ${limitBytes} bytes.`,
+  );
 }

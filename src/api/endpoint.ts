@@ -1,0 +1,109 @@
+/**
+ * What an endpoint is: declared once, with everything that a caller, the tests and a description of the API need.
+ * An endpoint reads nothing of the request by itself but through its schema, and decides nothing.
+ */
+import type { z } from "zod";
+import type { RejectionCode } from "../domain/decision.ts";
+import type { KeyRecord } from "../domain/key.ts";
+import type { Exchange, Method, Route } from "../http/exchange.ts";
+import type { Feed } from "../service/feed.ts";
+import type { FileService } from "../service/files.ts";
+import type { LuxService } from "../service/lux.ts";
+import type { MessageService } from "../service/messages.ts";
+import type { NodeService } from "../service/nodes.ts";
+import type { SystemService } from "../service/system.ts";
+import type { TaskService } from "../service/tasks.ts";
+import type { Transact } from "../store/store.ts";
+import type { Idempotency } from "./idempotency.ts";
+import type { Variant } from "../variant/variant.ts";
+
+/** The use cases that endpoints call. */
+export type Services = {
+  readonly nodes: NodeService;
+  readonly tasks: TaskService;
+  readonly messages: MessageService;
+  readonly lux: LuxService;
+  readonly files: FileService;
+  readonly feed: Feed;
+  readonly system: SystemService;
+};
+
+/** Who may call: `public` is open on variant A and behind the secret on B; `admin` also wants the admin key. */
+export type Auth = "public" | "secret" | "admin";
+
+/** One call of an endpoint: by whom, in which variant, and the way to write. */
+export type Call = {
+  readonly services: Services;
+  readonly variant: Variant;
+  /** The key of the caller; null where none was asked for. */
+  readonly key: KeyRecord | null;
+  /** Writes go through this, so that a stored answer is in the same commit. */
+  readonly transact: Transact;
+  /** Whether the answer is stored for a repeat: then it may be decided although the caller has hung up. */
+  readonly repeatable: boolean;
+  readonly idempotency: Idempotency;
+  readonly exchange: Exchange;
+};
+
+export type JsonAnswer = Readonly<Record<string, unknown>>;
+
+type Declared = {
+  readonly method: Method;
+  readonly path: string;
+  readonly auth: Auth;
+  /** One line for people. */
+  readonly summary: string;
+  /** The codes by which the state of things can refuse it. */
+  readonly rejections: readonly RejectionCode[];
+};
+
+/**
+ * An endpoint that answers JSON. `input` reads the body of a POST (with path parameters, the parameters) or the query
+ * of a GET. `handle` answers what its
+ * transact answered, and `encode` is pure: it may run inside the commit, to store the answer with the change.
+ */
+export type JsonEndpoint<In, Out> = Declared & {
+  readonly kind: "json";
+  readonly input: z.ZodType<In>;
+  /** The fields of a success beside `success: true`. */
+  readonly answer: z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+  /** Whether a body may be left out. */
+  readonly emptyBody?: boolean;
+  /** The nodes that the caller acts for: a key bound to another node is refused. */
+  readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
+  readonly handle: (call: Call, input: In) => Promise<Out>;
+  readonly encode: (out: Out, variant: Variant) => JsonAnswer;
+};
+
+/** An endpoint that reads or answers something else than JSON. */
+export type RawEndpoint = Declared & {
+  readonly kind: "raw";
+  readonly handle: (call: Call) => Promise<Response>;
+};
+
+/** A JSON endpoint whose types are closed over: all that the pipeline needs. */
+export type Endpoint =
+  | RawEndpoint
+  | (Declared & {
+      readonly kind: "json";
+      readonly input: z.ZodType;
+      readonly answer: z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+      readonly bind: (pipeline: JsonPipeline) => Route["handle"];
+    });
+
+/** Runs a JSON endpoint of any types; the pipeline implements it. */
+export type JsonPipeline = <In, Out>(
+  endpoint: JsonEndpoint<In, Out>,
+  exchange: Exchange,
+) => Promise<Response>;
+
+/** Declares a JSON endpoint; its input and output types stay its own. */
+export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind">): Endpoint {
+  const declared: JsonEndpoint<In, Out> = { ...endpoint, kind: "json" };
+  return { ...declared, bind: (pipeline) => (exchange) => pipeline(declared, exchange) };
+}
+
+/** Declares an endpoint that is no JSON endpoint. */
+export function rawEndpoint(endpoint: Omit<RawEndpoint, "kind">): Endpoint {
+  return { ...endpoint, kind: "raw" };
+}

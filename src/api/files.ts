@@ -1,0 +1,171 @@
+/** The endpoints of files (specification 4, Files). Bytes are streamed both ways. */
+import { z } from "zod";
+import type { BlobWriter } from "../blobs/blobs.ts";
+import * as limit from "../domain/limits.ts";
+import { downloadResponse } from "../http/download.ts";
+import { pathParameter } from "../http/exchange.ts";
+import { Problem, invalidRequest } from "../http/problem.ts";
+import { type Upload, readUpload } from "../http/upload.ts";
+import type { FileDraft } from "../service/files.ts";
+import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
+import * as field from "./fields.ts";
+import { idempotencyKeyOf } from "./idempotency.ts";
+import { checkActsFor, parseInput } from "./input.ts";
+import { pageRequest } from "./paging.ts";
+import { encodeSuccess, scopeOf, success } from "./answer.ts";
+import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
+import type { FileRecord } from "../domain/file.ts";
+
+/** The JSON object of the form field `metadata`; its task_id and node attach the file. */
+const metadataFields = z.object({ task_id: field.id.optional(), node: field.nodeId.optional() });
+
+/** `maxFileBytes`: the largest file that is taken. */
+export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
+  const upload = rawEndpoint({
+    method: "POST",
+    path: "/api/v1/file/upload",
+    auth: "secret",
+    summary: "Stores a file, sent as multipart form data",
+    rejections: ["task_not_found", "node_not_found"],
+    handle: (call) => receiveUpload(call, maxFileBytes),
+  });
+  return [upload, download, list, removeByBody, removeByPath];
+}
+
+async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response> {
+  const { request } = call.exchange;
+  const idempotencyKey = idempotencyKeyOf(request.headers);
+  using progress = new ProgressWatch();
+  const received = await readUpload(request, {
+    limits: {
+      fileMaxBytes: maxFileBytes,
+      textMaxBytes: { metadata: limit.METADATA_MAX_BYTES },
+      partsMax: limit.UPLOAD_PARTS_MAX,
+      partHeadersMaxBytes: limit.UPLOAD_PART_HEADERS_MAX_BYTES,
+      fileNameMaxChars: limit.FILE_NAME_MAX_CHARS,
+    },
+    openSink: async () => progress.watch(await call.services.files.begin()),
+    deadline: progress.signal,
+  });
+  const writer = received.file.sink;
+  try {
+    const draft = draftOf(received);
+    checkActsFor(call, draft.nodeId);
+    const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // what save answers
+    const save = async (transact: Call["transact"]): Promise<Response> =>
+      success(encode(await call.services.files.save(transact, writer, draft)));
+    if (idempotencyKey === null) return await save(call.transact);
+    const scope = scopeOf(call.exchange, call.key?.keyId, idempotencyKey);
+    return await call.idempotency.run({ scope, bodyHash: received.bodySha256 }, encode, save);
+  } finally {
+    await writer.discard(); // of a finished file nothing is discarded
+  }
+}
+
+function draftOf({ file, texts }: Upload<BlobWriter>): FileDraft {
+  const metadata = readMetadata(texts.get("metadata"));
+  const { task_id, node } = parseInput(metadataFields, metadata, "metadata");
+  return {
+    name: file.filename,
+    contentType: file.contentType,
+    metadata: JSON.stringify(metadata),
+    nodeId: node ?? null,
+    taskId: task_id ?? null,
+  };
+}
+
+function readMetadata(text: string | undefined): object {
+  if (text === undefined || text.trim() === "") return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined;
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw invalidRequest([{ path: "metadata", message: "must be a JSON object" }]);
+}
+
+/** Cuts an upload off that does not move on: an upload may be long, but not stand still. */
+class ProgressWatch implements Disposable {
+  readonly #abort = new AbortController();
+  readonly #timer = setInterval(() => this.#check(), limit.UPLOAD_STALL_MS);
+  #writer: BlobWriter | null = null;
+  #seen = 0;
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  watch(writer: BlobWriter): BlobWriter {
+    this.#writer = writer;
+    return writer;
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+
+  #check(): void {
+    const size = this.#writer?.size ?? 0;
+    if (size - this.#seen < limit.UPLOAD_STALL_MIN_BYTES) {
+      const detail = "The upload stood still. Send it again, on a better line.";
+      this.#abort.abort(new Problem(408, "request_timeout", "Request timeout", detail));
+    }
+    this.#seen = size;
+  }
+}
+
+const download = rawEndpoint({
+  method: "GET",
+  path: "/api/v1/file/download/:file_id",
+  auth: "public",
+  summary: "The bytes of a file, whole or a range of them",
+  rejections: ["file_not_found"],
+  handle: async ({ services, exchange }) => {
+    const file = await services.files.get(pathParameter(exchange, "file_id"));
+    const representation = { ...file, modifiedAt: file.uploadedAt };
+    return downloadResponse(exchange.request, representation, (start, end) =>
+      services.files.open(file, start, end),
+    );
+  },
+});
+
+const list = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/file/list",
+  auth: "public",
+  summary: "Files, newest first",
+  rejections: [],
+  input: z.object(field.paging),
+  answer: z.strictObject({ files: z.array(fileShape), ...pageShape }),
+  handle: ({ services }, paging) => services.files.list(pageRequest(paging)),
+  encode: (page) => encodePage("files", page, encodeFile),
+});
+
+const removal = {
+  auth: "secret",
+  summary: "Deletes a file for good",
+  rejections: ["file_not_found"],
+  answer: z.strictObject({ file_id: z.string() }),
+  encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
+  handle: async (call: Call, { file_id }: { file_id: string }) => {
+    // A key that is bound to a node may delete that node's files only; any other key need not look first.
+    if (call.key?.nodeId != null) checkActsFor(call, (await call.services.files.get(file_id)).nodeId ?? "");
+    return call.services.files.remove(call.transact, file_id);
+  },
+} as const;
+
+const removeByBody = jsonEndpoint({
+  ...removal,
+  method: "POST",
+  path: "/api/v1/file/delete",
+  input: z.object({ file_id: field.id }),
+});
+
+const removeByPath = jsonEndpoint({
+  ...removal,
+  method: "DELETE",
+  path: "/api/v1/file/:file_id",
+  input: z.object({ file_id: z.string() }),
+});

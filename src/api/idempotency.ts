@@ -1,0 +1,106 @@
+/**
+ * Idempotency-Key (decisions.md, Envelope): the first answer to a POST is stored in the commit of its change and given
+ * again to whoever repeats the request within 24 h. While the first still runs, the second waits for it.
+ */
+import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
+import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS } from "../domain/limits.ts";
+import { Problem, invalidRequest } from "../http/problem.ts";
+import type { Clock } from "../lib/clock.ts";
+import { storedAnswer } from "../store/queries.ts";
+import type { Load, Loaded, Store, Transact } from "../store/store.ts";
+import { problemOf } from "./problems.ts";
+
+const SANE_KEY = /^[\x21-\x7e]+$/;
+
+/** A request that may be a repeat: whose it is and what it asked. */
+export type Attempt = { readonly scope: string; readonly bodyHash: string };
+
+/** The Idempotency-Key of a request, or null. @throws {Problem} 400 for one that is no key */
+export function idempotencyKeyOf(headers: Headers): string | null {
+  const key = headers.get("idempotency-key");
+  if (key === null) return null;
+  if (key.length <= IDEMPOTENCY_KEY_MAX_CHARS && SANE_KEY.test(key)) return key;
+  const message = `must be 1 to ${IDEMPOTENCY_KEY_MAX_CHARS} visible ASCII characters`;
+  throw invalidRequest([{ path: "Idempotency-Key", message }]);
+}
+
+/** What was asked, whatever the order of its names and its spaces: SHA-256 of the JSON value, keys sorted. */
+export function hashJson(value: unknown): string {
+  return Bun.SHA256.hash(JSON.stringify(sorted(value)), "hex");
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.entries(value)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, inner]) => [name, sorted(inner)]);
+}
+
+export class Idempotency {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #running = new Map<string, Promise<unknown>>();
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Gives the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
+  async run(
+    attempt: Attempt,
+    encode: (answer: unknown) => string,
+    first: (transact: Transact) => Promise<Response>,
+  ): Promise<Response> {
+    for (let other = this.#running.get(attempt.scope); other; other = this.#running.get(attempt.scope)) {
+      await other.catch(() => {}); // its own caller hears of its fault; here it only had to end
+    }
+    const done = Promise.withResolvers<void>();
+    this.#running.set(attempt.scope, done.promise);
+    try {
+      return (await this.#replay(attempt)) ?? (await first(this.#recording(attempt, encode)));
+    } finally {
+      this.#running.delete(attempt.scope);
+      done.resolve();
+    }
+  }
+
+  async #replay({ scope, bodyHash }: Attempt): Promise<Response | null> {
+    const past = await this.#store.read(storedAnswer(scope, this.#clock.now() - IDEMPOTENCY_RETAIN_MS));
+    if (!past) return null;
+    if (past.bodyHash !== bodyHash) {
+      const detail = "This Idempotency-Key was used with another body. Use a new key for a new request.";
+      throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
+    }
+    const contentType = past.status === 200 ? "application/json" : "application/problem+json";
+    const headers = { "Content-Type": contentType, "Idempotent-Replayed": "true" };
+    return new Response(past.body, { status: past.status, headers });
+  }
+
+  /** A Transact that adds the answer to what its decision writes; a rejection is an answer too. */
+  #recording({ scope, bodyHash }: Attempt, encode: (answer: unknown) => string): Transact {
+    const record = (status: number, body: string) =>
+      ({
+        kind: "answer.stored",
+        answer: { scope, bodyHash, status, body, storedAt: this.#clock.now() },
+      }) as const;
+    const transact = async (
+      load: Load,
+      decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
+    ): Promise<unknown> => {
+      const outcome = await this.#store.transact(load, (rows): Accepted<Decision<unknown>> | Undecided => {
+        const decision = decide(rows);
+        if (decision.kind === "undecided") return decision;
+        if (decision.kind === "accepted") {
+          return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
+        }
+        const problem = problemOf(new Rejection(decision));
+        return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
+      });
+      if (outcome?.kind === "rejected") throw new Rejection(outcome);
+      return outcome?.answer;
+    };
+    return transact as Transact; // the answer is that of the caller's own decide
+  }
+}

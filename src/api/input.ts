@@ -1,0 +1,55 @@
+/** Reading what a caller sent by its schema, and for whom he may send it. */
+import { z } from "zod";
+import { type FieldError, invalidRequest } from "../http/problem.ts";
+import type { Caller } from "./auth.ts";
+import { keyBoundElsewhere } from "./problems.ts";
+
+/** 403 when the caller's key is bound to another node than the one it acts for. */
+export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
+  if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
+  if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
+}
+
+// What is wrong, in words that say what to send instead.
+z.config({ customError: (issue) => wording(issue) });
+
+/**
+ * Reads what the schema describes; every bad field is named at once, each once.
+ * @param within the field that `raw` stands in, if it is not the body itself
+ * @throws {Problem} 400
+ */
+export function parseInput<In>(schema: z.ZodType<In>, raw: unknown, within?: string): In {
+  const parsed = schema.safeParse(raw);
+  if (parsed.success) return parsed.data;
+  const errors = new Map<string, FieldError>();
+  for (const issue of parsed.error.issues) {
+    const path = (within === undefined ? issue.path : [within, ...issue.path]).join(".");
+    if (!errors.has(path)) errors.set(path, { path, message: issue.message });
+  }
+  throw invalidRequest([...errors.values()]);
+}
+
+function wording(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type": {
+      const expected = article(issue.expected === "int" ? "whole number" : issue.expected);
+      return issue.input === undefined ? `is required: ${expected}` : `must be ${expected}`;
+    }
+    case "invalid_value":
+      return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.join(", ")}`;
+    case "too_small":
+      return issue.origin === "array"
+        ? `must hold at least ${issue.minimum}`
+        : `must be at least ${issue.minimum}`;
+    case "too_big":
+      return issue.origin === "array"
+        ? `must hold at most ${issue.maximum}`
+        : `must be at most ${issue.maximum}`;
+    default:
+      return undefined;
+  }
+}
+
+function article(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
+}

@@ -1,0 +1,46 @@
+/** The endpoints of the LUX economy (specification 4, LUX economy A). */
+import { z } from "zod";
+import { toLux } from "../domain/lux.ts";
+import { isoTime } from "../lib/clock.ts";
+import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import * as field from "./fields.ts";
+import { pageRequest } from "./paging.ts";
+import { encodeEntry, encodePage, entryShape, pageShape, time } from "./shapes.ts";
+
+const signin = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/signin",
+  auth: "secret",
+  summary: "Signs a node in for the day and pays it 10 LUX",
+  rejections: ["node_not_found", "lux_balance_limit"],
+  input: z.object({ node_id: field.nodeId }),
+  actsFor: (input) => [input.node_id],
+  answer: z.strictObject({
+    lux_earned: z.number(),
+    already_signed_in: z.boolean(),
+    lux_balance: z.number(),
+    next_signin_at: time,
+  }),
+  handle: ({ services, transact }, { node_id }) => services.lux.signIn(transact, node_id),
+  encode: ({ luxEarnedMicro, already, balanceMicro, nextSigninAt }) => ({
+    lux_earned: toLux(luxEarnedMicro),
+    already_signed_in: already,
+    lux_balance: toLux(balanceMicro),
+    next_signin_at: isoTime(nextSigninAt),
+  }),
+});
+
+const ledger = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/lux/ledger",
+  auth: "secret",
+  summary: "What a node was paid, newest first",
+  rejections: ["node_not_found"],
+  input: z.object({ node_id: field.nodeId, ...field.paging }),
+  actsFor: (input) => [input.node_id],
+  answer: z.strictObject({ entries: z.array(entryShape), ...pageShape }),
+  handle: ({ services }, { node_id, ...paging }) => services.lux.ledger(node_id, pageRequest(paging)),
+  encode: (page) => encodePage("entries", page, encodeEntry),
+});
+
+export const LUX_ENDPOINTS: readonly Endpoint[] = [signin, ledger];

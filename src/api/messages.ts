@@ -1,0 +1,163 @@
+/**
+ * The endpoints of messages: message/* (specification 4, Messaging B) and agent/* (Agent communication A) are two faces
+ * of one mailbox. The stream of agent/sse stands in stream.ts.
+ */
+import { z } from "zod";
+import * as limit from "../domain/limits.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { allowSilence } from "../http/exchange.ts";
+import type { Patience } from "../service/messages.ts";
+import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import * as field from "./fields.ts";
+import { deliveryShape, encodeDelivery, encodeMessage, messageShape } from "./shapes.ts";
+
+const transport = z.string();
+
+function sendEndpoint(path: string): Endpoint {
+  return jsonEndpoint({
+    method: "POST",
+    path,
+    auth: "secret",
+    summary: "Sends a message to one node",
+    rejections: ["node_not_found"],
+    input: z.object({
+      from_node: field.nodeId,
+      to_node: field.nodeId,
+      content: field.content,
+      type: field.sendType.default("text"),
+      require_ack: z.boolean().default(false),
+    }),
+    actsFor: (input) => [input.from_node],
+    answer: z.strictObject({ message_id: z.string(), transport }),
+    handle: ({ services, transact }, { from_node, to_node, content, type, require_ack }) => {
+      const draft = { fromNode: from_node, toNode: to_node, content, type, requireAck: require_ack };
+      return services.messages.send(transact, draft);
+    },
+    encode: ({ messageId, transport: carrier }) => ({ message_id: messageId, transport: carrier }),
+  });
+}
+
+function broadcastEndpoint(path: string): Endpoint {
+  return jsonEndpoint({
+    method: "POST",
+    path,
+    auth: "secret",
+    summary: "Sends a message to every node that is online",
+    rejections: [],
+    input: z.object({
+      from_node: field.nodeId,
+      content: field.content,
+      type: field.broadcastType.default("broadcast"),
+    }),
+    actsFor: (input) => [input.from_node],
+    answer: z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport }),
+    handle: ({ services, transact }, { from_node, content, type }) => {
+      const draft = { fromNode: from_node, toNode: null, content, type, requireAck: false };
+      return services.messages.send(transact, draft);
+    },
+    encode: ({ receivers, messageId, transport: carrier }) => ({
+      receivers,
+      message_id: messageId,
+      transport: carrier,
+    }),
+  });
+}
+
+function ackEndpoint(path: string): Endpoint {
+  return jsonEndpoint({
+    method: "POST",
+    path,
+    auth: "secret",
+    summary: "Confirms a message",
+    rejections: ["node_not_found", "message_not_found", "not_your_message"],
+    input: z.object({ node_id: field.nodeId, message_id: field.id }),
+    actsFor: (input) => [input.node_id],
+    answer: z.strictObject({}),
+    handle: ({ services, transact }, { node_id, message_id }) =>
+      services.messages.acknowledge(transact, { nodeId: node_id, messageId: message_id }),
+    encode: () => ({}),
+  });
+}
+
+const receive = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/message/receive",
+  auth: "secret",
+  summary: "Takes messages out of a mailbox, oldest first, and may wait for the first",
+  rejections: ["node_not_found"],
+  input: z.object({
+    node_id: field.nodeId,
+    count: field.howMany(limit.MESSAGES_MAX).default(limit.RECEIVE_DEFAULT),
+    blocking: z.boolean().default(false),
+    timeout: field.waitSeconds.default(limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
+  }),
+  actsFor: (input) => [input.node_id],
+  answer: z.strictObject({ count: z.int(), messages: z.array(deliveryShape), transport }),
+  handle: (call, { node_id, count, blocking, timeout }) =>
+    call.services.messages.receive(call.transact, node_id, count, patience(call, blocking ? timeout : 0)),
+  encode: ({ deliveries, transport: carrier }) => ({
+    count: deliveries.length,
+    messages: deliveries.map(encodeDelivery),
+    transport: carrier,
+  }),
+});
+
+function patience({ exchange, repeatable }: Call, waitMs: number): Patience {
+  if (waitMs > 0) allowSilence(exchange);
+  // An answer that is stored for a repeat is not lost when its caller hangs up: the messages stay in it.
+  return { waitMs, signal: repeatable ? new AbortController().signal : exchange.request.signal };
+}
+
+const history = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/message/history",
+  auth: "secret",
+  summary: "What a node sent and got, newest first",
+  rejections: ["node_not_found"],
+  input: z.object({
+    node_id: field.nodeId,
+    count: field.queryCount(limit.MESSAGES_MAX).optional(),
+  }),
+  actsFor: (input) => [input.node_id],
+  answer: z.strictObject({ count: z.int(), messages: z.array(messageShape), transport }),
+  handle: ({ services }, { node_id, count }) =>
+    services.messages.history(node_id, count ?? limit.HISTORY_DEFAULT),
+  encode: ({ messages, transport: carrier }) => ({
+    count: messages.length,
+    messages: messages.map(({ message }) => encodeMessage(message)),
+    transport: carrier,
+  }),
+});
+
+const agentMessages = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/agent/messages",
+  auth: "secret",
+  summary: "What a node got, newest first, taking nothing out",
+  rejections: ["node_not_found", "message_not_found"],
+  input: z.object({
+    node_id: field.nodeId,
+    since: field.id.optional(),
+    limit: field.queryCount(limit.MESSAGES_MAX).optional(),
+  }),
+  actsFor: (input) => [input.node_id],
+  answer: z.strictObject({ count: z.int(), messages: z.array(messageShape) }),
+  handle: ({ services }, { node_id, since, limit: most }) =>
+    services.messages.mailbox(node_id, since ?? null, most ?? limit.HISTORY_DEFAULT),
+  encode: (messages) => ({
+    count: messages.length,
+    messages: messages.map(({ message }) => encodeMessage(message)),
+  }),
+});
+
+export const MESSAGE_ENDPOINTS: readonly Endpoint[] = [
+  sendEndpoint("/api/v1/message/send"),
+  receive,
+  broadcastEndpoint("/api/v1/message/broadcast"),
+  ackEndpoint("/api/v1/message/ack"),
+  history,
+  sendEndpoint("/api/v1/agent/message"),
+  agentMessages,
+  broadcastEndpoint("/api/v1/agent/broadcast"),
+  ackEndpoint("/api/v1/agent/ack"),
+];

@@ -1,0 +1,116 @@
+/** The endpoints of nodes (specification 4 Nodes). */
+import { z } from "zod";
+import type { VariantName } from "../domain/node.ts";
+import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { VARIANTS } from "../variant/variants.ts";
+import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import * as field from "./fields.ts";
+import { encodeNode, nodeShape, time } from "./shapes.ts";
+
+const register = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/node/register",
+  auth: "secret",
+  summary: "Registers a node, or updates it, and puts it online",
+  rejections: [],
+  input: z.object({
+    node_id: field.nodeId,
+    name: field.nodeName,
+    host: field.host.optional(),
+    port: field.port.optional(),
+    capabilities: field.capabilities.optional(),
+    max_tasks: field.maxTasks.optional(),
+  }),
+  actsFor: (input) => [input.node_id],
+  answer: z.strictObject({
+    node_id: z.string(),
+    status: z.literal("online"),
+    created: z.boolean(),
+    heartbeat_interval: z.number(),
+    offline_after: z.number(),
+    node: nodeShape,
+  }),
+  handle: ({ services, variant, transact }, input) =>
+    services.nodes.register(
+      transact,
+      {
+        nodeId: input.node_id,
+        name: input.name,
+        host: input.host ?? null,
+        port: input.port ?? null,
+        capabilities: input.capabilities ?? [],
+        variant: variant.name,
+        maxTasks: input.max_tasks ?? null,
+      },
+      variant.offlineAfterMs,
+    ),
+  encode: ({ node, created, balanceMicro }, variant) => ({
+    node_id: node.nodeId,
+    status: "online",
+    created,
+    heartbeat_interval: variant.heartbeatIntervalMs / SECOND_MS,
+    offline_after: variant.offlineAfterMs / SECOND_MS,
+    node: encodeNode(node, balanceMicro, variant),
+  }),
+});
+
+const heartbeat = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/node/heartbeat",
+  auth: "secret",
+  summary: "Keeps a node online, and tells what waits for it",
+  rejections: ["node_not_found"],
+  input: z.object({ node_id: field.nodeId }),
+  actsFor: (input) => [input.node_id],
+  answer: z.strictObject({
+    node_id: z.string(),
+    status: z.literal("online"),
+    last_heartbeat: time,
+    heartbeat_interval: z.number(),
+    tasks_assigned: z.int(),
+    messages_waiting: z.int(),
+  }),
+  // The interval is that of the variant in which the node registered, whichever it speaks now.
+  handle: ({ services, transact }, { node_id }) =>
+    services.nodes.heartbeat(transact, node_id, (node) => of(node.variant).offlineAfterMs),
+  encode: ({ node, messagesWaiting }) => ({
+    node_id: node.nodeId,
+    status: "online",
+    last_heartbeat: isoTime(node.lastHeartbeatAt),
+    heartbeat_interval: of(node.variant).heartbeatIntervalMs / SECOND_MS,
+    tasks_assigned: node.tasksAssigned,
+    messages_waiting: messagesWaiting,
+  }),
+});
+
+const list = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/node/list",
+  auth: "public",
+  summary: "All nodes",
+  rejections: [],
+  input: z.object({}),
+  answer: z.strictObject({ nodes: z.array(nodeShape) }),
+  handle: ({ services }) => services.nodes.list(),
+  encode: (accounts, variant) => ({
+    nodes: accounts.map(({ node, balanceMicro }) => encodeNode(node, balanceMicro, variant)),
+  }),
+});
+
+const get = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/node/:node_id",
+  auth: "public",
+  summary: "One node",
+  rejections: ["node_not_found"],
+  input: z.object({ node_id: z.string() }),
+  answer: z.strictObject({ node: nodeShape }),
+  handle: ({ services }, { node_id }) => services.nodes.get(node_id),
+  encode: ({ node, balanceMicro }, variant) => ({ node: encodeNode(node, balanceMicro, variant) }),
+});
+
+function of(name: VariantName) {
+  return VARIANTS[name];
+}
+
+export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, list, get];

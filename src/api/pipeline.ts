@@ -1,0 +1,99 @@
+/**
+ * From a request to an endpoint and back: admits the caller, reads what is asked, looks for a repeat, runs the endpoint,
+ * words the answer. The order of these checks is the order of the errors in decisions.md.
+ */
+import * as limit from "../domain/limits.ts";
+import { readJsonObject } from "../http/body.ts";
+import { type Exchange, type Route, queryOf } from "../http/exchange.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Store } from "../store/store.ts";
+import type { Variant } from "../variant/variant.ts";
+import { encodeSuccess, scopeOf, success } from "./answer.ts";
+import { type Caller, Gate } from "./auth.ts";
+import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
+import { type Attempt, Idempotency, hashJson, idempotencyKeyOf } from "./idempotency.ts";
+import { checkActsFor, parseInput } from "./input.ts";
+import type { KeyRing } from "../service/keys.ts";
+
+const BODY_LIMITS = { maxBytes: limit.JSON_BODY_MAX_BYTES, deadlineMs: limit.JSON_BODY_DEADLINE_MS };
+
+/** Everything between the sockets and the services, once for all listeners. */
+export class Pipeline {
+  readonly #services: Services;
+  readonly #store: Store;
+  readonly #gate: Gate;
+  readonly #idempotency: Idempotency;
+
+  constructor(services: Services, store: Store, keys: KeyRing, clock: Clock) {
+    this.#services = services;
+    this.#store = store;
+    this.#gate = new Gate(keys, clock);
+    this.#idempotency = new Idempotency(store, clock);
+  }
+
+  /** The routes of a listener that speaks `variant` unless a key says otherwise. */
+  routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
+    return endpoints.map((endpoint): Route => {
+      const { method, path } = endpoint;
+      if (endpoint.kind === "json") {
+        return {
+          method,
+          path,
+          handle: endpoint.bind((json, exchange) => this.#runJson(json, exchange, variant)),
+        };
+      }
+      return {
+        method,
+        path,
+        handle: async (exchange) => {
+          const caller = this.#gate.admit(exchange, endpoint.auth, variant);
+          return endpoint.handle(this.#call(exchange, caller));
+        },
+      };
+    });
+  }
+
+  async #runJson<In, Out>(
+    endpoint: JsonEndpoint<In, Out>,
+    exchange: Exchange,
+    ofListener: Variant,
+  ): Promise<Response> {
+    const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
+    const raw = await readInput(endpoint, exchange);
+    const input = parseInput(endpoint.input, raw);
+    for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
+    const call = this.#call(exchange, caller);
+    const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant)); // transact answers what handle answers
+    const attempt = endpoint.method === "POST" ? attemptOf(exchange, caller, raw) : null;
+    if (!attempt) return success(encode(await endpoint.handle(call, input)));
+    return this.#idempotency.run(attempt, encode, async (transact) =>
+      success(encode(await endpoint.handle({ ...call, transact, repeatable: true }, input))),
+    );
+  }
+
+  #call(exchange: Exchange, { variant, key }: Caller): Call {
+    return {
+      services: this.#services,
+      idempotency: this.#idempotency,
+      variant,
+      key,
+      transact: this.#store.transact,
+      repeatable: false,
+      exchange,
+    };
+  }
+}
+
+/** What may be a repeat: a request with an Idempotency-Key; null for one without. */
+function attemptOf(exchange: Exchange, { key }: Caller, raw: unknown): Attempt | null {
+  const idempotencyKey = idempotencyKeyOf(exchange.request.headers);
+  if (idempotencyKey === null) return null;
+  return { scope: scopeOf(exchange, key?.keyId, idempotencyKey), bodyHash: hashJson(raw) };
+}
+
+async function readInput<In, Out>(endpoint: JsonEndpoint<In, Out>, exchange: Exchange): Promise<unknown> {
+  const { request } = exchange;
+  if (endpoint.method === "GET") return { ...queryOf(request), ...request.params };
+  if (endpoint.method === "DELETE") return request.params;
+  return readJsonObject(request, BODY_LIMITS, endpoint.emptyBody ? {} : undefined);
+}

@@ -1,0 +1,106 @@
+/** The endpoints of the hub itself (specification 4, System). */
+import { z } from "zod";
+import { EVENT_KINDS } from "../domain/event.ts";
+import * as limit from "../domain/limits.ts";
+import { allowSilence } from "../http/exchange.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import * as field from "./fields.ts";
+import { encodeEvent, eventShape } from "./shapes.ts";
+
+const status = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/status",
+  auth: "public",
+  summary: "Whether the hub is well, and its counts",
+  rejections: [],
+  input: z.object({}),
+  answer: z.strictObject({
+    status: z.literal("ok"),
+    version: z.enum(["1.5", "1.0"]),
+    uptime: z.number(),
+    nodes_count: z.int(),
+    tasks_count: z.int(),
+    software: z.string(),
+    variant: z.enum(["A", "B"]),
+    transport: z.string(),
+  }),
+  handle: ({ services }) => services.system.status(),
+  encode: (hub, variant) => ({
+    status: "ok",
+    version: variant.version,
+    uptime: Math.floor(hub.uptimeMs / SECOND_MS),
+    nodes_count: hub.nodesCount,
+    tasks_count: hub.tasksCount,
+    software: hub.software,
+    variant: variant.name,
+    transport: hub.transport,
+  }),
+});
+
+const batchShape = { events: z.array(eventShape), cursor: z.int() };
+
+const events = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/events",
+  auth: "public",
+  summary: "The event log, oldest first: after a cursor, or its newest end",
+  rejections: [],
+  input: z.object({
+    since: field.eventCursor.optional(),
+    limit: field.queryCount(limit.EVENTS_MAX).optional(),
+    kind: z.enum(EVENT_KINDS).optional(),
+  }),
+  answer: z.strictObject(batchShape),
+  handle: ({ services }, { since, kind, limit: most }) =>
+    services.feed.events(since ?? null, kind ?? null, most ?? limit.EVENTS_DEFAULT),
+  encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
+});
+
+const poll = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/poll",
+  auth: "public",
+  summary: "Waits for task events after a cursor",
+  rejections: [],
+  input: z.object({ since: field.eventCursor.optional(), timeout: field.queryWaitSeconds.optional() }),
+  answer: z.strictObject(batchShape),
+  handle: ({ services, exchange }, { since, timeout }) => {
+    allowSilence(exchange);
+    const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
+    return services.feed.poll(since ?? null, waitMs, exchange.request.signal);
+  },
+  encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
+});
+
+const diagnostic = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/pg/diagnostic",
+  auth: "public",
+  summary: "How the hub's store is",
+  rejections: [],
+  input: z.object({}),
+  answer: z.strictObject({
+    engine: z.enum(["sqlite", "postgresql"]),
+    connected: z.boolean(),
+    latency_ms: z.number(),
+    engine_version: z.string(),
+    size_bytes: z.int(),
+    migration: z.int(),
+    queued: z.int(),
+    details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  }),
+  handle: ({ services }) => services.system.diagnose(),
+  encode: (report) => ({
+    engine: report.engine,
+    connected: true,
+    latency_ms: Math.round(report.latencyMs * 1_000) / 1_000,
+    engine_version: report.engineVersion,
+    size_bytes: report.sizeBytes,
+    migration: report.migration,
+    queued: report.queued,
+    details: report.details,
+  }),
+});
+
+export const SYSTEM_ENDPOINTS: readonly Endpoint[] = [status, events, poll, diagnostic];

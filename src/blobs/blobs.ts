@@ -1,0 +1,63 @@
+/**
+ * The port to where the bytes of files are kept. The comments here are the contract that every engine is tested for.
+ *
+ * Invariant: a blob is there whole or not at all. What finish() has answered for survives a power cut; what was never
+ * finished can be swept. Memory stays flat whatever the size of a blob.
+ * Must not: know names, owners or records. A blob is known by its id alone, and no path is made from a caller's words.
+ */
+
+export interface Blobs {
+  /**
+   * Starts a blob. `blobId` is a fresh lower-case UUID made by the hub (a UUIDv7 is made if none is given);
+   * anything else throws a TypeError. Nothing can be opened under it before finish().
+   */
+  begin(blobId?: string): Promise<BlobWriter>;
+
+  /**
+   * The bytes from `start` to before `endExclusive`, read as they are consumed: give it to a Response.
+   * Null if there is no such blob or it is shorter than that. What was opened stays readable as long as the engine
+   * can help it, also when the blob is removed meanwhile.
+   */
+  open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null>;
+
+  /** Deletes a finished blob. False if there was none. */
+  remove(blobId: string): Promise<boolean>;
+
+  /**
+   * Deletes what a crash left unfinished and answers how many there were; writers of this process are left alone.
+   * For the start of the hub: it takes the writers of another process for a crash's.
+   */
+  sweepUnfinished(): Promise<number>;
+
+  /** Discards every writer still open. begin() rejects afterwards. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Bytes to stream: a lazy Blob where the runtime can send one by itself, else a stream. */
+export type BlobContent = Blob | ReadableStream<Uint8Array>;
+
+/** One blob being written: any number of write(), then finish() or discard(). Calls must not overlap, but for discard(). */
+export interface BlobWriter {
+  readonly blobId: string;
+  /** Bytes taken so far. */
+  readonly size: number;
+  /**
+   * Appends. A promise means "no more until it resolves": awaiting it is what keeps memory flat. The chunk is not kept
+   * after that. Rejects with BlobsFull when the disk is full; then only discard() is left.
+   */
+  write(chunk: Uint8Array): Promise<void> | void;
+  /** Makes the blob durable and visible, and returns only then. `sha256` is lower-case hex. */
+  finish(): Promise<FinishedBlob>;
+  /** Leaves nothing behind. Idempotent; after finish() it does nothing (that is what remove() is for). */
+  discard(): Promise<void>;
+}
+
+export type FinishedBlob = { readonly sha256: string; readonly size: number };
+
+/** There is no room for more bytes (disk full, quota or file size limit reached). */
+export class BlobsFull extends Error {
+  constructor(cause: unknown) {
+    super("no room left for files", { cause });
+    this.name = "BlobsFull";
+  }
+}

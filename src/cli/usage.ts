@@ -1,0 +1,101 @@
+/** The words of the command line: its help texts, and how flags are read. */
+import { SETTING_ROWS, type SettingRow } from "../config.ts";
+
+/** A command that was called wrongly; the message is one line for the user. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+
+  constructor(message: string, help: string) {
+    super(`${message}; see ${help}`);
+  }
+}
+
+export const HELP = `luxhub: a hub for a fleet of AI worker nodes
+
+  luxhub serve [flags]   start the hub
+  luxhub keys …          list, add, pin, expire and revoke keys
+  luxhub version         print the version
+  luxhub help            print this
+
+Each command tells more with --help.`;
+
+export const SERVE_HELP = `luxhub serve [flags]: start the hub
+
+${settingLines(SETTING_ROWS)}
+
+Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE; LUXHUB_LISTEN takes
+several, with commas) and a key in ./luxhub.toml (max_file; listen is a list). Flags win over the
+environment, the environment over luxhub.toml.
+
+LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them they are kept in the data
+directory, where the first start makes them.`;
+
+export const KEYS_HELP = `luxhub keys: who may speak to the hub; a running hub takes changes over within a second
+
+  luxhub keys list                   the keys, without their secrets
+  luxhub keys add ID [flags]         makes a key with a name of your choice and prints its secret, once
+      --variant A|B                  answered in this variant on any listener
+      --node NODE_ID                 acts for this node only
+      --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 12h, 30d
+      --admin                        an administrator key (X-Admin-Key)
+  luxhub keys pin ID A|B|none        pins a key to a variant, or frees it
+  luxhub keys expire ID TIME|never   lets a key end at a time
+  luxhub keys revoke ID              ends a key now and for good
+
+  --data DIR                         the data directory (LUXHUB_DATA; ./luxhub-data)
+
+The secrets of the first start are the keys primary and primary-admin. To change a secret with no
+downtime: add a key, give it to the nodes, then revoke primary.`;
+
+/** Flags by name, each with its values; what is no flag stands in `words`. */
+export type Arguments = {
+  readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
+  readonly words: readonly string[];
+  readonly help: boolean;
+};
+
+/**
+ * Reads arguments as --flag VALUE or --flag=VALUE, in any order.
+ * @param valued the flags that take a value
+ * @param bare the flags that take none
+ * @throws {UsageError} for an unknown flag or a missing value
+ */
+export function readArguments(
+  argv: readonly string[],
+  valued: readonly string[],
+  bare: readonly string[],
+  help: string,
+): Arguments {
+  const flags: Record<string, string[]> = {};
+  const words: string[] = [];
+  const left = [...argv];
+  for (let word = left.shift(); word !== undefined; word = left.shift()) {
+    if (word === "--help" || word === "-h") return { flags, words, help: true };
+    if (!word.startsWith("-") || word === "-") {
+      words.push(word);
+      continue;
+    }
+    const equals = word.indexOf("=");
+    const name = (equals === -1 ? word : word.slice(0, equals)).replace(/^--/, "");
+    if (bare.includes(name) && equals === -1) {
+      flags[name] = [""];
+      continue;
+    }
+    if (!valued.includes(name)) throw new UsageError(`unknown flag ${word.split("=")[0]}`, help);
+    const value = equals === -1 ? left.shift() : word.slice(equals + 1);
+    if (value === undefined) throw new UsageError(`--${name} wants a value`, help);
+    (flags[name] ??= []).push(value);
+  }
+  return { flags, words, help: false };
+}
+
+function settingLines(rows: readonly SettingRow[]): string {
+  const heads = rows.map((row) => `  ${row.flag} ${row.value}`);
+  const width = Math.max(...heads.map((head) => head.length)) + 2;
+  return rows
+    .map((row, i) => {
+      const fallback = row.fallback === null ? "" : ` (${row.fallback})`;
+      return `${(heads[i] ?? "").padEnd(width)}${row.help}${fallback}`;
+    })
+    .join("\n");
+}

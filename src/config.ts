@@ -1,0 +1,245 @@
+/**
+ * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and form.
+ * Flags win over the environment, the environment over luxhub.toml, and that over the default.
+ * The help of the command line and the table in the README are made from this list.
+ */
+import { z } from "zod";
+import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
+import type { VariantName } from "./domain/node.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
+
+/** One address to listen on. */
+export type ListenSpec = {
+  readonly variant: VariantName;
+  readonly host: string;
+  readonly port: number;
+  readonly tls: boolean;
+};
+
+export type Config = {
+  readonly listen: readonly ListenSpec[];
+  readonly dataDir: string;
+  readonly tlsCert: string | null;
+  readonly tlsKey: string | null;
+  readonly maxFileBytes: number;
+  readonly retainMs: number;
+  readonly offlineTasks: "requeue" | "keep";
+  readonly log: "pretty" | "json";
+};
+
+/** A setting that cannot be used; the message is one line for the user. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+const UNIT_BYTES: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
+
+function measure(pattern: RegExp, units: Readonly<Record<string, number>>, form: string) {
+  return z.string().transform((text, context) => {
+    const [, amount, unit] = pattern.exec(text) ?? [];
+    const value = Number(amount) * (units[unit ?? ""] ?? Number.NaN);
+    if (Number.isSafeInteger(value) && value > 0) return value;
+    context.addIssue({ code: "custom", message: form });
+    return z.NEVER;
+  });
+}
+
+const port = z
+  .string()
+  .regex(/^\d{1,5}$/, `a port number from 0 to ${PORT_MAX}`)
+  .transform(Number)
+  .pipe(z.number().max(PORT_MAX, `a port number from 0 to ${PORT_MAX}`));
+
+const variant = z.enum(["A", "B"], "A or B");
+
+const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
+const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/;
+
+const listenSpec = z.string().transform((text, context): ListenSpec => {
+  const [, name, tls, host, digits] = LISTEN_SPEC.exec(text) ?? [];
+  const parsed = port.safeParse(digits);
+  if ((name === "A" || name === "B") && host !== undefined && parsed.success) {
+    return { variant: name, host: host.replace(/^\[|\]$/g, ""), port: parsed.data, tls: tls !== undefined };
+  }
+  context.addIssue({ code: "custom", message: LISTEN_FORM });
+  return z.NEVER;
+});
+
+type Setting<T> = {
+  /** The flag without dashes; with LUXHUB_ before it and in capitals, the environment variable. */
+  readonly flag: string;
+  /** What stands for the value in the help. */
+  readonly value: string;
+  readonly fallback: string | null;
+  readonly help: string;
+  readonly form: z.ZodType<T, string>;
+};
+
+function setting<T>(
+  flag: string,
+  value: string,
+  fallback: string | null,
+  help: string,
+  form: z.ZodType<T, string>,
+): Setting<T> {
+  return { flag, value, fallback, help, form };
+}
+
+const path = z.string().min(1, "a path");
+
+const SETTINGS = {
+  host: setting("host", "HOST", "0.0.0.0", "address to listen on", z.string().min(1, "an address")),
+  port: setting("port", "PORT", "19104", "port to listen on; 0 lets the system choose", port),
+  variant: setting("variant", "A|B", "A", "variant that the listener speaks: A (1.5) or B (1.0)", variant),
+  data: setting("data", "DIR", "./luxhub-data", "directory of database, files and secrets", path),
+  tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", path),
+  tlsKey: setting("tls-key", "FILE", null, "private key (PEM) for the +tls listeners", path),
+  maxFile: setting(
+    "max-file",
+    "SIZE",
+    `${FILE_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
+    "largest file that is taken: bytes, or with KiB, MiB, GiB",
+    measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB"),
+  ),
+  retain: setting(
+    "retain",
+    "TIME",
+    `${RETAIN_DEFAULT_MS / DAY_MS}d`,
+    "how long messages and events are kept: with s, m, h or d",
+    measure(/^(\d{1,9})([smhd])$/, UNIT_MS, "a time as 12h or 7d"),
+  ),
+  offlineTasks: setting(
+    "offline-tasks",
+    "requeue|keep",
+    "requeue",
+    "what becomes of the tasks of a node that goes offline",
+    z.enum(["requeue", "keep"], "requeue or keep"),
+  ),
+  log: setting(
+    "log",
+    "pretty|json",
+    "pretty",
+    "form of the log",
+    z.enum(["pretty", "json"], "pretty or json"),
+  ),
+};
+
+/** --listen may be given any number of times, so it stands beside the others. */
+const LISTEN = setting("listen", "SPEC", null, `one more listener, repeatable: ${LISTEN_FORM}`, listenSpec);
+
+export type SettingRow = {
+  readonly flag: string;
+  readonly env: string;
+  readonly key: string;
+  readonly value: string;
+  readonly fallback: string | null;
+  readonly help: string;
+  readonly repeatable: boolean;
+};
+
+/** The settings as they are shown in the help and in the README. */
+export const SETTING_ROWS: readonly SettingRow[] = [
+  SETTINGS.host,
+  SETTINGS.port,
+  SETTINGS.variant,
+  SETTINGS.data,
+  LISTEN,
+  SETTINGS.tlsCert,
+  SETTINGS.tlsKey,
+  SETTINGS.maxFile,
+  SETTINGS.retain,
+  SETTINGS.offlineTasks,
+  SETTINGS.log,
+].map(({ flag, value, fallback, help }) => ({
+  flag: `--${flag}`,
+  env: envOf(flag),
+  key: keyOf(flag),
+  value,
+  fallback,
+  help,
+  repeatable: flag === LISTEN.flag,
+}));
+
+/** Where settings come from, before they are read. */
+export type Sources = {
+  /** By flag without dashes; each flag as often as it was given. */
+  readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** luxhub.toml, parsed; null when there is none. */
+  readonly file: Readonly<Record<string, unknown>> | null;
+};
+
+/** Reads every setting. @throws {ConfigError} one line that names the bad setting and what it should be */
+export function readConfig(sources: Sources): Config {
+  refuseUnknownKeys(sources.file);
+  const get = <T>(one: Setting<T>): T | null => readSetting(one, sources);
+  const listen: ListenSpec = {
+    variant: get(SETTINGS.variant) ?? "A",
+    host: get(SETTINGS.host) ?? "",
+    port: get(SETTINGS.port) ?? 0,
+    tls: false,
+  };
+  const config: Config = {
+    listen: [listen, ...readList(LISTEN, sources)],
+    dataDir: get(SETTINGS.data) ?? "",
+    tlsCert: get(SETTINGS.tlsCert),
+    tlsKey: get(SETTINGS.tlsKey),
+    maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
+    retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
+    offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
+    log: get(SETTINGS.log) ?? "pretty",
+  };
+  if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
+    throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
+  }
+  return config;
+}
+
+function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | null {
+  const given = flags[one.flag]?.at(-1);
+  if (given !== undefined) return readValue(one, given, `--${one.flag}`);
+  const fromEnv = env[envOf(one.flag)];
+  if (fromEnv !== undefined && fromEnv !== "") return readValue(one, fromEnv, envOf(one.flag));
+  const fromFile = file?.[keyOf(one.flag)];
+  if (fromFile !== undefined) return readValue(one, scalar(fromFile), `${keyOf(one.flag)} in luxhub.toml`);
+  return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
+}
+
+function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
+  const given = flags[one.flag];
+  if (given) return given.map((text) => readValue(one, text, `--${one.flag}`));
+  const fromEnv = env[envOf(one.flag)];
+  if (fromEnv) return fromEnv.split(",").map((text) => readValue(one, text.trim(), envOf(one.flag)));
+  const fromFile = file?.[keyOf(one.flag)] ?? [];
+  const texts = Array.isArray(fromFile) ? fromFile : [fromFile];
+  return texts.map((text) => readValue(one, scalar(text), `${keyOf(one.flag)} in luxhub.toml`));
+}
+
+function readValue<T>(one: Setting<T>, text: string, source: string): T {
+  const parsed = one.form.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(
+    `${source} is ${JSON.stringify(text)}; it must be ${parsed.error.issues[0]?.message}`,
+  );
+}
+
+function scalar(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function refuseUnknownKeys(file: Sources["file"]): void {
+  const known = SETTING_ROWS.map((row) => row.key);
+  const unknown = Object.keys(file ?? {}).find((key) => !known.includes(key));
+  if (unknown !== undefined) {
+    throw new ConfigError(`luxhub.toml has an unknown key ${unknown}; there are ${known.join(", ")}`);
+  }
+}
+
+function envOf(flag: string): string {
+  return `LUXHUB_${keyOf(flag).toUpperCase()}`;
+}
+
+function keyOf(flag: string): string {
+  return flag.replaceAll("-", "_");
+}

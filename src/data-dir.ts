@@ -1,0 +1,104 @@
+/**
+ * The data directory: its layout, its modes, and the two secrets that live in it (decisions.md Keys).
+ * Secrets are one word each, in files that only their owner can read.
+ */
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigError } from "./config.ts";
+import { SECRET_MAX_CHARS } from "./domain/limits.ts";
+import type { PrimarySecrets } from "./service/keys.ts";
+
+const SECRET_BYTES = 24;
+const ONE_WORD = /^[\x21-\x7e]+$/;
+
+export type DataDir = {
+  readonly path: string;
+  readonly database: string;
+  readonly lock: string;
+  readonly files: string;
+  readonly secretFile: string;
+  readonly adminKeyFile: string;
+};
+
+/** Where things are in a data directory; touches nothing. */
+export function dataDirAt(path: string): DataDir {
+  return {
+    path,
+    database: join(path, "luxhub.db"),
+    lock: join(path, "lock"),
+    files: join(path, "files"),
+    secretFile: join(path, "secret"),
+    adminKeyFile: join(path, "admin-key"),
+  };
+}
+
+/** Makes the directory if there is none, for its owner only. @throws {ConfigError} when it cannot be made */
+export function makeDataDir(path: string): DataDir {
+  try {
+    if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
+  } catch (error) {
+    throw new ConfigError(`cannot make the data directory ${path}: ${codeOf(error)}`);
+  }
+  return dataDirAt(path);
+}
+
+/** The secrets, and which of them were made just now. */
+export type Secrets = PrimarySecrets & {
+  readonly secretIsNew: boolean;
+  readonly adminKeyIsNew: boolean;
+  /** Whether the secret comes from the environment: then it is nowhere on disk. */
+  readonly secretFromEnv: boolean;
+};
+
+/** From the environment, else from the data directory, else made and written there. @throws {ConfigError} */
+export function loadSecrets(dir: DataDir, env: Readonly<Record<string, string | undefined>>): Secrets {
+  const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
+  const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
+  return {
+    secret: secret.word,
+    adminKey: adminKey.word,
+    secretIsNew: secret.isNew,
+    adminKeyIsNew: adminKey.isNew,
+    secretFromEnv: Boolean(env["LUXHUB_SECRET"]),
+  };
+}
+
+/** A new secret: one word that needs no quoting in a shell or a header. */
+export function makeSecret(): string {
+  return randomBytes(SECRET_BYTES).toString("base64url").replace(/^-/, "x"); // not to be taken for a flag
+}
+
+function loadSecret(
+  variable: string,
+  env: Readonly<Record<string, string | undefined>>,
+  file: string,
+): { word: string; isNew: boolean } {
+  const given = env[variable];
+  if (given) return { word: checked(given, variable), isNew: false };
+  const stored = readIfThere(file);
+  if (stored !== null) return { word: checked(stored.trim(), file), isNew: false };
+  const word = makeSecret();
+  writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });
+  return { word, isNew: true };
+}
+
+function checked(word: string, source: string): string {
+  if (ONE_WORD.test(word) && word.length <= SECRET_MAX_CHARS) return word;
+  throw new ConfigError(
+    `${source} must hold one word of at most ${SECRET_MAX_CHARS} visible ASCII characters`,
+  );
+}
+
+function readIfThere(file: string): string | null {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return null;
+    throw new ConfigError(`cannot read ${file}: ${codeOf(error)}`);
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}

@@ -1,0 +1,55 @@
+/**
+ * The balancer: which available node gets which task (specification 1, decisions.md Tasks).
+ * It picks; it does not write. The SQL that preselects candidates orders them the same way only to load few.
+ */
+import type { Node } from "./node.ts";
+import type { Task } from "./task.ts";
+
+/** What the balancer looks at in a node. */
+export type Candidate = Pick<
+  Node,
+  "nodeId" | "online" | "capabilities" | "maxTasks" | "tasksAssigned" | "idleSince"
+>;
+
+/** A task with no type fits every node; a node with no capabilities takes every task. */
+export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskType">): boolean {
+  return task.taskType === "" || node.capabilities.length === 0 || node.capabilities.includes(task.taskType);
+}
+
+/** Online and with room for one more task. */
+export function isAvailable(node: Candidate): boolean {
+  return node.online && (node.maxTasks === null || node.tasksAssigned < node.maxTasks);
+}
+
+/** The available, fitting node with the fewest unfinished tasks, then the longest idle; null when there is none. */
+export function pick<C extends Candidate>(task: Task, candidates: readonly C[]): C | null {
+  let best: C | null = null;
+  for (const candidate of candidates) {
+    if (!isAvailable(candidate) || !fits(candidate, task)) continue;
+    if (candidate.nodeId === task.revokedFrom) continue; // never straight back to whom it was taken from
+    if (best === null || comesBefore(candidate, best)) best = candidate;
+  }
+  return best;
+}
+
+/** Gives each task in turn to the best node, counting what it has given already. */
+export function balance(
+  tasks: readonly Task[],
+  nodes: readonly Candidate[],
+): readonly { task: Task; nodeId: string }[] {
+  const candidates = nodes.map((node) => ({ ...node }));
+  const given: { task: Task; nodeId: string }[] = [];
+  for (const task of tasks) {
+    const node = pick(task, candidates);
+    if (!node) continue;
+    node.tasksAssigned += 1;
+    given.push({ task, nodeId: node.nodeId });
+  }
+  return given;
+}
+
+function comesBefore(a: Candidate, b: Candidate): boolean {
+  if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
+  if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;
+  return a.nodeId < b.nodeId;
+}

@@ -1,0 +1,67 @@
+/**
+ * Every write there is: a closed union. Each change is one statement of store/statements.ts.
+ * A new kind of write is added here first; the compiler then names every place that must know it.
+ */
+import type { NewEvent } from "./event.ts";
+import type { FileRecord } from "./file.ts";
+import type { StoredAnswer } from "./idempotency.ts";
+import type { KeyRecord } from "./key.ts";
+import type { LedgerEntry } from "./lux.ts";
+import type { DeliveryState, Message } from "./message.ts";
+import type { Node } from "./node.ts";
+import type { Task } from "./task.ts";
+
+export type Change =
+  | { readonly kind: "node.saved"; readonly node: Node }
+  | {
+      readonly kind: "node.beaten";
+      readonly nodeId: string;
+      readonly lastHeartbeatAt: number;
+      readonly leaseUntil: number;
+    }
+  | { readonly kind: "node.offline"; readonly nodeId: string }
+  /** The running totals of one node; all are added to what is there. */
+  | {
+      readonly kind: "node.tallied";
+      readonly nodeId: string;
+      readonly assigned: number;
+      readonly completed: number;
+      readonly luxEarnedMicro: number;
+      readonly idleSince: number;
+    }
+  | { readonly kind: "task.created"; readonly task: Task }
+  /** The fields of a task that change in its life. */
+  | { readonly kind: "task.moved"; readonly task: Task }
+  | { readonly kind: "task.deleted"; readonly taskId: string }
+  /** The running totals of all tasks by state; all are added to what is there. */
+  | {
+      readonly kind: "tasks.tallied";
+      readonly open: number;
+      readonly assigned: number;
+      readonly completed: number;
+    }
+  | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
+  | { readonly kind: "message.stored"; readonly message: Message }
+  | { readonly kind: "delivery.queued"; readonly messageId: string; readonly toNode: string }
+  | {
+      readonly kind: "delivery.moved";
+      readonly messageId: string;
+      readonly seq: number;
+      readonly toNode: string;
+      readonly state: DeliveryState;
+      readonly deliveries: number;
+      readonly leaseUntil: number | null;
+    }
+  | { readonly kind: "file.saved"; readonly file: FileRecord }
+  | { readonly kind: "file.deleted"; readonly fileId: string }
+  | { readonly kind: "event.logged"; readonly event: NewEvent }
+  | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
+  | { readonly kind: "key.saved"; readonly key: KeyRecord }
+  /** Every lease that runs starts anew: after a stop, a sleep or a jump of the clock nobody is blamed for it. */
+  | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
+  | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
+  /** Old rows go, at most `limit` of them: a sweep is short and comes again. */
+  | { readonly kind: "deliveries.pruned"; readonly before: number; readonly limit: number }
+  | { readonly kind: "messages.pruned"; readonly before: number; readonly limit: number }
+  | { readonly kind: "events.pruned"; readonly before: number; readonly limit: number }
+  | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number };

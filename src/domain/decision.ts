@@ -1,0 +1,69 @@
+/**
+ * What a rule answers: accepted with the changes to write, rejected with a stable code, or undecided.
+ * Decisions are plain data: they do nothing by themselves.
+ */
+import type { Change } from "./change.ts";
+
+/** The stable codes for "the state of things does not allow that". api/problems.ts gives each its HTTP status. */
+export const REJECTION_CODES = [
+  "node_not_found",
+  "task_not_found",
+  "message_not_found",
+  "file_not_found",
+  "task_not_open",
+  "task_not_assigned",
+  "task_completed",
+  "node_offline",
+  "not_assigned_to_node",
+  "not_your_message",
+  "lux_balance_limit",
+] as const;
+
+export type RejectionCode = (typeof REJECTION_CODES)[number];
+
+/** The rule holds: write `changes` in one commit, then give `answer`. */
+export type Accepted<A> = {
+  readonly kind: "accepted";
+  readonly answer: A;
+  readonly changes: readonly Change[];
+};
+
+/** The rule forbids it: nothing is written. `detail` is a sentence that says what the caller can do. */
+export type Rejected = { readonly kind: "rejected"; readonly code: RejectionCode; readonly detail: string };
+
+/** Nothing to decide on yet (an empty mailbox, rows that must be loaded first): nothing is written. */
+export type Undecided = { readonly kind: "undecided" };
+
+export type Decision<A> = Accepted<A> | Rejected;
+
+export function accept<A>(answer: A, changes: readonly Change[] = []): Accepted<A> {
+  return { kind: "accepted", answer, changes };
+}
+
+export function reject(code: RejectionCode, detail: string): Rejected {
+  return { kind: "rejected", code, detail };
+}
+
+export const UNDECIDED: Undecided = { kind: "undecided" };
+
+/** A Rejected on its way up through async code. */
+export class Rejection extends Error {
+  readonly code: RejectionCode;
+
+  constructor(rejected: Rejected) {
+    super(rejected.detail);
+    this.name = "Rejection";
+    this.code = rejected.code;
+  }
+}
+
+export function nodeNotFound(nodeId: string): Rejected {
+  return reject(
+    "node_not_found",
+    `No node is registered as ${nodeId}. Register it with POST /api/v1/node/register.`,
+  );
+}
+
+export function taskNotFound(taskId: string): Rejected {
+  return reject("task_not_found", `There is no task ${taskId}. Look its id up with GET /api/v1/task/list.`);
+}

@@ -1,0 +1,45 @@
+/** Files: the record of what was uploaded (decisions.md Files). The bytes are the blob store's business. */
+import { type Decision, type Rejected, accept, nodeNotFound, reject, taskNotFound } from "./decision.ts";
+import type { Node } from "./node.ts";
+import type { Task } from "./task.ts";
+
+export type FileRecord = {
+  /** Also the id of its blob. */
+  readonly fileId: string;
+  /** The base name the uploader gave; for people, never a path. */
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly contentType: string;
+  /** The uploader's JSON object, as JSON text. */
+  readonly metadata: string;
+  readonly nodeId: string | null;
+  readonly taskId: string | null;
+  readonly uploadedAt: number;
+};
+
+/** Records an upload whose bytes are on disk; the task or node it names must exist. */
+export function upload(file: FileRecord, task: Task | null, node: Node | null): Decision<FileRecord> {
+  if (file.taskId !== null && !task) return taskNotFound(file.taskId);
+  if (file.nodeId !== null && !node) return nodeNotFound(file.nodeId);
+  return accept(file, [{ kind: "file.saved", file }, fileEvent("file.uploaded", file, file.uploadedAt)]);
+}
+
+/** Removes the record; the caller removes the bytes after the commit. */
+export function remove(file: FileRecord | null, fileId: string, now: number): Decision<FileRecord> {
+  if (!file) return fileNotFound(fileId);
+  return accept(file, [{ kind: "file.deleted", fileId }, fileEvent("file.deleted", file, now)]);
+}
+
+export function fileNotFound(fileId: string): Rejected {
+  return reject("file_not_found", `There is no file ${fileId}. Look its id up with GET /api/v1/file/list.`);
+}
+
+function fileEvent(kind: "file.uploaded" | "file.deleted", file: FileRecord, at: number) {
+  const data = { file_id: file.fileId, name: file.name, size: file.sizeBytes };
+  return {
+    kind: "event.logged",
+    event: { kind, at, nodeId: file.nodeId, taskId: file.taskId, data },
+  } as const;
+}

@@ -1,0 +1,99 @@
+/**
+ * Every limit of the hub, named once. Sizes in bytes, times in milliseconds, unless the name says otherwise.
+ * Source: the specification, section 8, and decisions.md; where both are silent, chosen so that no caller
+ * can make the hub's memory or disk grow without bound.
+ */
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+// What a caller may send.
+export const JSON_BODY_MAX_BYTES = 1 * MIB;
+export const NODE_ID_MAX_CHARS = 128;
+export const NODE_NAME_MAX_CHARS = 200;
+export const HOST_MAX_CHARS = 255;
+export const PORT_MAX = 65_535;
+export const CAPABILITIES_MAX = 64;
+export const CAPABILITY_MAX_CHARS = 100;
+export const NODE_MAX_TASKS_MAX = 1_000_000;
+export const TITLE_MAX_CHARS = 500;
+export const DESCRIPTION_MAX_BYTES = 64 * KIB;
+export const TASK_TYPE_MAX_CHARS = 100;
+export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
+export const REASON_MAX_CHARS = 500;
+export const ID_MAX_CHARS = 128;
+export const BATCH_ASSIGN_MAX = 500;
+export const CONTENT_MAX_BYTES = 256 * KIB;
+export const METADATA_MAX_BYTES = 64 * KIB;
+export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
+export const FILE_NAME_MAX_CHARS = 255;
+export const UPLOAD_PARTS_MAX = 16;
+/** What a multipart body may hold beside the file. */
+export const UPLOAD_OVERHEAD_BYTES = 1 * MIB;
+export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
+export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
+export const REQUEST_ID_MAX_CHARS = 128;
+/** A body that is still arriving after this long is cut off, however steadily it drips. */
+export const JSON_BODY_DEADLINE_MS = 20 * SECOND_MS;
+/** An upload may take long, but must move on by so much in each such time. */
+export const UPLOAD_STALL_MS = 25 * SECOND_MS;
+export const UPLOAD_STALL_MIN_BYTES = 16 * KIB;
+
+// What one answer carries.
+export const PER_PAGE_DEFAULT = 20;
+export const PER_PAGE_MAX = 50;
+export const WHOLE_PAGE = 500;
+export const PAGE_MAX = 1_000_000_000;
+export const PULL_DEFAULT = 20;
+export const PULL_MAX = 1_000;
+export const TOP_NODES_MAX = 10;
+export const EVENTS_DEFAULT = 100;
+export const EVENTS_MAX = 1_000;
+export const RECEIVE_DEFAULT = 10;
+export const HISTORY_DEFAULT = 50;
+export const MESSAGES_MAX = 1_000;
+/** The contents of one receive or history answer together; past it the answer holds fewer messages. */
+export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
+
+// Waiting.
+export const RECEIVE_TIMEOUT_DEFAULT_SECONDS = 5;
+export const POLL_TIMEOUT_DEFAULT_SECONDS = 25;
+export const WAIT_MAX_SECONDS = 300;
+export const WAITERS_MAX = 20_000;
+export const STREAMS_MAX = 20_000;
+export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
+export const STREAM_BATCH = 100;
+
+// Leases and periods.
+export const ACK_LEASE_MS = 30 * SECOND_MS;
+/** How often a message that wants an ACK comes back before it is parked. */
+export const REDELIVERIES_MAX = 5;
+export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
+export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
+export const SWEEP_EVERY_MS = 1 * SECOND_MS;
+/** The wall clock and the steady clock disagreeing by more than this between two sweeps is a jump or a sleep. */
+export const CLOCK_JUMP_MS = 5 * SECOND_MS;
+export const BALANCE_EVERY_MS = 10 * SECOND_MS;
+export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
+/** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
+export const SWEEP_BATCH = 500;
+export const DRAIN_MS = 4 * SECOND_MS;
+
+// The store.
+export const GROUP_MAX = 1_024;
+export const QUEUE_MAX = 20_000;
+
+// LUX, in millionths.
+export const MICRO_PER_LUX = 1_000_000;
+export const LUX_REWARD_MAX = 1_000_000_000;
+export const SIGNIN_LUX = 10;
+/** A balance must fit the 64-bit integer of the store. */
+export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
+
+// Secrets.
+export const WRONG_SECRETS_PER_MINUTE = 20;
+export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
+export const WATCHED_ADDRESSES_MAX = 10_000;
+export const KEYS_MAX = 1_000;
+export const SECRET_MAX_CHARS = 512;

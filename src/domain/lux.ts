@@ -1,0 +1,116 @@
+/**
+ * LUX: an append-only ledger (decisions.md LUX). A balance is never edited: each entry carries the sum of all
+ * entries of its node up to itself, so the newest entry tells the balance and the rows prove it.
+ * Amounts are whole millionths of a LUX: integers, exact.
+ */
+import { DAY_MS, utcDayStart } from "../lib/clock.ts";
+import { type Accepted, type Decision, accept, nodeNotFound, reject } from "./decision.ts";
+import { BALANCE_MAX_MICRO, MICRO_PER_LUX, SIGNIN_LUX } from "./limits.ts";
+import type { Node } from "./node.ts";
+import type { Task } from "./task.ts";
+
+export type LuxKind = "reward" | "signin";
+
+export type LedgerEntry = {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly amountMicro: number;
+  /** The node's balance with this entry. */
+  readonly balanceMicro: bigint;
+  readonly kind: LuxKind;
+  readonly taskId: string | null;
+  readonly at: number;
+};
+
+/** The newest entry of a node: its balance, or null when nothing was ever paid. */
+export type LastEntry = { readonly balanceMicro: bigint } | null;
+
+export type SignIn = {
+  readonly luxEarnedMicro: number;
+  readonly already: boolean;
+  readonly balanceMicro: bigint;
+  /** Epoch milliseconds of the next UTC midnight. */
+  readonly nextSigninAt: number;
+};
+
+/** Millionths to LUX: the nearest number JSON can carry. */
+export function toLux(micro: number | bigint): number {
+  return Number(micro) / MICRO_PER_LUX;
+}
+
+/** LUX to millionths, or null when it has more than 6 decimals. */
+export function toMicro(lux: number): number | null {
+  const micro = Math.round(lux * MICRO_PER_LUX);
+  return micro / MICRO_PER_LUX === lux ? micro : null;
+}
+
+/** Pays 10 LUX once a UTC day; a second sign-in on the day earns 0 and says so. */
+export function signIn(
+  node: Node | null,
+  last: LastEntry,
+  lastSigninAt: number | null,
+  asked: { nodeId: string; entryId: string },
+  now: number,
+): Decision<SignIn> {
+  if (!node) return nodeNotFound(asked.nodeId);
+  const nextSigninAt = utcDayStart(now) + DAY_MS;
+  const balanceMicro = last?.balanceMicro ?? 0n;
+  // Not before the last one either: a clock set back must not pay a day twice.
+  if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
+    return accept({ luxEarnedMicro: 0, already: true, balanceMicro, nextSigninAt });
+  }
+  const amountMicro = SIGNIN_LUX * MICRO_PER_LUX;
+  const entry = {
+    id: asked.entryId,
+    nodeId: node.nodeId,
+    amountMicro,
+    kind: "signin",
+    taskId: null,
+  } as const;
+  const paid = pay(entry, balanceMicro, now);
+  if (paid.kind === "rejected") return paid;
+  return accept(
+    { luxEarnedMicro: amountMicro, already: false, balanceMicro: paid.answer, nextSigninAt },
+    paid.changes,
+  );
+}
+
+/** The changes that pay a task's reward; none when it has none. The answer is the new balance. */
+export function payReward(
+  nodeId: string,
+  task: Task,
+  last: LastEntry,
+  entryId: string,
+  now: number,
+): Decision<bigint> {
+  const balanceMicro = last?.balanceMicro ?? 0n;
+  if (task.luxRewardMicro === 0) return accept(balanceMicro);
+  const amountMicro = task.luxRewardMicro;
+  return pay({ id: entryId, nodeId, amountMicro, kind: "reward", taskId: task.taskId }, balanceMicro, now);
+}
+
+function pay(
+  entry: Omit<LedgerEntry, "balanceMicro" | "at">,
+  balanceMicro: bigint,
+  now: number,
+): Decision<bigint> {
+  const after = balanceMicro + BigInt(entry.amountMicro);
+  if (after > BALANCE_MAX_MICRO) {
+    return reject("lux_balance_limit", `Node ${entry.nodeId} holds as much LUX as the hub can count.`);
+  }
+  return accepted(entry, after, now);
+}
+
+function accepted(
+  entry: Omit<LedgerEntry, "balanceMicro" | "at">,
+  after: bigint,
+  now: number,
+): Accepted<bigint> {
+  const kind = entry.kind === "reward" ? "lux.paid" : "lux.signin";
+  const { nodeId, taskId } = entry;
+  const data = { amount: toLux(entry.amountMicro) };
+  return accept(after, [
+    { kind: "lux.entered", entry: { ...entry, balanceMicro: after, at: now } },
+    { kind: "event.logged", event: { kind, at: now, nodeId, taskId, data } },
+  ]);
+}

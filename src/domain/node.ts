@@ -1,0 +1,138 @@
+/**
+ * Nodes: registration, heartbeats, going offline (specification 3 Node, decisions.md Nodes).
+ *
+ *   (none) --register--> online --silence for offlineAfterMs--> offline --heartbeat or register--> online
+ *
+ * A heartbeat is a lease: `leaseUntil` is a reading of the steady clock, so that a jump of the wall clock
+ * neither kills nor saves a node.
+ */
+import { balance } from "./balancer.ts";
+import type { Change } from "./change.ts";
+import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
+import type { NewEvent } from "./event.ts";
+import { type Task, assignTo } from "./task.ts";
+
+export type VariantName = "A" | "B";
+
+export type Node = {
+  readonly nodeId: string;
+  readonly name: string;
+  readonly host: string | null;
+  readonly port: number | null;
+  readonly capabilities: readonly string[];
+  /** The variant it registered through: it sets the heartbeat interval. */
+  readonly variant: VariantName;
+  /** How many unfinished tasks the balancer may give it; null is any number. */
+  readonly maxTasks: number | null;
+  readonly online: boolean;
+  readonly registeredAt: number;
+  readonly lastHeartbeatAt: number;
+  /** Steady clock: without a heartbeat by then the node is offline. */
+  readonly leaseUntil: number;
+  readonly tasksAssigned: number;
+  readonly tasksCompleted: number;
+  /** Rewards of its completed tasks, in millionths of a LUX. */
+  readonly luxEarnedMicro: bigint;
+  /** When its set of tasks last changed: the balancer prefers who has been idle longest. */
+  readonly idleSince: number;
+};
+
+/** What a caller says of a node when it registers. */
+export type NodeProfile = Pick<
+  Node,
+  "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks"
+>;
+
+/** The two readings of the clock and the length of a lease that a heartbeat starts. */
+export type Beat = { readonly now: number; readonly steady: number; readonly leaseMs: number };
+
+/** Makes or updates a node, puts it online, and gives it what waits for it. `waiting` are open tasks of the balancer. */
+export function register(
+  profile: NodeProfile,
+  existing: Node | null,
+  waiting: readonly Task[],
+  beat: Beat,
+): Accepted<{ node: Node; created: boolean }> {
+  const node: Node = {
+    ...profile,
+    online: true,
+    registeredAt: existing?.registeredAt ?? beat.now,
+    lastHeartbeatAt: beat.now,
+    leaseUntil: beat.steady + beat.leaseMs,
+    tasksAssigned: existing?.tasksAssigned ?? 0,
+    tasksCompleted: existing?.tasksCompleted ?? 0,
+    luxEarnedMicro: existing?.luxEarnedMicro ?? 0n,
+    idleSince: existing?.idleSince ?? beat.now,
+  };
+  const changes: Change[] = [{ kind: "node.saved", node }];
+  if (!existing) changes.push(nodeEvent("node.registered", node, beat.now));
+  if (!existing?.online) changes.push(nodeEvent("node.online", node, beat.now));
+  const given = giveWaiting(node, waiting, beat.now);
+  changes.push(...given.changes);
+  return accept({ node: given.node, created: !existing }, changes);
+}
+
+/**
+ * Renews the lease of an online node. Of an offline one nothing is decided: the caller loads the tasks that wait
+ * and calls comeBack, so that the path of every heartbeat stays short.
+ */
+export function heartbeat(node: Node | null, nodeId: string, beat: Beat): Decision<Node> | Undecided {
+  if (!node) return nodeNotFound(nodeId);
+  if (!node.online) return UNDECIDED;
+  const after = alive(node, beat);
+  return accept(after, [beaten(after)]);
+}
+
+/** The first heartbeat of an offline node: online again, and given what waits for it. */
+export function comeBack(
+  node: Node | null,
+  nodeId: string,
+  waiting: readonly Task[],
+  beat: Beat,
+): Decision<Node> {
+  if (!node) return nodeNotFound(nodeId);
+  const after = alive(node, beat);
+  const changes: Change[] = [beaten(after)];
+  if (!node.online) changes.push(nodeEvent("node.online", after, beat.now));
+  const given = giveWaiting(after, waiting, beat.now);
+  changes.push(...given.changes);
+  return accept(given.node, changes);
+}
+
+/** Puts the nodes offline whose lease has run out. */
+export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
+  const changes = nodes.flatMap((node): Change[] => [
+    { kind: "node.offline", nodeId: node.nodeId },
+    nodeEvent("node.offline", node, now),
+  ]);
+  return accept(
+    nodes.map((node) => node.nodeId),
+    changes,
+  );
+}
+
+function alive(node: Node, beat: Beat): Node {
+  return { ...node, online: true, lastHeartbeatAt: beat.now, leaseUntil: beat.steady + beat.leaseMs };
+}
+
+function beaten(node: Node): Change {
+  return {
+    kind: "node.beaten",
+    nodeId: node.nodeId,
+    lastHeartbeatAt: node.lastHeartbeatAt,
+    leaseUntil: node.leaseUntil,
+  };
+}
+
+function giveWaiting(node: Node, waiting: readonly Task[], now: number): { node: Node; changes: Change[] } {
+  const given = balance(waiting, [node]);
+  const changes = given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes);
+  return { node: { ...node, tasksAssigned: node.tasksAssigned + given.length }, changes };
+}
+
+function nodeEvent(kind: NewEvent["kind"], node: Node, at: number): Change {
+  return {
+    kind: "event.logged",
+    event: { kind, at, nodeId: node.nodeId, taskId: null, data: { name: node.name } },
+  };
+}

@@ -1,0 +1,283 @@
+/**
+ * Tasks: the state diagram and its rules (specification 3 Task, decisions.md Tasks).
+ *
+ *            create                 claim, assign, balancer            complete
+ *   (none) ---------> open -------------------------------> assigned ----------> completed
+ *                      ^                                     |   |  ^
+ *                      |        revoke, node went offline    |   |  | revoke with another node
+ *                      +-------------------------------------+   +--+
+ *   any --delete--> (none)
+ *
+ * Every step goes through `move`, which keeps the running totals in step with the states.
+ */
+import { pick } from "./balancer.ts";
+import type { Change } from "./change.ts";
+import {
+  type Accepted,
+  type Decision,
+  type Rejected,
+  accept,
+  nodeNotFound,
+  reject,
+  taskNotFound,
+} from "./decision.ts";
+import type { EventData, EventKind } from "./event.ts";
+import { type LastEntry, payReward } from "./lux.ts";
+import type { Node } from "./node.ts";
+
+export type TaskStatus = "open" | "assigned" | "completed";
+
+/** 0 is the highest; 5 is background work, after 2. */
+export type Priority = 0 | 1 | 2 | 5;
+
+export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
+
+export type Task = {
+  readonly taskId: string;
+  readonly title: string;
+  readonly description: string;
+  /** "" is none. */
+  readonly taskType: string;
+  readonly priority: Priority;
+  readonly creatorNode: string | null;
+  readonly status: TaskStatus;
+  /** Millionths of a LUX. */
+  readonly luxRewardMicro: number;
+  readonly assignedNode: string | null;
+  readonly result: TaskResult | null;
+  /** Whether the balancer may give it away by itself: it was created through variant B. */
+  readonly balanced: boolean;
+  /** The node it was last revoked from: the balancer does not give it straight back. */
+  readonly revokedFrom: string | null;
+  /** How often a node went offline with it. */
+  readonly attempts: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** The files that are attached to it. */
+  readonly files: readonly string[];
+};
+
+/** What a caller says of a task when it creates it. */
+export type TaskDraft = Pick<
+  Task,
+  "title" | "description" | "taskType" | "priority" | "creatorNode" | "luxRewardMicro" | "balanced"
+>;
+
+export type AssignedBy = "claim" | "assign" | "balancer" | "complete" | "revoke";
+
+/** Makes an open task; one of the balancer's goes to the best of `candidates` in the same step. */
+export function create(
+  draft: TaskDraft,
+  taskId: string,
+  candidates: readonly Node[],
+  now: number,
+): Accepted<Task> {
+  const task: Task = {
+    ...draft,
+    taskId,
+    status: "open",
+    assignedNode: null,
+    result: null,
+    revokedFrom: null,
+    attempts: 0,
+    createdAt: now,
+    updatedAt: now,
+    files: [],
+  };
+  const node = task.balanced ? pick(task, candidates) : null;
+  const created: Task = node ? { ...task, status: "assigned", assignedNode: node.nodeId } : task;
+  const changes: Change[] = [
+    { kind: "task.created", task: created },
+    ...tallies(null, created, 0, now),
+    taskEvent("task.created", task, task.creatorNode, now, { title: task.title }),
+  ];
+  if (node) changes.push(taskEvent("task.assigned", created, node.nodeId, now, { by: "balancer" }));
+  return accept(created, changes);
+}
+
+/** Gives an open task to a node that asked for it (claim) or was named by an administrator (assign). */
+export function take(
+  task: Task | null,
+  node: Node | null,
+  asked: { taskId: string; nodeId: string; by: "claim" | "assign" },
+  now: number,
+): Decision<Task> {
+  if (!task) return taskNotFound(asked.taskId);
+  if (!node) return nodeNotFound(asked.nodeId);
+  if (task.status === "completed") return completedAlready(task);
+  if (task.assignedNode === node.nodeId) return accept(task); // a repeated call gets the same answer
+  if (task.status === "assigned") return notOpen(task);
+  if (!node.online) return offline(node);
+  const { after, changes } = assignTo(task, node.nodeId, asked.by, now);
+  return accept(after, changes);
+}
+
+export type Completion = {
+  readonly taskId: string;
+  readonly luxPaidMicro: number;
+  /** The node has a limit and one task less: the balancer may have something for it. */
+  readonly madeRoom: boolean;
+};
+
+/**
+ * Completes a task and pays its reward, once. `claimOnComplete` (variant B, which has no claim) lets a registered
+ * node complete an open task. A repeat with the same result gets the same answer and pays nothing more.
+ */
+export function complete(
+  task: Task | null,
+  node: Node | null,
+  last: LastEntry,
+  asked: { taskId: string; nodeId: string; result: TaskResult; claimOnComplete: boolean; entryId: string },
+  now: number,
+): Decision<Completion> {
+  if (!task) return taskNotFound(asked.taskId);
+  if (!node) return nodeNotFound(asked.nodeId);
+  if (task.status !== "open" && task.assignedNode !== node.nodeId) return notYours(task, node);
+  if (task.status === "completed") {
+    return sameResult(task.result, asked.result) ? accept(completion(task, false)) : completedAlready(task);
+  }
+  const changes: Change[] = [];
+  let before = task;
+  if (task.status === "open") {
+    if (!asked.claimOnComplete) return notAssigned(task);
+    before = { ...task, status: "assigned", assignedNode: node.nodeId };
+    changes.push(taskEvent("task.assigned", before, node.nodeId, now, { by: "complete" }));
+  }
+  const payment = payReward(node.nodeId, task, last, asked.entryId, now);
+  if (payment.kind === "rejected") return payment;
+  const after: Task = { ...before, status: "completed", result: asked.result, updatedAt: now };
+  changes.push({ kind: "task.moved", task: after });
+  changes.push(...tallies(task, after, task.luxRewardMicro, now));
+  changes.push(taskEvent("task.completed", after, node.nodeId, now, {}));
+  changes.push(...payment.changes);
+  return accept(completion(after, node.maxTasks !== null), changes);
+}
+
+/**
+ * Takes an assigned task back, or hands it to another node. Revoking to the node that has it already is a repeat.
+ * A task of the balancer that comes free goes to the best of `candidates`.
+ */
+export function revoke(
+  task: Task | null,
+  target: Node | null,
+  candidates: readonly Node[],
+  asked: { taskId: string; nodeId: string | null; reason: string | null },
+  now: number,
+): Decision<Task> {
+  if (!task) return taskNotFound(asked.taskId);
+  if (asked.nodeId !== null && !target) return nodeNotFound(asked.nodeId);
+  if (task.status === "completed") return completedAlready(task);
+  if (task.status === "open" || task.assignedNode === null) return notAssigned(task);
+  if (target && target.nodeId === task.assignedNode) return accept(task);
+  if (target && !target.online) return offline(target);
+  const from = task.assignedNode;
+  const freed = move(task, { status: "open", assignedNode: null, revokedFrom: from }, now);
+  const changes = [...freed.changes];
+  changes.push(taskEvent("task.revoked", freed.after, from, now, { reason: asked.reason }));
+  const next = target ?? (task.balanced ? pick(freed.after, candidates) : null);
+  if (!next) return accept(freed.after, changes);
+  const given = assignTo(freed.after, next.nodeId, target ? "revoke" : "balancer", now);
+  return accept(given.after, [...changes, ...given.changes]);
+}
+
+/** Takes the unfinished tasks of nodes that are offline back to the pool. */
+export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
+  const changes = tasks.flatMap((task) => {
+    const moved = move(task, { status: "open", assignedNode: null, attempts: task.attempts + 1 }, now);
+    const data = { attempts: moved.after.attempts };
+    return [...moved.changes, taskEvent("task.requeued", moved.after, task.assignedNode, now, data)];
+  });
+  return accept(tasks.length, changes);
+}
+
+/** Removes a task for good, whatever its state. LUX that was paid for it stays paid. */
+export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
+  if (!task) return taskNotFound(taskId);
+  return accept(task, [
+    { kind: "task.deleted", taskId },
+    ...tallies(task, null, 0, now),
+    taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
+  ]);
+}
+
+/** Open -> assigned, without asking: the callers above have. */
+export function assignTo(
+  task: Task,
+  nodeId: string,
+  by: AssignedBy,
+  now: number,
+): { after: Task; changes: readonly Change[] } {
+  const { after, changes } = move(task, { status: "assigned", assignedNode: nodeId, revokedFrom: null }, now);
+  return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, now, { by })] };
+}
+
+function move(before: Task, patch: Partial<Task>, now: number): { after: Task; changes: readonly Change[] } {
+  const after: Task = { ...before, ...patch, updatedAt: now };
+  return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, 0, now)] };
+}
+
+/** The changes of the running totals that a step from `before` to `after` means (null: no task). */
+function tallies(before: Task | null, after: Task | null, luxEarnedMicro: number, now: number): Change[] {
+  const step = (status: TaskStatus): number =>
+    Number(after?.status === status) - Number(before?.status === status);
+  const changes: Change[] = [];
+  if (before?.status !== after?.status) {
+    changes.push({
+      kind: "tasks.tallied",
+      open: step("open"),
+      assigned: step("assigned"),
+      completed: step("completed"),
+    });
+  }
+  const holders = new Set([before?.assignedNode, after?.assignedNode]);
+  for (const nodeId of holders) {
+    if (!nodeId) continue;
+    const holds = (task: Task | null, status: TaskStatus): number =>
+      Number(task?.assignedNode === nodeId && task.status === status);
+    const assigned = holds(after, "assigned") - holds(before, "assigned");
+    const completed = holds(after, "completed") - holds(before, "completed");
+    changes.push({ kind: "node.tallied", nodeId, assigned, completed, luxEarnedMicro, idleSince: now });
+  }
+  return changes;
+}
+
+function completion(task: Task, madeRoom: boolean): Completion {
+  return { taskId: task.taskId, luxPaidMicro: task.luxRewardMicro, madeRoom };
+}
+
+function sameResult(a: TaskResult | null, b: TaskResult): boolean {
+  return a !== null && a.problem === b.problem && a.improvement === b.improvement && a.lesson === b.lesson;
+}
+
+function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {
+  return { kind: "event.logged", event: { kind, at, nodeId, taskId: task.taskId, data } };
+}
+
+function completedAlready(task: Task): Rejected {
+  return reject("task_completed", `Task ${task.taskId} is completed and cannot change any more.`);
+}
+
+function notOpen(task: Task): Rejected {
+  return reject(
+    "task_not_open",
+    `Task ${task.taskId} is assigned to ${task.assignedNode}. Choose an open one with GET /api/v1/task/pull.`,
+  );
+}
+
+function notAssigned(task: Task): Rejected {
+  return reject("task_not_assigned", `Task ${task.taskId} is assigned to no node. Claim or assign it first.`);
+}
+
+function notYours(task: Task, node: Node): Rejected {
+  return reject(
+    "not_assigned_to_node",
+    `Task ${task.taskId} is not assigned to ${node.nodeId}. Only the node that holds a task can complete it.`,
+  );
+}
+
+function offline(node: Node): Rejected {
+  return reject(
+    "node_offline",
+    `Node ${node.nodeId} is offline. Let it send a heartbeat, or choose a node that is online.`,
+  );
+}

@@ -1,0 +1,117 @@
+/**
+ * Reading a JSON body: bounded in size and in time.
+ * A body that drips resets the server's idle timer, so it has a deadline of its own.
+ */
+import { Problem, invalidRequest, tooLarge } from "./problem.ts";
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A JSON object and nothing else. */
+export type JsonObject = { readonly [name: string]: unknown };
+
+/**
+ * The body as a JSON object.
+ * @param emptyAs what an empty body stands for; without it, an empty body is bad
+ * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 for what is no JSON object
+ */
+export async function readJsonObject(
+  request: Request,
+  limits: { maxBytes: number; deadlineMs: number },
+  emptyAs?: JsonObject,
+): Promise<JsonObject> {
+  if (request.headers.get("content-type")?.trimStart().toLowerCase().startsWith("multipart/")) {
+    throw new Problem(
+      415,
+      "unsupported_media_type",
+      "Unsupported media type",
+      "Send the body as application/json.",
+    );
+  }
+  const bytes = await readBytes(request, limits);
+  if (bytes.length === 0 && emptyAs) return emptyAs;
+  const value = parse(bytes);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw notAnObject("The body must be a JSON object.");
+  }
+  return value as JsonObject; // checked on the line before
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(UTF8.decode(bytes));
+  } catch {
+    throw notAnObject("The body must be a JSON object in UTF-8; this cannot be read as JSON.");
+  }
+}
+
+async function readBytes(
+  request: Request,
+  { maxBytes, deadlineMs }: { maxBytes: number; deadlineMs: number },
+): Promise<Uint8Array> {
+  const length = request.headers.get("content-length");
+  if (length === null) return readChunked(request, maxBytes, deadlineMs);
+  if (Number(length) > maxBytes) throw closing(tooLarge(maxBytes));
+  return inTime(request.bytes(), deadlineMs);
+}
+
+/** A body of unknown length is counted as it comes, and left at the first byte too many. */
+async function readChunked(request: Request, maxBytes: number, deadlineMs: number): Promise<Uint8Array> {
+  if (!request.body) return new Uint8Array();
+  const reader = request.body.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const gather = async (): Promise<Uint8Array> => {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return Buffer.concat(chunks);
+      size += value.length;
+      if (size > maxBytes) throw closing(tooLarge(maxBytes));
+      chunks.push(value);
+    }
+  };
+  try {
+    return await inTime(gather(), deadlineMs);
+  } finally {
+    reader.cancel().catch(() => {}); // of a body read to its end there is nothing left to cancel
+  }
+}
+
+/** A body that came with its headers pays for no timer. */
+async function inTime(body: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
+  if (Bun.peek.status(body) !== "pending") return received(body);
+  let timer: Timer | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const detail = "The body did not arrive in time. Send it again, faster.";
+      reject(closing(new Problem(408, "request_timeout", "Request timeout", detail)));
+    }, deadlineMs);
+  });
+  try {
+    return await Promise.race([received(body), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A caller who hangs up in the middle of a body is a bad request, not a fault of ours. */
+async function received(body: Promise<Uint8Array>): Promise<Uint8Array> {
+  try {
+    return await body;
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    throw closing(notAnObject("The body broke off. Send it whole."));
+  }
+}
+
+function notAnObject(message: string): Problem {
+  return invalidRequest([{ path: "", message }]);
+}
+
+/** What is left of the body stays unread, so the connection cannot serve another request. */
+function closing(problem: Problem): Problem {
+  const headers = { ...problem.extras.headers, Connection: "close" };
+  return new Problem(problem.status, problem.code, problem.title, problem.message, {
+    ...problem.extras,
+    headers,
+  });
+}

@@ -1,0 +1,184 @@
+/**
+ * Downloads: conditional and range requests (RFC 9110 sections 13 and 14) as a pure decision, and the answer built from it.
+ *
+ * Invariant: the decision made here is what goes over the wire. Bun.serve applies a Range header by itself to a file
+ * body of status 200, so no answer here leaves that to it (see respond()).
+ * Must not: know what a file belongs to or where its bytes are; let a stored name or type act as header syntax or as
+ * a page in the hub's origin.
+ */
+import { Problem } from "./problem.ts";
+
+/** What is downloaded. `contentType` and `name` are the uploader's words and are made safe here. */
+export type Representation = {
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** Lower-case hex; the strong ETag. */
+  readonly sha256: string;
+  readonly contentType: string;
+  /** Epoch milliseconds. */
+  readonly modifiedAt: number;
+};
+
+/** Bytes `start` to before `endExclusive`, streamed; null if they are not there. Engines of the blob port fit. */
+export type OpenContent = (
+  start: number,
+  endExclusive: number,
+) => Promise<Blob | ReadableStream<Uint8Array> | null>;
+
+/** What a request gets: everything, one range, "you have it already", or "there is no such range". */
+export type DownloadPlan =
+  | { readonly kind: "whole" }
+  | { readonly kind: "range"; readonly start: number; readonly endExclusive: number }
+  | { readonly kind: "not_modified" }
+  | { readonly kind: "unsatisfiable" };
+
+/**
+ * Decides by RFC 9110 13.2.2: If-None-Match before Range; Range only for GET (14.2) and only if If-Range holds, by
+ * ETag. A Range with several ranges or one that cannot be read counts as absent.
+ */
+export function planDownload(method: string, headers: Headers, file: Representation): DownloadPlan {
+  if (matchesAny(headers.get("if-none-match"), etagOf(file))) return { kind: "not_modified" };
+  const range = headers.get("range");
+  if (method !== "GET" || range === null) return { kind: "whole" };
+  const ifRange = headers.get("if-range");
+  if (ifRange !== null && ifRange.trim() !== etagOf(file)) return { kind: "whole" };
+  return planRange(range, file.sizeBytes);
+}
+
+/**
+ * The answer to a GET or HEAD. Throws Problem 416 `range_not_satisfiable`, or 500 `content_missing` when `open` finds
+ * nothing where the record says there is something.
+ */
+export async function downloadResponse(
+  request: Request,
+  file: Representation,
+  open: OpenContent,
+): Promise<Response> {
+  const plan = planDownload(request.method, request.headers, file);
+  if (plan.kind === "not_modified") return new Response(null, { status: 304, headers: validators(file) });
+  if (plan.kind === "unsatisfiable") throw rangeNotSatisfiable(file.sizeBytes);
+  const [start, endExclusive] = plan.kind === "range" ? [plan.start, plan.endExclusive] : [0, file.sizeBytes];
+  const content = await open(start, endExclusive);
+  if (content === null) throw contentMissing();
+  return respond(request, file, plan, content);
+}
+
+/** `attachment` with an ASCII name for old readers and the real one (RFC 6266 4.3, RFC 8187 3.2). */
+export function contentDisposition(name: string): string {
+  const harmless = name.toWellFormed().replace(/[\p{Cc}/\\]/gu, "_");
+  // "%" too: some readers decode it in the quoted form.
+  const ascii = harmless.replace(/[^\x20-\x7e]/gu, "_").replace(/["%]/g, "_");
+  const extended = encodeURIComponent(harmless).replace(/['()*]/g, percentEncoded);
+  return `attachment; filename="${ascii}"; filename*=UTF-8''${extended}`;
+}
+
+const OCTET_STREAM = "application/octet-stream";
+const MEDIA_TYPE_MAX_CHARS = 255;
+const TOKEN = "[A-Za-z0-9!#$&^_.+-]{1,127}";
+const MEDIA_TYPE = new RegExp(
+  `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20!\\x23-\\x5b\\x5d-\\x7e]*"))*$`,
+);
+
+/** The media type if it is a plain `type/subtype` with parameters of safe characters, else application/octet-stream. */
+export function safeMediaType(stored: string): string {
+  const trimmed = stored.trim();
+  return trimmed.length <= MEDIA_TYPE_MAX_CHARS && MEDIA_TYPE.test(trimmed) ? trimmed : OCTET_STREAM;
+}
+
+function etagOf(file: Representation): string {
+  return `"${file.sha256}"`;
+}
+
+/** If-None-Match: `*` or a list, compared weakly (RFC 9110 13.1.2). */
+function matchesAny(header: string | null, etag: string): boolean {
+  if (header === null) return false;
+  if (header.trim() === "*") return true;
+  // An ETag may hold a comma; ours is hex, so a list cut at commas still shows it whole or not at all.
+  return header.split(",").some((listed) => listed.trim().replace(/^W\//, "") === etag);
+}
+
+function planRange(header: string, size: number): DownloadPlan {
+  const found = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header.trim());
+  const first = found?.[1] ?? "";
+  const last = found?.[2] ?? "";
+  if (first === "" && last === "") return { kind: "whole" };
+  // Digits beyond what a number holds become larger than any size, which is all that matters here.
+  if (first === "") return planSuffix(Number(last), size);
+  const start = Number(first);
+  if (last !== "" && Number(last) < start) return { kind: "whole" };
+  if (start >= size) return { kind: "unsatisfiable" };
+  const endExclusive = last === "" ? size : Math.min(Number(last) + 1, size);
+  return { kind: "range", start, endExclusive };
+}
+
+function planSuffix(length: number, size: number): DownloadPlan {
+  if (length === 0) return { kind: "unsatisfiable" };
+  // Satisfiable by 14.1.1, but Content-Range cannot say "nothing of nothing".
+  if (size === 0) return { kind: "whole" };
+  return { kind: "range", start: Math.max(0, size - length), endExclusive: size };
+}
+
+/**
+ * Bun 1.4.5, seen over raw sockets: a Response of a whole Bun.file (its slice(0, size) and its stream() as well) with
+ * status 200 is answered by the request's Range again, to the point of a bare 416. With status 206 it is left as it is.
+ * A null body keeps our Content-Length on HEAD; a stream there would turn into "chunked".
+ */
+async function respond(
+  request: Request,
+  file: Representation,
+  plan: DownloadPlan,
+  content: Blob | ReadableStream<Uint8Array>,
+): Promise<Response> {
+  const headers: Record<string, string> = { ...validators(file), ...contentHeaders(file) };
+  if (request.method === "HEAD" || file.sizeBytes === 0) {
+    if (content instanceof ReadableStream) await content.cancel();
+    return new Response(null, { headers });
+  }
+  if (plan.kind === "range") {
+    headers["Content-Range"] = `bytes ${plan.start}-${plan.endExclusive - 1}/${file.sizeBytes}`;
+    headers["Content-Length"] = String(plan.endExclusive - plan.start);
+    return new Response(content, { status: 206, headers });
+  }
+  if (!request.headers.has("range")) return new Response(content, { headers });
+  // Whole in spite of a Range: through a stream that Bun cannot recognise as a file.
+  const bytes = content instanceof Blob ? content.stream() : content;
+  return new Response(bytes.pipeThrough(new TransformStream<Uint8Array, Uint8Array>()), { headers });
+}
+
+function validators(file: Representation): Record<string, string> {
+  return {
+    ETag: etagOf(file),
+    "Last-Modified": new Date(file.modifiedAt).toUTCString(),
+    // Asked again each time, since a file can be deleted; private, since the hub may want a key.
+    "Cache-Control": "private, no-cache",
+  };
+}
+
+function contentHeaders(file: Representation): Record<string, string> {
+  return {
+    "Content-Type": safeMediaType(file.contentType),
+    "Content-Length": String(file.sizeBytes),
+    "Content-Disposition": contentDisposition(file.name),
+    "Accept-Ranges": "bytes",
+    // Should a browser show it after all: no sniffing, no script, no origin.
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+  };
+}
+
+function percentEncoded(char: string): string {
+  return `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
+}
+
+function rangeNotSatisfiable(size: number): Problem {
+  const detail = `The file has ${size} bytes. Ask for a range within it, or leave Range out for all of it.`;
+  return new Problem(416, "range_not_satisfiable", "Range not satisfiable", detail, {
+    headers: { "Content-Range": `bytes */${size}` },
+  });
+}
+
+function contentMissing(): Problem {
+  const detail =
+    "The hub has the record of this file but not its content. Tell its operator, or upload it again.";
+  return new Problem(500, "content_missing", "Content missing", detail);
+}

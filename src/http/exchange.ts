@@ -1,0 +1,36 @@
+/** One request on its way through the hub, and the routes it can take. The kit knows no task. */
+import type { BunRequest, Server } from "bun";
+
+export type Method = "GET" | "POST" | "DELETE";
+
+export type Exchange = {
+  readonly request: BunRequest;
+  readonly server: Server<undefined>;
+  /** The caller's own if it was sane, else made here; every answer and every log line carries it. */
+  readonly requestId: string;
+};
+
+/** An endpoint as the listener sees it. Throws Problem (or whatever `Listening.problemOf` knows) for what goes wrong. */
+export type Route = {
+  readonly method: Method;
+  /** As `/api/v1/node/:node_id`; a literal path wins over a parameter. */
+  readonly path: string;
+  readonly handle: (exchange: Exchange) => Promise<Response>;
+};
+
+/** A request that waits or streams: the connection may be silent for as long as it takes. */
+export function allowSilence({ server, request }: Exchange): void {
+  server.timeout(request, 0);
+}
+
+/** The query's parameters, the last of those with the same name; without making a URL of the caller's Host. */
+export function queryOf(request: Request): Record<string, string> {
+  const at = request.url.indexOf("?");
+  return at === -1 ? {} : Object.fromEntries(new URLSearchParams(request.url.slice(at + 1)));
+}
+
+/** The value of a path parameter, decoded. */
+export function pathParameter({ request }: Exchange, name: string): string {
+  const params: Readonly<Record<string, string | undefined>> = request.params;
+  return params[name] ?? "";
+}

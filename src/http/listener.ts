@@ -1,0 +1,153 @@
+/**
+ * One listening socket: routes by path and method, gives every answer its request id, turns what is thrown into a
+ * problem, and writes the access log. It knows no endpoint.
+ */
+import type { BunRequest, Server } from "bun";
+import type { Log } from "../lib/log.ts";
+import type { Exchange, Method, Route } from "./exchange.ts";
+import { Problem } from "./problem.ts";
+
+export type Address = {
+  readonly host: string;
+  /** 0: the system chooses. */
+  readonly port: number;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+};
+
+export type Listening = {
+  readonly address: Address;
+  readonly routes: readonly Route[];
+  /** The largest body any route takes. */
+  readonly maxBodyBytes: number;
+  /** What the caller may know of an error; null for a fault of ours. */
+  readonly problemOf: (error: unknown) => Problem | null;
+  readonly newId: () => string;
+  readonly log: Log;
+};
+
+export type Listener = {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: boolean;
+  /** Takes no new connection; resolves when the last answer has left. `force` cuts what is still open. */
+  stop(force: boolean): Promise<void>;
+};
+
+const SANE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+const IDLE_SECONDS = 60;
+
+/** Opens the socket. @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
+export function openListener(listening: Listening): Listener {
+  const { address } = listening;
+  const paths = byPath(listening.routes);
+  const unknown: MethodTable = { allow: "", routes: {} };
+  const server = Bun.serve({
+    hostname: address.host,
+    port: address.port,
+    idleTimeout: IDLE_SECONDS,
+    maxRequestBodySize: listening.maxBodyBytes,
+    development: false,
+    ...(address.tls ? { tls: address.tls } : {}),
+    routes: Object.fromEntries(
+      [...paths].map(([path, table]) => [
+        path,
+        (request: BunRequest, server: Server<undefined>) => answer(listening, table, request, server),
+      ]),
+    ),
+    fetch: (request, server) =>
+      // Outside the routes there are no parameters: a plain Request is all that is needed of a BunRequest.
+      answer(listening, unknown, request as BunRequest, server),
+    error: (error) => faultAnswer(listening, error, listening.newId()),
+  });
+  return {
+    host: address.host,
+    port: server.port ?? address.port,
+    tls: address.tls !== null,
+    stop: (force) => server.stop(force),
+  };
+}
+
+type MethodTable = { readonly allow: string; readonly routes: Partial<Record<string, Route>> };
+
+/** The routes of each path; HEAD works wherever GET does. */
+function byPath(routes: readonly Route[]): Map<string, MethodTable> {
+  const tables = new Map<string, Partial<Record<Method | "HEAD", Route>>>();
+  for (const route of routes) {
+    const table = tables.get(route.path) ?? {};
+    table[route.method] = route;
+    if (route.method === "GET") table.HEAD = route;
+    tables.set(route.path, table);
+  }
+  return new Map(
+    [...tables].map(([path, table]) => [
+      path,
+      { allow: Object.keys(table).toSorted().join(", "), routes: table },
+    ]),
+  );
+}
+
+async function answer(
+  listening: Listening,
+  table: MethodTable,
+  request: BunRequest,
+  server: Server<undefined>,
+): Promise<Response> {
+  const started = performance.now();
+  const given = request.headers.get("x-request-id");
+  const requestId = given !== null && SANE_REQUEST_ID.test(given) ? given : listening.newId();
+  let response: Response;
+  try {
+    const route = table.routes[request.method];
+    if (!route) throw unrouted(table, request.method);
+    const exchange: Exchange = { request, server, requestId };
+    response = await route.handle(exchange);
+    response.headers.set("X-Request-Id", requestId);
+  } catch (error) {
+    response = faultAnswer(listening, error, requestId);
+  }
+  accessLine(listening.log, request, response.status, started, requestId);
+  return response;
+}
+
+function unrouted(table: MethodTable, method: string): Problem {
+  if (table.allow === "") {
+    return new Problem(404, "not_found", "Not found", "There is no such path. All paths begin with /api/v1.");
+  }
+  const detail = `${method} does not work here. Use ${table.allow}.`;
+  return new Problem(405, "method_not_allowed", "Method not allowed", detail, {
+    headers: { Allow: table.allow },
+  });
+}
+
+function faultAnswer(listening: Listening, error: unknown, requestId: string): Response {
+  let problem = error instanceof Problem ? error : listening.problemOf(error);
+  if (!problem) {
+    listening.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
+    const detail = `The hub failed at this. Try again; if it stays, give the operator the request id ${requestId}.`;
+    problem = new Problem(500, "internal_error", "Internal server error", detail);
+  }
+  const headers = {
+    "Content-Type": "application/problem+json",
+    "X-Request-Id": requestId,
+    ...problem.extras.headers,
+  };
+  return new Response(JSON.stringify(problem), { status: problem.status, headers });
+}
+
+function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : ` <- ${causeOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+function accessLine(log: Log, request: Request, status: number, started: number, requestId: string): void {
+  const { url } = request;
+  const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)); // never the Host: it is the caller's word
+  log.info("request", {
+    method: request.method,
+    path,
+    status,
+    ms: Math.round((performance.now() - started) * 10) / 10,
+    request_id: requestId,
+  });
+}

@@ -1,0 +1,40 @@
+/**
+ * The hub's sense of time. Nothing else may call Date.now() or performance.now().
+ *
+ * Two readings, because a wall clock jumps (NTP, an operator, a board without a battery) and a lease must not:
+ * what is shown to people is `now`, what is waited for is `steady`.
+ */
+
+export interface Clock {
+  /** Wall clock, epoch milliseconds: for what is stored to be shown, and for calendar days. */
+  now(): number;
+  /**
+   * Milliseconds that never jump: starts at the wall clock's reading and then runs with the monotonic clock.
+   * For leases and deadlines. It does not advance while the machine is suspended.
+   */
+  steady(): number;
+}
+
+/** The machine's clock. */
+export function systemClock(): Clock {
+  const offset = Date.now() - performance.now();
+  return {
+    now: () => Date.now(),
+    steady: () => Math.trunc(offset + performance.now()),
+  };
+}
+
+/** ISO 8601 UTC with milliseconds, the form of every time in an answer. */
+export function isoTime(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}
+
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** The start of the UTC day that holds `epochMs`. */
+export function utcDayStart(epochMs: number): number {
+  return Math.floor(epochMs / DAY_MS) * DAY_MS;
+}

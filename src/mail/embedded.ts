@@ -1,0 +1,91 @@
+/** Mail carried by the store itself: a mailbox is the rows that wait for a node. */
+import { accept, nodeNotFound } from "../domain/decision.ts";
+import { SWEEP_BATCH } from "../domain/limits.ts";
+import {
+  type Message,
+  acknowledge,
+  broadcast,
+  expireLeases,
+  putBack,
+  receive,
+  send,
+} from "../domain/message.ts";
+import {
+  deliveriesOf,
+  deliveryOf,
+  expiredDeliveries,
+  messageById,
+  waitingDeliveries,
+} from "../store/mail-queries.ts";
+import { nodeById, onlineNodeIds } from "../store/queries.ts";
+import type { Store, Transact } from "../store/store.ts";
+import type { Mail, Sent, Taken } from "./mail.ts";
+
+export class EmbeddedMail implements Mail {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  get transport(): string {
+    return this.#store.engine;
+  }
+
+  send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
+    return transact({ recipient: nodeById(toNode) }, ({ recipient }) => {
+      const decision = send(message, recipient, toNode);
+      if (decision.kind === "rejected") return decision;
+      return accept(this.#sent(message, [toNode]), decision.changes);
+    });
+  }
+
+  broadcast(transact: Transact, message: Message): Promise<Sent> {
+    return transact({ nodeIds: onlineNodeIds() }, ({ nodeIds }) => {
+      const decision = broadcast(message, nodeIds);
+      return accept(this.#sent(message, decision.answer), decision.changes);
+    });
+  }
+
+  take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
+    const load = { node: nodeById(nodeId), waiting: waitingDeliveries(nodeId, count) };
+    return transact(load, ({ node, waiting }) => {
+      const decision = receive(node, nodeId, waiting, steady);
+      if (decision.kind !== "accepted") return decision;
+      return accept({ deliveries: decision.answer, transport: this.transport }, decision.changes);
+    });
+  }
+
+  takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
+    return transact({ node: nodeById(nodeId) }, ({ node }) =>
+      node ? accept({ deliveries: [], transport: this.transport }) : nodeNotFound(nodeId),
+    );
+  }
+
+  async putBack(nodeId: string, { deliveries }: Taken): Promise<void> {
+    const seqs = deliveries.map((delivery) => delivery.seq);
+    await this.#store.transact({ current: deliveriesOf(nodeId, seqs) }, ({ current }) =>
+      putBack(deliveries, current),
+    );
+  }
+
+  acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null> {
+    const load = {
+      node: nodeById(asked.nodeId),
+      placed: messageById(asked.messageId),
+      delivery: deliveryOf(asked.messageId, asked.nodeId),
+    };
+    return transact(load, ({ node, placed, delivery }) =>
+      acknowledge(placed?.message ?? null, delivery, node, asked, now),
+    );
+  }
+
+  expireSome(now: number, steady: number): Promise<number> {
+    const load = { expired: expiredDeliveries(steady, SWEEP_BATCH) };
+    return this.#store.transact(load, ({ expired }) => expireLeases(expired, now));
+  }
+
+  #sent({ messageId }: Message, receivers: readonly string[]): Sent {
+    return { messageId, receivers, transport: this.transport };
+  }
+}

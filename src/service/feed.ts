@@ -1,0 +1,128 @@
+/**
+ * The feed: reading the event log by cursor, and waking who follows it.
+ *
+ * Correctness comes from the cursors over stored rows; a wake-up only says when to look. So a reader may be woken for
+ * nothing, or late, but misses nothing and sees nothing twice.
+ */
+import type { Change } from "../domain/change.ts";
+import { type EventKind, type LoggedEvent, TASK_EVENT_KINDS, isTaskEvent } from "../domain/event.ts";
+import { EVENTS_MAX } from "../domain/limits.ts";
+import type { Message } from "../domain/message.ts";
+import type { Clock } from "../lib/clock.ts";
+import { messagesById } from "../store/mail-queries.ts";
+import { eventsAfter, lastEventId, newestEvents, nodeEventsAfter } from "../store/queries.ts";
+import type { Store } from "../store/store.ts";
+import { Waiters } from "./waiters.ts";
+
+/** Events, oldest first, and the id from which to go on. */
+export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
+
+/** One piece of a node's stream: an event of its tasks, or a message with its content. */
+export type StreamItem =
+  | { readonly kind: "task"; readonly event: LoggedEvent }
+  | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
+
+const EVERYONE = "";
+
+export class Feed {
+  /** Who waits for a mailbox, by node_id: blocked receives. */
+  readonly mail = new Waiters();
+  /** Who waits for task events: polls. */
+  readonly #tasks = new Waiters();
+  /** Who follows a node, by node_id: streams. */
+  readonly #nodes = new Waiters();
+  readonly #store: Store;
+  readonly #clock: Clock;
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+    store.onCommit((changes) => this.#wake(changes));
+  }
+
+  /** `since` exclusive; null gives the newest. */
+  async events(since: number | null, kind: EventKind | null, limit: number): Promise<EventBatch> {
+    if (since === null) {
+      const events = await this.#store.read(newestEvents(kind, limit));
+      return { events, cursor: events.at(-1)?.id ?? (await this.lastId()) };
+    }
+    const events = await this.#store.read(eventsAfter(since, kind === null ? [] : [kind], limit));
+    return { events, cursor: events.at(-1)?.id ?? since };
+  }
+
+  /** Task events after `since` (null: from now), at once if there are any, else when the first comes. */
+  async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {
+    const cursor = since ?? (await this.lastId());
+    const deadline = this.#clock.steady() + waitMs;
+    const waiter = this.#tasks.join(EVERYONE);
+    try {
+      for (;;) {
+        const events = await this.#store.read(eventsAfter(cursor, TASK_EVENT_KINDS, EVENTS_MAX));
+        const last = events.at(-1);
+        if (last) return { events, cursor: last.id };
+        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
+        if (outcome !== "woken") return { events: [], cursor };
+      }
+    } finally {
+      waiter.leave();
+    }
+  }
+
+  /** A node's stream after `since` (exclusive). `cursor` moves past events that the stream does not show. */
+  async stream(
+    nodeId: string,
+    since: number,
+    limit: number,
+  ): Promise<{ items: readonly StreamItem[]; cursor: number; more: boolean }> {
+    const events = await this.#store.read(nodeEventsAfter(nodeId, since, limit));
+    const sent = events.filter((event) => event.kind === "message.sent");
+    const messages = sent.length === 0 ? [] : await this.#store.read(messagesById(sent.map(messageIdOf)));
+    const byId = new Map(messages.map((message) => [message.messageId, message]));
+    const items = events.flatMap((event): StreamItem[] => {
+      if (isTaskEvent(event.kind)) return [{ kind: "task", event }];
+      const message = event.kind === "message.sent" ? byId.get(messageIdOf(event)) : undefined;
+      return message ? [{ kind: "message", eventId: event.id, message }] : [];
+    });
+    return { items, cursor: events.at(-1)?.id ?? since, more: events.length === limit };
+  }
+
+  /** Calls back after each commit that concerns the node. Returns what ends it. */
+  follow(nodeId: string, callback: () => void): () => void {
+    return this.#nodes.subscribe(nodeId, callback);
+  }
+
+  lastId(): Promise<number> {
+    return this.#store.read(lastEventId());
+  }
+
+  /** Everyone who waits gets an empty answer, now and from now on. */
+  drain(): void {
+    this.mail.drain();
+    this.#tasks.drain();
+    this.#nodes.drain();
+  }
+
+  /** How many calls wait, over all kinds. */
+  get waiting(): number {
+    return this.mail.size + this.#tasks.size;
+  }
+
+  #wake(changes: readonly Change[]): void {
+    let tasks = false;
+    for (const change of changes) {
+      if (change.kind === "delivery.queued") this.mail.wakeOne(change.toNode);
+      else if (change.kind === "delivery.moved" && change.state === "waiting")
+        this.mail.wakeOne(change.toNode);
+      else if (change.kind === "event.logged") {
+        const { kind, nodeId } = change.event;
+        if (nodeId !== null) this.#nodes.wakeAll(nodeId);
+        tasks ||= isTaskEvent(kind);
+      }
+    }
+    if (tasks) this.#tasks.wakeAll(EVERYONE);
+  }
+}
+
+function messageIdOf(event: LoggedEvent): string {
+  return String(event.data["message_id"]);
+}

@@ -1,0 +1,99 @@
+/**
+ * The use cases of messages: one mailbox a node, whichever variant's words are used for it.
+ *
+ * A receive that finds nothing waits in line until a commit puts something into the mailbox. It takes only what it can
+ * still hand out: a caller who hung up meanwhile gets nothing, and what it was handed too late is put back.
+ */
+import { Rejection, nodeNotFound, reject } from "../domain/decision.ts";
+import type { Message } from "../domain/message.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { NewId } from "../lib/ids.ts";
+import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
+import { type PlacedMessage, history, mailbox, messageById } from "../store/mail-queries.ts";
+import { nodeById } from "../store/queries.ts";
+import type { Store, Transact } from "../store/store.ts";
+import type { Waiters } from "./waiters.ts";
+
+/** What a caller says of a message. */
+export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
+
+/** How long a receive may wait, and how it learns that its caller is gone. */
+export type Patience = { readonly waitMs: number; readonly signal: AbortSignal };
+
+export type MessageList = { readonly messages: readonly PlacedMessage[]; readonly transport: Transport };
+
+export class MessageService {
+  readonly #store: Store;
+  readonly #mail: Mail;
+  readonly #clock: Clock;
+  readonly #newId: NewId;
+  readonly #receivers: Waiters;
+
+  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: Waiters) {
+    this.#store = store;
+    this.#mail = mail;
+    this.#clock = clock;
+    this.#newId = newId;
+    this.#receivers = receivers;
+  }
+
+  /** To `draft.toNode`, or to every node that is online when that is null. */
+  send(transact: Transact, draft: MessageDraft): Promise<Sent> {
+    const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
+    return draft.toNode === null
+      ? this.#mail.broadcast(transact, message)
+      : this.#mail.send(transact, message, draft.toNode);
+  }
+
+  /** Takes up to `count` messages out, oldest first; waits for the first as long as `patience` lasts. */
+  async receive(transact: Transact, nodeId: string, count: number, patience: Patience): Promise<Taken> {
+    const { signal } = patience;
+    const deadline = this.#clock.steady() + patience.waitMs;
+    const waiter = this.#receivers.join(nodeId); // before the first look, so that no wake-up falls in between
+    try {
+      while (!signal.aborted) {
+        const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady());
+        if (taken && !signal.aborted) return taken;
+        if (taken) await this.#mail.putBack(nodeId, taken);
+        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
+        if (outcome !== "woken") break;
+      }
+      return await this.#mail.takeNothing(transact, nodeId);
+    } finally {
+      waiter.leave();
+    }
+  }
+
+  acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
+    return this.#mail.acknowledge(transact, asked, this.#clock.now());
+  }
+
+  /** What a node sent or got, newest first. @throws {Rejection} node_not_found */
+  async history(nodeId: string, count: number): Promise<MessageList> {
+    await this.#known(nodeId);
+    return { messages: await this.#store.read(history(nodeId, count)), transport: this.#store.engine };
+  }
+
+  /**
+   * What a node got, newest first, taking nothing out: the newest, or the first `limit` after the message `since`.
+   * @throws {Rejection} node_not_found, message_not_found
+   */
+  async mailbox(nodeId: string, since: string | null, limit: number): Promise<readonly PlacedMessage[]> {
+    await this.#known(nodeId);
+    const mark = since === null ? null : await this.#store.read(messageById(since));
+    if (since !== null && !mark) {
+      const detail = `There is no message ${since}: it is past its time. Leave since out to start with the newest.`;
+      throw new Rejection(reject("message_not_found", detail));
+    }
+    return this.#store.read(mailbox(nodeId, mark?.seq ?? null, limit));
+  }
+
+  /** Brings back, or parks, what was not confirmed in time, one bounded step. The answer is how many. */
+  expireSome(): Promise<number> {
+    return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
+  }
+
+  async #known(nodeId: string): Promise<void> {
+    if (!(await this.#store.read(nodeById(nodeId)))) throw new Rejection(nodeNotFound(nodeId));
+  }
+}

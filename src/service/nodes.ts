@@ -1,0 +1,107 @@
+/** The use cases of nodes: registration, heartbeats, listing, and the lease that silence ends. */
+import { SWEEP_BATCH } from "../domain/limits.ts";
+import { Rejection, nodeNotFound } from "../domain/decision.ts";
+import {
+  type Beat,
+  type Node,
+  type NodeProfile,
+  comeBack,
+  expire,
+  heartbeat,
+  register,
+} from "../domain/node.ts";
+import type { Clock } from "../lib/clock.ts";
+import { waitingCount } from "../store/mail-queries.ts";
+import {
+  type NodeAccount,
+  expiredNodes,
+  nodeAccount,
+  nodeAccounts,
+  nodeById,
+  waitingFor,
+} from "../store/queries.ts";
+import type { Store, Transact } from "../store/store.ts";
+import type { TaskService } from "./tasks.ts";
+
+/** A node as it stands after a heartbeat, and how many messages wait for it. */
+export type Pulse = { readonly node: Node; readonly messagesWaiting: number };
+export type Registration = { readonly node: Node; readonly created: boolean; readonly balanceMicro: bigint };
+
+export class NodeService {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #tasks: TaskService;
+
+  constructor(store: Store, clock: Clock, tasks: TaskService) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#tasks = tasks;
+  }
+
+  /** `leaseMs` is how long the variant lets a node be silent. */
+  async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
+    const beat = this.#beat(leaseMs);
+    const load = { account: nodeAccount(profile.nodeId), waiting: waitingFor(profile, SWEEP_BATCH) };
+    const registered = await transact(load, ({ account, waiting }) => {
+      const decision = register(profile, account?.node ?? null, waiting, beat);
+      return { ...decision, answer: { ...decision.answer, balanceMicro: account?.balanceMicro ?? 0n } };
+    });
+    await this.#fillOn(registered.node);
+    return registered;
+  }
+
+  /** `leaseOf` tells how long the variant in which the node registered lets it be silent. */
+  async heartbeat(transact: Transact, nodeId: string, leaseOf: (node: Node) => number): Promise<Pulse> {
+    const load = { node: nodeById(nodeId), messagesWaiting: waitingCount(nodeId) };
+    const pulse = await transact(load, ({ node, messagesWaiting }) => {
+      const decision = heartbeat(node, nodeId, this.#beat(node ? leaseOf(node) : 0));
+      if (decision.kind !== "accepted") return decision;
+      return { ...decision, answer: { node: decision.answer, messagesWaiting } };
+    });
+    return pulse ?? this.#comeBack(transact, nodeId, leaseOf);
+  }
+
+  list(): Promise<readonly NodeAccount[]> {
+    return this.#store.read(nodeAccounts());
+  }
+
+  /** @throws {Rejection} node_not_found */
+  async get(nodeId: string): Promise<NodeAccount> {
+    const account = await this.#store.read(nodeAccount(nodeId));
+    if (!account) throw new Rejection(nodeNotFound(nodeId));
+    return account;
+  }
+
+  /** Puts nodes offline whose lease has run out, at most one step's worth. The answer is how many. */
+  async expireSome(): Promise<number> {
+    const now = this.#clock.now();
+    const load = { nodes: expiredNodes(this.#clock.steady(), SWEEP_BATCH) };
+    return (await this.#store.transact(load, ({ nodes }) => expire(nodes, now))).length;
+  }
+
+  async #comeBack(transact: Transact, nodeId: string, leaseOf: (node: Node) => number): Promise<Pulse> {
+    const known = await this.get(nodeId);
+    const beat = this.#beat(leaseOf(known.node));
+    const load = {
+      node: nodeById(nodeId),
+      waiting: waitingFor(known.node, SWEEP_BATCH),
+      messagesWaiting: waitingCount(nodeId),
+    };
+    const pulse = await transact(load, ({ node, waiting, messagesWaiting }) => {
+      const decision = comeBack(node, nodeId, waiting, beat);
+      if (decision.kind === "rejected") return decision;
+      return { ...decision, answer: { node: decision.answer, messagesWaiting } };
+    });
+    await this.#fillOn(pulse.node);
+    return pulse;
+  }
+
+  /** A first step's worth was given in the commit of the call itself; a longer queue takes more steps. */
+  async #fillOn(node: Node): Promise<void> {
+    if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fill(node.nodeId);
+  }
+
+  #beat(leaseMs: number): Beat {
+    return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * The periodic work of the hub, each piece with a name and a period. One runs at a time; a piece that fails is logged
+ * and comes again. Each piece works in bounded steps, so that requests are not kept waiting.
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+
+export type Chore = { readonly name: string; readonly everyMs: number; readonly run: () => Promise<void> };
+
+export class Sweeper {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #chores: { chore: Chore; dueAt: number }[];
+  readonly #tickMs: number;
+  #timer: Timer | null = null;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(clock: Clock, log: Log, tickMs: number, chores: readonly Chore[]) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#tickMs = tickMs;
+    this.#chores = chores.map((chore) => ({ chore, dueAt: clock.steady() + chore.everyMs }));
+  }
+
+  start(): void {
+    this.#timer = setTimeout(() => {
+      this.#running = this.sweep().finally(() => {
+        if (this.#timer !== null) this.start();
+      });
+    }, this.#tickMs);
+  }
+
+  /** Runs what is due now. */
+  async sweep(): Promise<void> {
+    for (const entry of this.#chores) {
+      if (entry.dueAt > this.#clock.steady()) continue;
+      entry.dueAt = this.#clock.steady() + entry.chore.everyMs;
+      try {
+        await entry.chore.run();
+      } catch (error) {
+        this.#log.error("periodic work failed", { chore: entry.chore.name, cause: String(error) });
+      }
+    }
+  }
+
+  /** Starts nothing more, and waits for what runs. */
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    await this.#running;
+  }
+}

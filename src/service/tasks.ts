@@ -1,0 +1,231 @@
+/** The use cases of tasks. Writes go through the Transact they are given, so that a caller can add to the commit. */
+import { balance, isAvailable } from "../domain/balancer.ts";
+import type { Change } from "../domain/change.ts";
+import { accept } from "../domain/decision.ts";
+import { SWEEP_BATCH, TOP_NODES_MAX } from "../domain/limits.ts";
+import type { Node } from "../domain/node.ts";
+import {
+  type Completion,
+  type Task,
+  type TaskDraft,
+  type TaskResult,
+  type TaskStatus,
+  assignTo,
+  complete,
+  create,
+  remove,
+  requeue,
+  revoke,
+  take,
+} from "../domain/task.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { NewId } from "../lib/ids.ts";
+import {
+  POOL_START,
+  type PoolCursor,
+  type TaskTotals,
+  availableNodes,
+  candidatesFor,
+  claimable,
+  lastEntry,
+  nodeById,
+  nodesById,
+  poolAfter,
+  strandedTasks,
+  taskById,
+  taskPage,
+  taskTotals,
+  tasksById,
+  topNodes,
+  waitingFor,
+} from "../store/queries.ts";
+import type { Query, Store, Transact } from "../store/store.ts";
+import { type Page, type PageRequest, pageOf } from "./pages.ts";
+
+export type Assignment = { readonly taskId: string; readonly nodeId: string };
+/** One item's fate in a batch; `code` is null when it was assigned. */
+export type BatchItem = Assignment & { readonly code: string | null };
+export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
+export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
+
+export class TaskService {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #newId: NewId;
+
+  constructor(store: Store, clock: Clock, newId: NewId) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#newId = newId;
+  }
+
+  create(transact: Transact, draft: TaskDraft): Promise<Task> {
+    const taskId = this.#newId();
+    const now = this.#clock.now();
+    if (!draft.balanced) return transact({}, () => create(draft, taskId, [], now));
+    return transact({ candidates: candidatesFor(draft.taskType, null) }, ({ candidates }) =>
+      create(draft, taskId, candidates, now),
+    );
+  }
+
+  take(transact: Transact, by: "claim" | "assign", { taskId, nodeId }: Assignment): Promise<Task> {
+    const now = this.#clock.now();
+    return transact({ task: taskById(taskId), node: nodeById(nodeId) }, ({ task, node }) =>
+      take(task, node, { taskId, nodeId, by }, now),
+    );
+  }
+
+  async complete(
+    transact: Transact,
+    asked: Assignment & { result: TaskResult; claimOnComplete: boolean },
+  ): Promise<Completion> {
+    const now = this.#clock.now();
+    const { taskId, nodeId } = asked;
+    const entryId = this.#newId();
+    const load = { task: taskById(taskId), node: nodeById(nodeId), last: lastEntry(nodeId) };
+    const done = await transact(load, ({ task, node, last }) =>
+      complete(task, node, last, { ...asked, entryId }, now),
+    );
+    if (done.madeRoom) await this.fill(nodeId);
+    return done;
+  }
+
+  async revoke(
+    transact: Transact,
+    asked: { taskId: string; nodeId: string | null; reason: string | null },
+  ): Promise<Task> {
+    const now = this.#clock.now();
+    // Who may take it over depends on the task: a look before, and the rule looks again at both.
+    const before = await this.#store.read(taskById(asked.taskId));
+    const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
+    const target = asked.nodeId === null ? NOBODY : nodeById(asked.nodeId);
+    const revoked = await transact({ task: taskById(asked.taskId), target, candidates }, (rows) =>
+      revoke(rows.task, rows.target, rows.candidates, asked, now),
+    );
+    if (before?.assignedNode) await this.fill(before.assignedNode);
+    return revoked;
+  }
+
+  async remove(transact: Transact, taskId: string): Promise<Task> {
+    const now = this.#clock.now();
+    const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
+    if (task.status === "assigned" && task.assignedNode !== null) await this.fill(task.assignedNode);
+    return task;
+  }
+
+  /** Assigns a list of tasks, each by itself, in order and in one commit. */
+  assignAll(transact: Transact, asked: readonly Assignment[]): Promise<readonly BatchItem[]> {
+    const now = this.#clock.now();
+    const load = {
+      tasks: tasksById([...new Set(asked.map((item) => item.taskId))]),
+      nodes: nodesById([...new Set(asked.map((item) => item.nodeId))]),
+    };
+    return transact(load, (rows) => {
+      const tasks = new Map(rows.tasks.map((task) => [task.taskId, task]));
+      const nodes = new Map(rows.nodes.map((node) => [node.nodeId, node]));
+      const changes: Change[] = [];
+      const items = asked.map(({ taskId, nodeId }): BatchItem => {
+        const item = { taskId, nodeId, by: "assign" } as const;
+        const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, now);
+        if (taken.kind === "rejected") return { taskId, nodeId, code: taken.code };
+        tasks.set(taskId, taken.answer); // a later item sees what an earlier one did
+        changes.push(...taken.changes);
+        return { taskId, nodeId, code: null };
+      });
+      return accept(items, changes);
+    });
+  }
+
+  /**
+   * The balancer over the open tasks, best first, a bounded step at a time: all of them, or only those it may give
+   * away by itself. What fits nobody stays open.
+   */
+  async balanceAll(onlyBalanced: boolean): Promise<readonly Assignment[]> {
+    const given: Assignment[] = [];
+    let cursor: PoolCursor | null = POOL_START;
+    while (cursor) {
+      const now = this.#clock.now();
+      const load: { pool: ReturnType<typeof poolAfter>; nodes: ReturnType<typeof availableNodes> } = {
+        pool: poolAfter(cursor, onlyBalanced, SWEEP_BATCH),
+        nodes: availableNodes(),
+      };
+      const step = await this.#store.transact(load, ({ pool, nodes }) => {
+        const assignments = balance(pool.tasks, nodes);
+        const changes = assignments.flatMap(
+          ({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes,
+        );
+        // With nobody available the walk ends: the rest of the pool would be read for nothing.
+        return accept({ assignments, next: nodes.length === 0 ? null : pool.next }, changes);
+      });
+      for (const { task, nodeId } of step.assignments) given.push({ taskId: task.taskId, nodeId });
+      cursor = step.next;
+    }
+    return given;
+  }
+
+  /** batch-assign of variant B. */
+  async runBalancer(transact: Transact): Promise<BalanceReport> {
+    const assignments = await this.balanceAll(false);
+    return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
+  }
+
+  /** Gives a node that has room what waits for it, a bounded step at a time. */
+  async fill(nodeId: string): Promise<void> {
+    const node = await this.#store.read(nodeById(nodeId));
+    if (!node || !isAvailable(node)) return;
+    for (;;) {
+      const now = this.#clock.now();
+      const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
+      const count = await this.#store.transact(load, ({ node: current, waiting }) => {
+        const given = current ? balance(waiting, [current]) : [];
+        const changes = given.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", now).changes);
+        return accept(given.length, changes);
+      });
+      if (count < SWEEP_BATCH) return;
+    }
+  }
+
+  /** Takes the tasks of offline nodes back, a bounded step at a time. The answer is how many there were. */
+  async requeueStranded(): Promise<number> {
+    let total = 0;
+    for (;;) {
+      const now = this.#clock.now();
+      const load = { tasks: strandedTasks(SWEEP_BATCH) };
+      const moved = await this.#store.transact(load, ({ tasks }) => requeue(tasks, now));
+      total += moved;
+      if (moved < SWEEP_BATCH) return total;
+    }
+  }
+
+  /** One page of tasks in any of `statuses`, of one node if given, newest first. */
+  async list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
+    return pageOf(page, await this.#count(statuses, nodeId), (slice) =>
+      this.#store.read(taskPage(statuses, nodeId, slice)),
+    );
+  }
+
+  /** The open tasks that the node could claim, best first; null: there is no such node. */
+  async claimable(nodeId: string, limit: number): Promise<readonly Task[] | null> {
+    const node = await this.#store.read(nodeById(nodeId));
+    return node ? this.#store.read(claimable(node.capabilities, limit)) : null;
+  }
+
+  async stats(): Promise<TaskStats> {
+    const totals = await this.#store.read(taskTotals());
+    return { totals, top: await this.#store.read(topNodes(TOP_NODES_MAX)) };
+  }
+
+  async #count(statuses: readonly TaskStatus[], nodeId: string | null): Promise<number> {
+    let totals: TaskTotals;
+    if (nodeId === null) {
+      totals = await this.#store.read(taskTotals());
+    } else {
+      const node = await this.#store.read(nodeById(nodeId));
+      totals = { open: 0, assigned: node?.tasksAssigned ?? 0, completed: node?.tasksCompleted ?? 0 };
+    }
+    return statuses.reduce((sum, status) => sum + totals[status], 0);
+  }
+}
+
+/** Loads nothing: for a node that was not named. */
+const NOBODY: Query<Node | null> = { ...nodeById(""), shape: () => null };

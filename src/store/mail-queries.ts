@@ -1,0 +1,98 @@
+/** The reads of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
+import type { Delivery, DeliveryStub, Message } from "../domain/message.ts";
+import { count, filledUp, many, one, places, toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
+import type { Query } from "./store.ts";
+
+const MESSAGE = `m.message_id, m.from_node, m.to_node, m.type, m.content, m.require_ack, m.sent_at`;
+const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
+
+/** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
+const UNMEASURED_MAX = 32;
+
+/** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
+export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
+  const waiting = `
+    SELECT ${MESSAGE}, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE d.to_node = $1 AND d.state = 'waiting' ORDER BY d.seq LIMIT $2`;
+  return many(measured(waiting, "ORDER BY seq", limit), [nodeId, limit], toDelivery);
+}
+
+export function waitingCount(nodeId: string): Query<number> {
+  return count(`SELECT count(*) AS n FROM deliveries WHERE to_node = $1 AND state = 'waiting'`, [nodeId]);
+}
+
+/** The deliveries to one node of certain messages. */
+export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
+  const filled = filledUp(seqs);
+  const sql = `
+    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
+  return many(sql, [nodeId, ...filled], toDeliveryStub);
+}
+
+export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStub | null> {
+  const sql = `
+    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE m.message_id = $1 AND d.to_node = $2`;
+  return one(sql, [messageId, nodeId], toDeliveryStub);
+}
+
+export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {
+  const sql = `
+    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE d.state = 'leased' AND d.lease_until <= $1 ORDER BY d.lease_until LIMIT $2`;
+  return many(sql, [steady, limit], toDeliveryStub);
+}
+
+/** A message and its place in the order of arrival. */
+export type PlacedMessage = { readonly message: Message; readonly seq: number };
+
+export function messageById(messageId: string): Query<PlacedMessage | null> {
+  return one(`SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`, [messageId], toPlaced);
+}
+
+export function messagesById(messageIds: readonly string[]): Query<readonly Message[]> {
+  const ids = filledUp(messageIds);
+  return many(`SELECT ${MESSAGE} FROM messages m WHERE m.message_id IN (${places(ids)})`, ids, toMessage);
+}
+
+/** What a node sent or got, newest first. */
+export function history(nodeId: string, limit: number): Query<readonly PlacedMessage[]> {
+  const hits = `
+    SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
+    UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got`;
+  const found = `
+    SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (${hits}) ORDER BY m.seq DESC LIMIT $2`;
+  return many(measured(found, "ORDER BY seq DESC", limit), [nodeId, limit], toPlaced);
+}
+
+/** What a node got, newest first: all of it (since is null), or the first `limit` after a place in the order. */
+export function mailbox(
+  nodeId: string,
+  since: number | null,
+  limit: number,
+): Query<readonly PlacedMessage[]> {
+  const order = since === null ? "DESC" : "ASC";
+  const found = `
+    SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (
+      SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2)
+    ORDER BY m.seq ${order}`;
+  const query = many(measured(found, `ORDER BY seq ${order}`, limit), [nodeId, limit, since ?? 0], toPlaced);
+  return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
+}
+
+function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
+  return { message: toMessage(row), seq: Number(row["seq"]) };
+}
+
+/** Cuts a list off where its contents pass what one answer carries; the first row is always there. */
+function measured(rows: string, order: string, limit: number): string {
+  if (limit <= UNMEASURED_MAX) return rows;
+  return `
+    SELECT * FROM (
+      SELECT found.*, sum(octet_length(content)) OVER (${order} ROWS UNBOUNDED PRECEDING) - octet_length(content)
+        AS bytes_before
+      FROM (${rows}) AS found) AS sized
+    WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES} ${order}`;
+}

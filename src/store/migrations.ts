@@ -1,0 +1,165 @@
+/**
+ * The schema, as steps that only go forward. Step n brings a database from version n - 1 to n and is never edited
+ * once it has been released.
+ *
+ * Why each index is there stands beside it; a query without one reads the whole table.
+ */
+
+/** The steps for SQLite; its version is kept in `PRAGMA user_version`. */
+export const SQLITE_MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE nodes (
+    node_id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    host TEXT,
+    port INTEGER,
+    capabilities TEXT NOT NULL,              -- ",coding,research,"; "" is none
+    variant TEXT NOT NULL,
+    max_tasks INTEGER,
+    online INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    last_heartbeat_at INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL,            -- steady clock
+    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task.ts
+    tasks_completed INTEGER NOT NULL,
+    lux_earned_micro INTEGER NOT NULL,
+    idle_since INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  -- the balancer's order
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1;
+  -- whose lease has run out
+  CREATE INDEX nodes_lease ON nodes (lease_until) WHERE online = 1;
+  -- who went offline with tasks
+  CREATE INDEX nodes_stranded ON nodes (node_id) WHERE online = 0 AND tasks_assigned > 0;
+  -- task/stats: top nodes
+  CREATE INDEX nodes_top ON nodes (tasks_completed DESC, lux_earned_micro DESC) WHERE tasks_completed > 0;
+
+  CREATE TABLE tasks (
+    seq INTEGER PRIMARY KEY,                 -- order of creation
+    task_id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    task_type TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    creator_node TEXT,
+    status TEXT NOT NULL,
+    lux_reward_micro INTEGER NOT NULL,
+    assigned_node TEXT,
+    balanced INTEGER NOT NULL,
+    revoked_from TEXT,
+    attempts INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    problem TEXT,
+    improvement TEXT,
+    lesson TEXT
+  ) STRICT;
+  -- task/list by status
+  CREATE INDEX tasks_status ON tasks (status);
+  -- task/list by node, and what a node holds
+  CREATE INDEX tasks_node ON tasks (assigned_node, status) WHERE assigned_node IS NOT NULL;
+  -- the pool, best first, for a node that takes every type
+  CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE status = 'open';
+  -- the pool, best first, for a node that takes some types
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority) WHERE status = 'open';
+
+  CREATE TABLE task_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    open INTEGER NOT NULL,
+    assigned INTEGER NOT NULL,
+    completed INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO task_totals VALUES (1, 0, 0, 0);
+
+  CREATE TABLE ledger (
+    seq INTEGER PRIMARY KEY,
+    entry_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    amount_micro INTEGER NOT NULL,
+    balance_micro INTEGER NOT NULL,          -- the sum of the node's entries up to this one
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX ledger_node ON ledger (node_id);
+  -- a task pays once, a day pays once: the rules see to it, and the store would not take it otherwise
+  CREATE UNIQUE INDEX ledger_reward ON ledger (task_id) WHERE kind = 'reward';
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+
+  CREATE TABLE messages (
+    seq INTEGER PRIMARY KEY,                 -- order of arrival
+    message_id TEXT NOT NULL UNIQUE,
+    from_node TEXT NOT NULL,
+    to_node TEXT,                            -- NULL: a broadcast
+    type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    require_ack INTEGER NOT NULL,
+    sent_at INTEGER NOT NULL
+  ) STRICT;
+  -- message/history of what a node sent
+  CREATE INDEX messages_from ON messages (from_node);
+
+  CREATE TABLE deliveries (
+    seq INTEGER NOT NULL,                    -- of the message
+    to_node TEXT NOT NULL,
+    state TEXT NOT NULL,
+    deliveries INTEGER NOT NULL,
+    lease_until INTEGER,                     -- steady clock; only while leased
+    PRIMARY KEY (seq, to_node)
+  ) STRICT, WITHOUT ROWID;
+  -- message/history of what a node got
+  CREATE INDEX deliveries_node ON deliveries (to_node, seq);
+  -- a node's mailbox
+  CREATE INDEX deliveries_waiting ON deliveries (to_node, seq) WHERE state = 'waiting';
+  -- whose ACK is late
+  CREATE INDEX deliveries_lease ON deliveries (lease_until) WHERE state = 'leased';
+
+  CREATE TABLE files (
+    seq INTEGER PRIMARY KEY,
+    file_id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    content_type TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    node_id TEXT,
+    task_id TEXT,
+    uploaded_at INTEGER NOT NULL
+  ) STRICT;
+  -- the files of a task
+  CREATE INDEX files_task ON files (task_id) WHERE task_id IS NOT NULL;
+
+  CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    node_id TEXT,
+    task_id TEXT,
+    data TEXT NOT NULL
+  ) STRICT;
+  -- events of one kind; poll's task events
+  CREATE INDEX events_kind ON events (kind);
+  -- a node's stream
+  CREATE INDEX events_node ON events (node_id) WHERE node_id IS NOT NULL;
+
+  CREATE TABLE answers (
+    scope TEXT PRIMARY KEY,
+    body_hash TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    stored_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX answers_age ON answers (stored_at);
+
+  CREATE TABLE keys (
+    key_id TEXT PRIMARY KEY,
+    role TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    variant TEXT,
+    node_id TEXT,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  `,
+];

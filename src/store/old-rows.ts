@@ -1,0 +1,39 @@
+/**
+ * Rows past their time: how they are counted and how they are removed stand together, so that they cannot differ.
+ * Of each table only the `limit` oldest rows are looked at: a step is short however many rows there are.
+ */
+import { count } from "./rows.ts";
+import type { Query } from "./store.ts";
+
+/** Rows older than `before` (epoch ms), among the oldest `limit`. */
+export type OldRows = { readonly before: number; readonly limit: number };
+
+const OLD_MESSAGES = `SELECT seq FROM (SELECT seq, sent_at FROM messages ORDER BY seq LIMIT $2) AS oldest WHERE sent_at < $1`;
+
+// The newest event stays for ever: the next id follows from it.
+const OLD_EVENTS = `
+  SELECT id FROM (SELECT id, at FROM events ORDER BY id LIMIT $2) AS oldest
+  WHERE at < $1 AND id < (SELECT max(id) FROM events)`;
+
+const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY stored_at LIMIT $2`;
+
+export const PRUNE_DELIVERIES = `DELETE FROM deliveries WHERE seq IN (${OLD_MESSAGES})`;
+export const PRUNE_MESSAGES = `DELETE FROM messages WHERE seq IN (${OLD_MESSAGES})`;
+export const PRUNE_EVENTS = `DELETE FROM events WHERE id IN (${OLD_EVENTS})`;
+export const PRUNE_ANSWERS = `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`;
+
+export function oldMessages(old: OldRows): Query<number> {
+  return counting(OLD_MESSAGES, old);
+}
+
+export function oldEvents(old: OldRows): Query<number> {
+  return counting(OLD_EVENTS, old);
+}
+
+export function oldAnswers(old: OldRows): Query<number> {
+  return counting(OLD_ANSWERS, old);
+}
+
+function counting(rows: string, { before, limit }: OldRows): Query<number> {
+  return count(`SELECT count(*) AS n FROM (${rows}) AS old`, [before, limit]);
+}

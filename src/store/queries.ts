@@ -1,0 +1,353 @@
+/**
+ * The reads of nodes, tasks, LUX, files, events and keys, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share.
+ * Each is a function from its parameters to a Query. Those of the mailboxes stand in mail-queries.ts.
+ */
+import type { EventKind, LoggedEvent } from "../domain/event.ts";
+import type { FileRecord } from "../domain/file.ts";
+import type { KeyRecord } from "../domain/key.ts";
+import type { LastEntry, LedgerEntry } from "../domain/lux.ts";
+import type { Node } from "../domain/node.ts";
+import type { Task, TaskStatus } from "../domain/task.ts";
+import {
+  count,
+  filledUp,
+  many,
+  one,
+  places,
+  toEvent,
+  toFile,
+  toKey,
+  toLedgerEntry,
+  toNode,
+  toTask,
+} from "./rows.ts";
+import type { Param, Query } from "./store.ts";
+
+/** A part of a list: how many rows to skip and how many to give. */
+export type Slice = { readonly limit: number; readonly offset: number };
+
+// ---- Nodes
+
+// LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
+const NODE_COLUMNS = `
+  node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
+  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since`;
+
+const BALANCE_OF_NODE = `
+  (SELECT CAST(balance_micro AS TEXT) FROM ledger l WHERE l.node_id = n.node_id ORDER BY seq DESC LIMIT 1)`;
+
+/** A node with its balance. */
+export type NodeAccount = { readonly node: Node; readonly balanceMicro: bigint };
+
+export function nodeById(nodeId: string): Query<Node | null> {
+  return one(`SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = $1`, [nodeId], toNode);
+}
+
+export function nodeAccounts(): Query<readonly NodeAccount[]> {
+  return many(
+    `SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n ORDER BY node_id`,
+    [],
+    toAccount,
+  );
+}
+
+export function nodeAccount(nodeId: string): Query<NodeAccount | null> {
+  const sql = `SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n WHERE node_id = $1`;
+  return one(sql, [nodeId], toAccount);
+}
+
+function toAccount(row: Parameters<typeof toNode>[0]): NodeAccount {
+  return { node: toNode(row), balanceMicro: BigInt(row["balance"] ?? 0) };
+}
+
+export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
+  const ids = filledUp(nodeIds);
+  return many(`SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id IN (${places(ids)})`, ids, toNode);
+}
+
+export function nodesCount(): Query<number> {
+  return count(`SELECT count(*) AS n FROM nodes`, []);
+}
+
+export function onlineNodeIds(): Query<readonly string[]> {
+  return many(`SELECT node_id FROM nodes WHERE online = 1 ORDER BY node_id`, [], (row) =>
+    String(row["node_id"]),
+  );
+}
+
+export function expiredNodes(steady: number, limit: number): Query<readonly Node[]> {
+  const sql = `
+    SELECT ${NODE_COLUMNS} FROM nodes WHERE online = 1 AND lease_until <= $1 ORDER BY lease_until LIMIT $2`;
+  return many(sql, [steady, limit], toNode);
+}
+
+const AVAILABLE = `online = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
+const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
+
+/** The node that the balancer would pick for a task: at most one row, so that a fleet is not read for each task. */
+export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
+  const sql = `
+    SELECT ${NODE_COLUMNS} FROM nodes
+    WHERE ${AVAILABLE} AND node_id <> $1
+      AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
+    ${BALANCER_ORDER} LIMIT 1`;
+  return many(sql, [notNode ?? "", taskType, `,${taskType},`], toNode);
+}
+
+export function availableNodes(): Query<readonly Node[]> {
+  return many(`SELECT ${NODE_COLUMNS} FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER}`, [], toNode);
+}
+
+export function topNodes(limit: number): Query<readonly Node[]> {
+  const sql = `
+    SELECT ${NODE_COLUMNS} FROM nodes WHERE tasks_completed > 0
+    ORDER BY tasks_completed DESC, lux_earned_micro DESC LIMIT $1`;
+  return many(sql, [limit], toNode);
+}
+
+// ---- Tasks
+
+const TASK_COLUMNS = `
+  task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
+  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
+  (SELECT string_agg(file_id, ',' ORDER BY f.seq) FROM files f WHERE f.task_id = t.task_id) AS files`;
+
+export type TaskTotals = Readonly<Record<TaskStatus, number>>;
+
+export function taskById(taskId: string): Query<Task | null> {
+  return one(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`, [taskId], toTask);
+}
+
+export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
+  const ids = filledUp(taskIds);
+  return many(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`, ids, toTask);
+}
+
+export function taskTotals(): Query<TaskTotals> {
+  return {
+    sql: `SELECT open, assigned, completed FROM task_totals`,
+    params: [],
+    shape: ([row]) => ({
+      open: Number(row?.["open"]),
+      assigned: Number(row?.["assigned"]),
+      completed: Number(row?.["completed"]),
+    }),
+  };
+}
+
+/** Tasks in any of `statuses` (of one node, if given), newest first. */
+export function taskPage(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  slice: Slice,
+): Query<readonly Task[]> {
+  const params: Param[] = [slice.limit, slice.offset, slice.limit + slice.offset];
+  const ofNode = nodeId === null ? "" : ` AND assigned_node = ${bind(params, nodeId)}`;
+  // One read an index range, then merged: a list in two states must not sort the whole table.
+  const ranges =
+    nodeId === null && statuses.length === 3
+      ? [`SELECT seq FROM tasks ORDER BY seq DESC LIMIT $3`]
+      : statuses.map(
+          (status) =>
+            `SELECT seq FROM tasks WHERE status = ${bind(params, status)}${ofNode} ORDER BY seq DESC LIMIT $3`,
+        );
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM tasks t
+    WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY seq DESC LIMIT $1 OFFSET $2)
+    ORDER BY seq DESC`;
+  return many(sql, params, toTask);
+}
+
+/** Open tasks that a node with these capabilities could take, best first (priority, then age). */
+export function claimable(capabilities: readonly string[], limit: number): Query<readonly Task[]> {
+  return poolQuery([0, 1], capabilities, null, limit);
+}
+
+/** Open tasks that the balancer may give to this node by itself, best first. */
+export function waitingFor(
+  node: { nodeId: string; capabilities: readonly string[] },
+  limit: number,
+): Query<readonly Task[]> {
+  return poolQuery([1], node.capabilities, node.nodeId, limit);
+}
+
+function poolQuery(
+  balanced: readonly number[],
+  capabilities: readonly string[],
+  notRevokedFrom: string | null,
+  limit: number,
+): Query<readonly Task[]> {
+  const params: Param[] = [limit];
+  const types = capabilities.length === 0 ? [null] : ["", ...new Set(capabilities)];
+  const notRevoked =
+    notRevokedFrom === null
+      ? ""
+      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const ranges = balanced.flatMap((flag) =>
+    types.map((type) => {
+      const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
+      return `
+        SELECT seq, priority FROM tasks
+        WHERE status = 'open' AND balanced = ${flag}${ofType}${notRevoked}
+        ORDER BY priority, seq LIMIT $1`;
+    }),
+  );
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM tasks t
+    WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1)
+    ORDER BY priority, seq`;
+  return many(sql, params, toTask);
+}
+
+/** Where a walk through the pool stands. */
+export type PoolCursor = { readonly priority: number; readonly seq: number };
+export const POOL_START: PoolCursor = { priority: -1, seq: 0 };
+
+/** The next open tasks after the cursor, best first, with where the walk stands then (null: the end). */
+export function poolAfter(
+  cursor: PoolCursor,
+  onlyBalanced: boolean,
+  limit: number,
+): Query<{ tasks: readonly Task[]; next: PoolCursor | null }> {
+  const ranges = (onlyBalanced ? [1] : [0, 1]).map(
+    (flag) => `
+      SELECT seq, priority FROM tasks
+      WHERE status = 'open' AND balanced = ${flag} AND (priority, seq) > ($2, $3)
+      ORDER BY priority, seq LIMIT $1`,
+  );
+  return {
+    sql: `
+      SELECT seq, ${TASK_COLUMNS} FROM tasks t
+      WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1)
+      ORDER BY priority, seq`,
+    params: [limit, cursor.priority, cursor.seq],
+    shape: (rows) => {
+      const last = rows.at(-1);
+      const next = last && { priority: Number(last["priority"]), seq: Number(last["seq"]) };
+      return { tasks: rows.map(toTask), next: next ?? null };
+    },
+  };
+}
+
+/** Unfinished tasks whose node is offline. */
+export function strandedTasks(limit: number): Query<readonly Task[]> {
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM tasks t
+    WHERE status = 'assigned'
+      AND assigned_node IN (SELECT node_id FROM nodes WHERE online = 0 AND tasks_assigned > 0)
+    LIMIT $1`;
+  return many(sql, [limit], toTask);
+}
+
+// ---- LUX
+
+const ENTRY_COLUMNS = `
+  entry_id, node_id, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at`;
+
+export function lastEntry(nodeId: string): Query<LastEntry> {
+  const sql = `SELECT ${ENTRY_COLUMNS} FROM ledger WHERE node_id = $1 ORDER BY seq DESC LIMIT 1`;
+  return one(sql, [nodeId], toLedgerEntry);
+}
+
+export function lastSigninAt(nodeId: string): Query<number | null> {
+  const sql = `
+    SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' ORDER BY (at / 86400000) DESC LIMIT 1`;
+  return one(sql, [nodeId], (row) => Number(row["at"]));
+}
+
+export function ledgerPage(nodeId: string, slice: Slice): Query<readonly LedgerEntry[]> {
+  const sql = `
+    SELECT ${ENTRY_COLUMNS} FROM ledger WHERE node_id = $1 ORDER BY seq DESC LIMIT $2 OFFSET $3`;
+  return many(sql, [nodeId, slice.limit, slice.offset], toLedgerEntry);
+}
+
+export function ledgerCount(nodeId: string): Query<number> {
+  return count(`SELECT count(*) AS n FROM ledger WHERE node_id = $1`, [nodeId]);
+}
+
+// ---- Files
+
+export function fileById(fileId: string): Query<FileRecord | null> {
+  return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile);
+}
+
+export function filePage(slice: Slice): Query<readonly FileRecord[]> {
+  return many(
+    `SELECT * FROM files ORDER BY seq DESC LIMIT $1 OFFSET $2`,
+    [slice.limit, slice.offset],
+    toFile,
+  );
+}
+
+export function filesCount(): Query<number> {
+  return count(`SELECT count(*) AS n FROM files`, []);
+}
+
+// ---- Events
+
+export function lastEventId(): Query<number> {
+  return count(`SELECT coalesce(max(id), 0) AS n FROM events`, []);
+}
+
+/** Events after the cursor (exclusive), oldest first; of any of `kinds`, of all when there are none. */
+export function eventsAfter(
+  since: number,
+  kinds: readonly EventKind[],
+  limit: number,
+): Query<readonly LoggedEvent[]> {
+  if (kinds.length === 0) {
+    return many(`SELECT * FROM events WHERE id > $1 ORDER BY id LIMIT $2`, [since, limit], toEvent);
+  }
+  const params: Param[] = [since, limit];
+  const ranges = kinds.map(
+    (kind) => `SELECT id FROM events WHERE kind = ${bind(params, kind)} AND id > $1 ORDER BY id LIMIT $2`,
+  );
+  const sql = `
+    SELECT * FROM events WHERE id IN (SELECT id FROM (${union(ranges)}) AS hits ORDER BY id LIMIT $2) ORDER BY id`;
+  return many(sql, params, toEvent);
+}
+
+/** The newest events, oldest of them first; of one kind, if given. */
+export function newestEvents(kind: EventKind | null, limit: number): Query<readonly LoggedEvent[]> {
+  const params: Param[] = [limit];
+  const where = kind === null ? "" : `WHERE kind = ${bind(params, kind)}`;
+  const sql = `SELECT * FROM (SELECT * FROM events ${where} ORDER BY id DESC LIMIT $1) AS newest ORDER BY id`;
+  return many(sql, params, toEvent);
+}
+
+/** A node's events after the cursor (exclusive), oldest first. */
+export function nodeEventsAfter(nodeId: string, since: number, limit: number): Query<readonly LoggedEvent[]> {
+  const sql = `SELECT * FROM events WHERE node_id = $1 AND id > $2 ORDER BY id LIMIT $3`;
+  return many(sql, [nodeId, since, limit], toEvent);
+}
+
+// ---- Keys and stored answers
+
+export function allKeys(): Query<readonly KeyRecord[]> {
+  return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey);
+}
+
+/** A stored answer, without when it was stored. */
+export type PastAnswer = { readonly bodyHash: string; readonly status: number; readonly body: string };
+
+export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
+  const sql = `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`;
+  return one(sql, [scope, notBefore], (row) => ({
+    bodyHash: String(row["body_hash"]),
+    status: Number(row["status"]),
+    body: String(row["body"]),
+  }));
+}
+
+// ---- Building blocks
+
+/** Appends a parameter and gives its place. */
+function bind(params: Param[], value: Param): string {
+  params.push(value);
+  return `$${params.length}`;
+}
+
+/** One table from several ordered ranges; each is wrapped, for ORDER BY and LIMIT to stay its own. */
+function union(ranges: readonly string[]): string {
+  return ranges.map((range, i) => `SELECT * FROM (${range}) AS r${i}`).join(" UNION ALL ");
+}

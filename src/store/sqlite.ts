@@ -1,0 +1,290 @@
+/**
+ * The store on SQLite: one file, one connection, one writer.
+ *
+ * Transactions that are asked for in one turn of the event loop are decided in order and written in one commit
+ * (WAL, synchronous=FULL), and answered after it: the price of a flush to disk is shared by all who wait for it.
+ * There are no savepoints: a rejection writes nothing, and if anything throws, the group is rolled back and its
+ * members run again one by one.
+ *
+ * Must not: hold a transaction open across an await, or decide anything.
+ */
+import { Database, type Statement } from "bun:sqlite";
+import type { Change } from "../domain/change.ts";
+import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
+import { SQLITE_MIGRATIONS } from "./migrations.ts";
+import { statementOf } from "./statements.ts";
+import {
+  type Diagnosis,
+  type Load,
+  type Param,
+  type Query,
+  type Row,
+  type Store,
+  StoreBusy,
+  StoreFull,
+  type Transact,
+} from "./store.ts";
+
+/** The WAL of older versions could lose a commit when a checkpoint met a writer. */
+const SQLITE_OLDEST = [3, 51, 3] as const;
+const CACHE_KIB = 16 * 1024;
+const BUSY_TIMEOUT_MS = 5_000;
+
+type Job = {
+  readonly load: Load;
+  readonly decide: (rows: never) => Decision<unknown> | Undecided;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** What was decided and what was written, before anybody is told. */
+type Group = { readonly outcomes: readonly Outcome[]; readonly written: readonly (readonly Change[])[] };
+
+/** One transaction of a group threw while it was decided or written. */
+class MemberFault extends Error {
+  override readonly name = "MemberFault";
+}
+
+type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undecided };
+
+/** Opens (and if need be makes and migrates) the database in one file. */
+export function openSqlite(path: string): SqliteStore {
+  return new SqliteStore(path);
+}
+
+export class SqliteStore implements Store {
+  readonly engine = "sqlite";
+  readonly #db: Database;
+  readonly #statements = new Map<string, Statement<Row, Param[]>>();
+  readonly #begin: Statement;
+  readonly #commit: Statement;
+  readonly #listeners: ((changes: readonly Change[]) => void)[] = [];
+  #queue: Job[] = [];
+  #scheduled = false;
+  #closed = false;
+
+  constructor(path: string) {
+    this.#db = new Database(path, { create: true, strict: true });
+    try {
+      this.#prepareDatabase();
+    } catch (error) {
+      this.#db.close(true);
+      throw error;
+    }
+    this.#begin = this.#db.prepare("BEGIN IMMEDIATE");
+    this.#commit = this.#db.prepare("COMMIT");
+  }
+
+  readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+    if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
+    if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
+    return new Promise<A>((resolve, reject) => {
+      // The answer's type is the caller's: what goes in as decide comes out as its answer.
+      this.#queue.push({ load, decide, resolve: resolve as Job["resolve"], reject });
+      this.#schedule();
+    });
+  };
+
+  async read<R>(query: Query<R>): Promise<R> {
+    return this.#run(query);
+  }
+
+  onCommit(listener: (changes: readonly Change[]) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  async diagnose(): Promise<Diagnosis> {
+    const pragma = (name: string): Param =>
+      Object.values(this.#rows(`PRAGMA ${name}`, [])[0] ?? {})[0] ?? null;
+    const pages = Number(pragma("page_count"));
+    const pageSize = Number(pragma("page_size"));
+    return {
+      engineVersion: sqliteVersion(this.#db),
+      sizeBytes: pages * pageSize,
+      migration: Number(pragma("user_version")),
+      queued: this.#queue.length,
+      details: {
+        journal_mode: String(pragma("journal_mode")),
+        synchronous: pragma("synchronous") === 2 ? "full" : String(pragma("synchronous")),
+        page_count: pages,
+        page_size: pageSize,
+        free_pages: Number(pragma("freelist_count")),
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    while (this.#queue.length > 0) this.#flush();
+    this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.#db.close(true);
+  }
+
+  #prepareDatabase(): void {
+    refuseOldSqlite(sqliteVersion(this.#db));
+    this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    this.#db.run("PRAGMA journal_mode = WAL");
+    this.#db.run("PRAGMA synchronous = FULL");
+    this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
+    this.#db.run("PRAGMA temp_store = MEMORY");
+    migrate(this.#db);
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // After the I/O of this turn: every request that has arrived by then shares the commit.
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#flush();
+      if (this.#queue.length > 0) this.#schedule();
+    });
+  }
+
+  #flush(): void {
+    if (this.#queue.length === 0) return;
+    const group = this.#queue.length > GROUP_MAX ? this.#queue.splice(0, GROUP_MAX) : this.#queue;
+    if (group === this.#queue) this.#queue = [];
+    try {
+      this.#publish(this.#runGroup(group));
+    } catch (error) {
+      const alone = error instanceof MemberFault && group.length > 1;
+      if (alone) for (const job of group) this.#runAlone(job);
+      else for (const job of group) job.reject(toStoreError(error));
+    }
+  }
+
+  #runAlone(job: Job): void {
+    try {
+      this.#publish(this.#runGroup([job]));
+    } catch (error) {
+      job.reject(toStoreError(error));
+    }
+  }
+
+  /**
+   * Decides and writes a group in one commit; on any error nothing of it is written.
+   * @throws {MemberFault} when one of the group is to blame; anything else is the fault of the disk or of the file.
+   */
+  #runGroup(group: readonly Job[]): Group {
+    const outcomes: Outcome[] = [];
+    const written: (readonly Change[])[] = [];
+    this.#begin.run();
+    try {
+      for (const job of group) {
+        const decision = this.#runMember(job);
+        outcomes.push({ job, decision });
+        if (decision.kind === "accepted" && decision.changes.length > 0) written.push(decision.changes);
+      }
+      this.#commit.run();
+    } catch (error) {
+      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      throw error;
+    }
+    return { outcomes, written };
+  }
+
+  #runMember(job: Job): Decision<unknown> | Undecided {
+    try {
+      const decision = job.decide(this.#load(job.load));
+      if (decision.kind === "accepted") for (const change of decision.changes) this.#write(change);
+      return decision;
+    } catch (error) {
+      throw new MemberFault("A transaction failed.", { cause: error });
+    }
+  }
+
+  /** After the commit: first the news for who waits, then the answers. */
+  #publish(group: Group): void {
+    for (const changes of group.written) for (const listener of this.#listeners) notify(listener, changes);
+    for (const { job, decision } of group.outcomes) {
+      if (decision.kind === "accepted") job.resolve(decision.answer);
+      else if (decision.kind === "rejected") job.reject(new Rejection(decision));
+      else job.resolve(undefined);
+    }
+  }
+
+  #load(load: Load): never {
+    const rows: Record<string, unknown> = {};
+    for (const name in load) {
+      const query = load[name];
+      if (query) rows[name] = this.#run(query);
+    }
+    return rows as never; // Loaded<L>: the names and shapes are those of the caller's load
+  }
+
+  #write(change: Change): void {
+    const { sql, params } = statementOf(change);
+    this.#statement(sql).run(...params);
+  }
+
+  #run<R>(query: Query<R>): R {
+    return query.shape(this.#rows(query.sql, query.params));
+  }
+
+  #rows(sql: string, params: readonly Param[]): readonly Row[] {
+    return this.#statement(sql).all(...params);
+  }
+
+  #statement(sql: string): Statement<Row, Param[]> {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      // SQLite numbers $1 by where it first stands in the text, ?1 by its number.
+      statement = this.#db.prepare<Row, Param[]>(sql.replaceAll(/\$(\d+)/g, "?$1"));
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+/** A listener that throws must not undo what is on disk already: the fault is reported apart from the request. */
+function notify(listener: (changes: readonly Change[]) => void, changes: readonly Change[]): void {
+  try {
+    listener(changes);
+  } catch (error) {
+    reportError(error);
+  }
+}
+
+function migrate(db: Database): void {
+  const { user_version: version } = db.query<{ user_version: number }, []>("PRAGMA user_version").get() ?? {
+    user_version: 0,
+  };
+  if (version > SQLITE_MIGRATIONS.length) {
+    throw new Error(
+      `The database is of a newer luxhub (schema ${version}, this one knows ${SQLITE_MIGRATIONS.length}). Run that one.`,
+    );
+  }
+  for (let step = version; step < SQLITE_MIGRATIONS.length; step++) {
+    db.transaction(() => {
+      db.run(SQLITE_MIGRATIONS[step] ?? "");
+      db.run(`PRAGMA user_version = ${step + 1}`);
+    }).immediate();
+  }
+}
+
+function sqliteVersion(db: Database): string {
+  return db.query<{ v: string }, []>("SELECT sqlite_version() AS v").get()?.v ?? "0";
+}
+
+function refuseOldSqlite(version: string): void {
+  const parts = version.split(".").map(Number);
+  for (const [i, oldest] of SQLITE_OLDEST.entries()) {
+    const part = parts[i] ?? 0;
+    if (part > oldest) return;
+    if (part < oldest) {
+      throw new Error(`SQLite ${version} is too old: luxhub needs ${SQLITE_OLDEST.join(".")} or later.`);
+    }
+  }
+}
+
+function toStoreError(fault: unknown): unknown {
+  const error = fault instanceof MemberFault ? fault.cause : fault;
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "SQLITE_FULL") return new StoreFull("The disk is full.", { cause: error });
+  if (code === "SQLITE_BUSY")
+    return new StoreBusy("The database is locked by another process.", { cause: error });
+  return error;
+}

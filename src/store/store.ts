@@ -1,0 +1,75 @@
+/**
+ * The store's port. Its comments are the contract that every engine is tested against.
+ * The store loads and saves; it never decides.
+ */
+import type { Change } from "../domain/change.ts";
+import type { Decision, Undecided } from "../domain/decision.ts";
+
+export type Param = string | number | bigint | null;
+
+/** A row as the drivers give it: column name to value. */
+export type Row = Readonly<Record<string, Param>>;
+
+/** A named read: one statement, its parameters ($1, $2, …), and how its rows become a value of the domain. */
+export type Query<R> = {
+  readonly sql: string;
+  readonly params: readonly Param[];
+  readonly shape: (rows: readonly Row[]) => R;
+};
+
+/** What a decision looks at: a query for each name. */
+export type Load = Readonly<Record<string, Query<unknown>>>;
+
+/** The values of a Load, by the same names. */
+export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Query<infer R> ? R : never };
+
+/**
+ * The only way to write: loads, decides, and saves the decision's changes in one commit.
+ *
+ * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
+ * - `decide` is synchronous and pure; an engine may call it more than once for one transaction.
+ * - Transactions are serialisable: of those that arrive at the same engine, the first asked is the first decided,
+ *   and each sees the changes of all before it.
+ * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
+ * - What throws in `decide` or in the store rejects this transaction alone.
+ * @throws {StoreBusy} when more work waits than the engine takes.
+ * @throws {StoreFull} when there is no room for the changes.
+ */
+export type Transact = {
+  <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A>): Promise<A>;
+  <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A> | Undecided): Promise<A | undefined>;
+};
+
+/** What a diagnostic can tell of an engine. No path, address or credential. */
+export type Diagnosis = {
+  readonly engineVersion: string;
+  readonly sizeBytes: number;
+  readonly migration: number;
+  /** Transactions that wait for their commit. */
+  readonly queued: number;
+  /** More that helps to find a fault, by engine. */
+  readonly details: Readonly<Record<string, string | number | boolean>>;
+};
+
+export interface Store {
+  /** The engine's name, as pg/diagnostic shows it. */
+  readonly engine: "sqlite" | "postgresql";
+  readonly transact: Transact;
+  /** Reads the last committed state. */
+  read<R>(query: Query<R>): Promise<R>;
+  /** Called after each commit with what it wrote, in commit order, before the transactions are answered. */
+  onCommit(listener: (changes: readonly Change[]) => void): void;
+  diagnose(): Promise<Diagnosis>;
+  /** Finishes what is queued, then lets go of everything. Further calls fail. */
+  close(): Promise<void>;
+}
+
+/** More work waits than is taken: the caller tries again later. */
+export class StoreBusy extends Error {
+  override readonly name = "StoreBusy";
+}
+
+/** There is no room on the disk: nothing was written. */
+export class StoreFull extends Error {
+  override readonly name = "StoreFull";
+}

@@ -1,0 +1,20 @@
+/** Variant A: hub version 1.5. Public reads, integer priorities, capabilities in one string, nodes claim their tasks. */
+import { PER_PAGE_DEFAULT } from "../domain/limits.ts";
+import { MINUTE_MS } from "../lib/clock.ts";
+import type { Variant } from "./variant.ts";
+
+export const VARIANT_A: Variant = {
+  name: "A",
+  version: "1.5",
+  publicEndpoints: true,
+  heartbeatIntervalMs: 1 * MINUTE_MS,
+  offlineAfterMs: 3 * MINUTE_MS,
+  autoAssign: false,
+  claimOnComplete: false,
+  listedBatch: true,
+  unpagedTasks: PER_PAGE_DEFAULT,
+  statusWords: ["open", "assigned", "completed"],
+  statusWord: (status) => status,
+  priorityWord: (priority) => (priority === 5 ? 2 : priority), // A has no word for background work
+  capabilityWords: (capabilities) => capabilities.join(","),
+};

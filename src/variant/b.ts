@@ -1,0 +1,23 @@
+/** Variant B: hub version 1.0. Everything behind the secret, priorities in words, the hub gives tasks out by itself. */
+import { WHOLE_PAGE } from "../domain/limits.ts";
+import type { Priority } from "../domain/task.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import type { Variant } from "./variant.ts";
+
+const WORDS: Readonly<Record<Priority, string>> = { 0: "high", 1: "medium", 2: "low", 5: "p5" };
+
+export const VARIANT_B: Variant = {
+  name: "B",
+  version: "1.0",
+  publicEndpoints: false,
+  heartbeatIntervalMs: 30 * SECOND_MS,
+  offlineAfterMs: 90 * SECOND_MS,
+  autoAssign: true,
+  claimOnComplete: true,
+  listedBatch: false,
+  unpagedTasks: WHOLE_PAGE,
+  statusWords: ["pending", "completed"],
+  statusWord: (status) => (status === "completed" ? "completed" : "pending"),
+  priorityWord: (priority) => WORDS[priority],
+  capabilityWords: (capabilities) => capabilities,
+};

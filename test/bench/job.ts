@@ -1,0 +1,36 @@
+// What the bench and its load client say to each other, checked on both sides. Times in milliseconds.
+import { z } from "zod";
+
+/** One measurement: `connections` nodes repeat one scenario against one server for `windowMs`. */
+export const Job = z.object({
+  port: z.int(),
+  secret: z.string(),
+  scenario: z.string(),
+  connections: z.int().positive(),
+  windowMs: z.number().positive(),
+  /** False for the bare server: its answers hold no task ids and nothing else to look for. */
+  isHub: z.boolean(),
+});
+export type Job = z.infer<typeof Job>;
+
+/** What one measurement found. Requests and cycles are those answered inside the window. */
+export const Measurement = z.object({
+  requests: z.int(),
+  cycles: z.int(),
+  /** Cycles finished, also after the window: what the hub must have on disk. */
+  cyclesInAll: z.int(),
+  requestsPerSecond: z.number(),
+  cyclesPerSecond: z.number(),
+  p50Ms: z.number(),
+  p99Ms: z.number(),
+  /** Answers other than 200, or without what they must hold; `failure` is the first one. */
+  failures: z.int(),
+  failure: z.string().nullable(),
+  /** The load client's own use of a core, 0 to 1: near 1, the client is the limit, not the server. */
+  clientCpu: z.number(),
+});
+export type Measurement = z.infer<typeof Measurement>;
+
+/** The load client's reply to a job. */
+export const Reply = z.union([z.object({ measurement: Measurement }), z.object({ error: z.string() })]);
+export type Reply = z.infer<typeof Reply>;

@@ -1,0 +1,216 @@
+// The load client: a process of its own that takes jobs over IPC, one after the other, and replies to each
+// with a measurement. Invariant: every connection keeps exactly one request outstanding; a broken connection or
+// an answer that does not come fails the whole job, any answer but a 200 is counted. It ends with its parent.
+import { Job, type Measurement, type Reply } from "./job.ts";
+import {
+  PLACEHOLDER_ID,
+  SCENARIOS,
+  type Scenario,
+  type Template,
+  encodeStep,
+  registerRequest,
+} from "./scenarios.ts";
+import { type Answer, Connection } from "./wire.ts";
+
+/** How long the last answers may take after the window has closed. */
+const DRAIN_MS = 5_000;
+/** In how many cycles of each connection the answers are looked into. */
+const CHECKED_CYCLES = 2;
+const BUCKET_MS = 0.01;
+const BUCKETS = 200_000;
+const TASK_ID = Buffer.from('"task_id":"');
+const QUOTE = Buffer.from('"');
+
+/** Counts of one job, shared by its workers. */
+class Tally {
+  requests = 0;
+  cycles = 0;
+  cyclesInAll = 0;
+  failures = 0;
+  failure: string | null = null;
+  readonly #latencies = new Uint32Array(BUCKETS);
+
+  answered(latencyMs: number): void {
+    this.requests++;
+    const bucket = Math.min(Math.floor(latencyMs / BUCKET_MS), BUCKETS - 1);
+    this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
+  }
+
+  failed(what: string): void {
+    this.failures++;
+    this.failure ??= what;
+  }
+
+  percentileMs(share: number): number {
+    let left = Math.ceil(this.requests * share);
+    for (let bucket = 0; bucket < BUCKETS; bucket++) {
+      left -= this.#latencies[bucket] ?? 0;
+      if (left <= 0) return (bucket + 0.5) * BUCKET_MS;
+    }
+    return BUCKETS * BUCKET_MS;
+  }
+}
+
+/** One connection working as one node through the scenario's cycle, again and again. */
+class Worker {
+  readonly #connection: Connection;
+  readonly #scenario: Scenario;
+  readonly #job: Job;
+  readonly #nodeId: string;
+  readonly #peerId: string;
+  readonly #tally: Tally;
+  #templates: Template[];
+  #idLength = PLACEHOLDER_ID.length;
+  #at = 0;
+  #cycles = 0;
+  #sentAtMs = 0;
+
+  constructor(connection: Connection, scenario: Scenario, job: Job, index: number, tally: Tally) {
+    this.#connection = connection;
+    this.#scenario = scenario;
+    this.#job = job;
+    this.#nodeId = nodeName(index);
+    this.#peerId = nodeName((index + 1) % job.connections);
+    this.#tally = tally;
+    this.#templates = this.#encode(PLACEHOLDER_ID);
+  }
+
+  async register(): Promise<void> {
+    const answer = await this.#connection.exchange(registerRequest(this.#job.secret, this.#nodeId));
+    if (answer.status !== 200) throw new Error(`register: ${describe(answer)}`);
+  }
+
+  /** Repeats the cycle until `untilMs`; resolves with the answer to the request then outstanding. */
+  run(untilMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#connection.onFail = reject;
+      this.#connection.onAnswer = (answer) => {
+        const now = performance.now();
+        const inWindow = now <= untilMs;
+        if (inWindow) this.#tally.answered(now - this.#sentAtMs);
+        this.#take(answer, inWindow);
+        if (inWindow) this.#sendNext(now);
+        else resolve();
+      };
+      this.#sendNext(performance.now());
+    });
+  }
+
+  #sendNext(now: number): void {
+    const template = this.#templates[this.#at];
+    if (template === undefined) throw new Error("a scenario without steps");
+    this.#sentAtMs = now;
+    this.#connection.send(template.bytes);
+  }
+
+  #take(answer: Answer, inWindow: boolean): void {
+    const step = this.#scenario.steps[this.#at];
+    if (step === undefined) return;
+    const isWanted =
+      answer.status === 200 &&
+      (!this.#job.isHub ||
+        this.#cycles >= CHECKED_CYCLES ||
+        answer.bytes.indexOf(step.expect, answer.bodyStart) >= 0);
+    if (!isWanted) {
+      this.#tally.failed(`${step.path}: ${describe(answer)}`);
+      this.#at = 0;
+      return;
+    }
+    if (step.givesTaskId === true && this.#job.isHub) this.#keepTaskId(answer);
+    this.#at = (this.#at + 1) % this.#scenario.steps.length;
+    if (this.#at !== 0) return;
+    this.#cycles++;
+    this.#tally.cyclesInAll++;
+    if (inWindow) this.#tally.cycles++;
+  }
+
+  /** Copies the id's bytes from the answer into the requests to come; they are encoded anew only if its length differs. */
+  #keepTaskId({ bytes, bodyStart }: Answer): void {
+    const start = bytes.indexOf(TASK_ID, bodyStart) + TASK_ID.length;
+    const end = bytes.indexOf(QUOTE, start);
+    if (start < TASK_ID.length + bodyStart || end < 0) throw new Error("no task_id in the answer to create");
+    if (end - start !== this.#idLength) {
+      this.#idLength = end - start;
+      this.#templates = this.#encode(bytes.toString("latin1", start, end));
+      return;
+    }
+    for (const template of this.#templates) {
+      if (template.idAt >= 0) bytes.copy(template.bytes, template.idAt, start, end);
+    }
+  }
+
+  #encode(taskId: string): Template[] {
+    const { secret } = this.#job;
+    return this.#scenario.steps.map((step) => encodeStep(step, secret, this.#nodeId, this.#peerId, taskId));
+  }
+}
+
+function nodeName(index: number): string {
+  return `bench-${String(index).padStart(4, "0")}`;
+}
+
+function describe(answer: Answer): string {
+  return `${answer.status} ${answer.bytes.toString("utf8", answer.bodyStart, answer.bodyStart + 300)}`;
+}
+
+/** Opens the connections, registers their nodes, runs the window and waits for the last answers. */
+async function measure(job: Job): Promise<Measurement> {
+  const scenario = SCENARIOS.find(({ name }) => name === job.scenario);
+  if (scenario === undefined) throw new Error(`no scenario named ${job.scenario}`);
+  const connections: Connection[] = [];
+  try {
+    const tally = new Tally();
+    for (let index = 0; index < job.connections; index++) connections.push(await Connection.open(job.port));
+    const workers = connections.map(
+      (connection, index) => new Worker(connection, scenario, job, index, tally),
+    );
+    await within(DRAIN_MS, "registering", Promise.all(workers.map((worker) => worker.register())));
+
+    Bun.gc(true);
+    const cpuBefore = process.cpuUsage();
+    const startMs = performance.now();
+    const runs = workers.map((worker) => worker.run(startMs + job.windowMs));
+    await within(job.windowMs + DRAIN_MS, "the last answers", Promise.all(runs));
+    const cpu = process.cpuUsage(cpuBefore);
+    const tookMs = performance.now() - startMs;
+
+    const seconds = job.windowMs / 1_000;
+    return {
+      requests: tally.requests,
+      cycles: tally.cycles,
+      cyclesInAll: tally.cyclesInAll,
+      requestsPerSecond: tally.requests / seconds,
+      cyclesPerSecond: tally.cycles / seconds,
+      p50Ms: tally.percentileMs(0.5),
+      p99Ms: tally.percentileMs(0.99),
+      failures: tally.failures,
+      failure: tally.failure,
+      clientCpu: (cpu.user + cpu.system) / 1_000 / tookMs,
+    };
+  } finally {
+    for (const connection of connections) connection.close();
+  }
+}
+
+async function within<T>(limitMs: number, what: string, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`${what}: nothing within ${limitMs} ms`)), limitMs);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function reply(message: unknown): Promise<Reply> {
+  try {
+    return { measurement: await measure(Job.parse(message)) };
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+process.on("message", async (message: unknown) => process.send?.(await reply(message)));
+process.on("disconnect", () => process.exit());
+// Ctrl-C reaches the whole group: the parent decides when this ends.
+process.on("SIGINT", () => {});

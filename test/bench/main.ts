@@ -1,0 +1,67 @@
+// `bun run bench`: measures luxhub beside a bare Bun.serve, in one run and on loopback only, and prints the
+// tables for the README. Everything it starts is bounded in time and gone when it ends. Exit 1: a request
+// failed, or the run did.
+import { clearUpAtExit } from "./children.ts";
+import { startLoadClient } from "./load-client.ts";
+import { describeMachine } from "./machine.ts";
+import { measureIdleMemory } from "./memory.ts";
+import { MEMORY, type Options, parseOptions } from "./options.ts";
+import { type Report, renderMarkdown } from "./report.ts";
+import { type Row, measureRow } from "./rounds.ts";
+import { SCENARIOS } from "./scenarios.ts";
+
+/** Seconds that starting, warming up and stopping may add to a row. */
+const ROW_OVERHEAD = 30;
+const MEMORY_LIMIT = 120;
+
+async function main(): Promise<void> {
+  const options = parseOptions(process.argv.slice(2));
+  const scenarios = SCENARIOS.filter(({ name }) => options.only.includes(name));
+  const rowCount = scenarios.length * options.connections.length;
+  const rowSeconds = 2 * options.rounds * options.seconds + ROW_OVERHEAD;
+  clearUpAtExit((rowCount * rowSeconds + MEMORY_LIMIT) * 1_000);
+
+  const machine = describeMachine(options.dataRoot);
+  const memory = options.only.includes(MEMORY) ? await measureMemory(options) : [];
+  const rows: Row[] = [];
+  const client = startLoadClient();
+  for (const scenario of scenarios) {
+    for (const connections of options.connections) {
+      const row = await measureRow(scenario, connections, options, client).catch((error: unknown) => {
+        throw new Error(`${scenario.name} x${connections} stopped`, { cause: error });
+      });
+      rows.push(row);
+      progress(row);
+    }
+  }
+  await client.stop();
+  const report: Report = { machine, seconds: options.seconds, rounds: options.rounds, rows, memory };
+  console.log(options.json ? JSON.stringify(report, null, 2) : renderMarkdown(report));
+  process.exit(rows.some((row) => row.failures > 0) ? 1 : 0);
+}
+
+function measureMemory(options: Options): ReturnType<typeof measureIdleMemory> {
+  console.error("idle memory ...");
+  return measureIdleMemory(options.dataRoot);
+}
+
+function progress({ scenario, connections, hub, echo, ratio, failures }: Row): void {
+  const rates = (side: typeof hub): string =>
+    `${side.requestsPerSecond.toFixed(0)}/s (client ${(side.clientCpu * 100).toFixed(0)} % of a core)`;
+  const wrong = failures === 0 ? "" : `, ${failures} FAILURES`;
+  console.error(
+    `${scenario} x${connections}: hub ${rates(hub)}, bare ${rates(echo)}, ${(ratio * 100).toFixed(0)} %${wrong}`,
+  );
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${describe(error.cause)}`;
+}
+
+try {
+  await main();
+} catch (error) {
+  console.error(`bench: ${describe(error)}`);
+  process.exit(1);
+}

@@ -1,0 +1,79 @@
+// What a process holds when nobody asks it anything: hub beside bare Bun.serve, from source and as executable.
+// Every process runs from its own copy of its program file: Pss divides shared pages among those who map them,
+// and would otherwise depend on how many other Bun processes there happen to be.
+import { chmodSync, copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { keepChild, makeDirectory, removeDirectory } from "./children.ts";
+import { type Memory, readMemory } from "./machine.ts";
+import { median } from "./median.ts";
+import { ECHO_SOURCE, PROJECT, type RunningServer, startEcho, startHub } from "./server-under-test.ts";
+
+const IDLE_MS = 4_000;
+const STARTS = 3;
+const EXECUTABLE = join(PROJECT, "dist", "luxhub");
+/** As the project builds its executable. */
+const COMPILE_FLAGS = ["--compile", "--minify"];
+
+/** One row: medians over the starts. */
+export type IdleMemory = { name: string; rssKib: number; pssKib: number };
+
+type Subject = { name: string; start(): Promise<RunningServer> };
+
+/** Starts each subject three times and reads its memory once it has been idle; [] where /proc does not tell. */
+export async function measureIdleMemory(dataRoot: string): Promise<IdleMemory[]> {
+  if (process.platform !== "linux") return [];
+  const programs = makeDirectory();
+  try {
+    const subjects = await prepareSubjects(programs, dataRoot);
+    const readings = subjects.map(({ name }) => ({ name, memory: new Array<Memory>() }));
+    for (let count = 0; count < STARTS; count++) {
+      const servers = await Promise.all(subjects.map((subject) => subject.start()));
+      await Bun.sleep(IDLE_MS);
+      for (const [index, server] of servers.entries()) {
+        const memory = readMemory(server.pid);
+        if (memory === null) throw new Error(`${subjects[index]?.name}: gone while it was idle`);
+        readings[index]?.memory.push(memory);
+      }
+      await Promise.all(servers.map((server) => server.stop()));
+    }
+    return readings.map(({ name, memory }) => ({
+      name,
+      rssKib: median(memory.map(({ rssKib }) => rssKib)),
+      pssKib: median(memory.map(({ pssKib }) => pssKib)),
+    }));
+  } finally {
+    removeDirectory(programs);
+  }
+}
+
+async function prepareSubjects(programs: string, dataRoot: string): Promise<Subject[]> {
+  const own = (name: string, source: string): string => {
+    const directory = join(programs, name);
+    mkdirSync(directory);
+    const program = join(directory, name.startsWith("bun") ? "bun" : "luxhub");
+    copyFileSync(source, program);
+    chmodSync(program, 0o755);
+    return program;
+  };
+  const bunForHub = own("bun-hub", process.execPath);
+  const bunForEcho = own("bun-echo", process.execPath);
+  const subjects: Subject[] = [
+    { name: "luxhub, `bun src/main.ts`", start: () => startHub([bunForHub, "src/main.ts"], dataRoot) },
+    { name: "bare `Bun.serve`, from source", start: () => startEcho([bunForEcho, ECHO_SOURCE]) },
+  ];
+  if (!existsSync(EXECUTABLE)) return subjects;
+  const hub = own("executable", EXECUTABLE);
+  const echo = await compileEcho(join(programs, "echo"));
+  subjects.push(
+    { name: "luxhub, executable", start: () => startHub([hub], dataRoot) },
+    { name: "bare `Bun.serve`, executable", start: () => startEcho([echo]) },
+  );
+  return subjects;
+}
+
+async function compileEcho(outfile: string): Promise<string> {
+  const build = [process.execPath, "build", ...COMPILE_FLAGS, ECHO_SOURCE, "--outfile", outfile];
+  const child = keepChild(Bun.spawn(build, { cwd: PROJECT, stdout: "ignore", stderr: "inherit" }));
+  if ((await child.exited) !== 0) throw new Error("the bare server did not compile");
+  return outfile;
+}

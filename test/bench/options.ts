@@ -1,0 +1,86 @@
+// The bench's command line: what may be asked of it, and the usage text.
+import { parseArgs } from "node:util";
+import { tmpdir } from "node:os";
+import { SCENARIOS } from "./scenarios.ts";
+
+/** The name under which `--only` knows the memory table. */
+export const MEMORY = "memory";
+
+/** What to measure, and for how long. */
+export type Options = {
+  seconds: number;
+  rounds: number;
+  connections: number[];
+  /** Scenario names, or `memory`. */
+  only: string[];
+  /** How the hub is run, without `serve`. */
+  hub: string[];
+  dataRoot: string;
+  json: boolean;
+};
+
+const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY];
+
+const USAGE = `bun run bench [flags]   measures luxhub beside a bare Bun.serve, on 127.0.0.1 only
+
+  --seconds N         length of a round (default 2)
+  --rounds N          rounds of each, hub and bare server in turns (default 3)
+  --connections N,M   how many at once (default 64,256)
+  --only NAME,NAME    of ${NAMES.join(", ")} (default all)
+  --hub COMMAND       how to run the hub (default "bun src/main.ts"), e.g. --hub dist/luxhub
+  --data-root DIR     where the hub keeps its data meanwhile (default ${tmpdir()}); a real disk, to be honest
+  --json              JSON instead of Markdown`;
+
+/** Parses the arguments after the file's name. Ends the process on --help (0) and on a mistake (2). */
+export function parseOptions(argv: string[]): Options {
+  try {
+    const { values } = parseArgs({
+      args: argv,
+      options: {
+        seconds: { type: "string", default: "2" },
+        rounds: { type: "string", default: "3" },
+        connections: { type: "string", default: "64,256" },
+        only: { type: "string", default: NAMES.join(",") },
+        hub: { type: "string", default: "bun src/main.ts" },
+        "data-root": { type: "string", default: tmpdir() },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    });
+    if (values.help) {
+      console.log(USAGE);
+      process.exit(0);
+    }
+    return {
+      seconds: parseNumber("--seconds", values.seconds, 0.1, 60),
+      rounds: parseCount("--rounds", values.rounds, 100),
+      connections: values.connections.split(",").map((text) => parseCount("--connections", text, 4_096)),
+      only: values.only.split(",").map(parseName),
+      hub: values.hub.split(" ").map((word, at) => (at === 0 && word === "bun" ? process.execPath : word)),
+      dataRoot: values["data-root"],
+      json: values.json,
+    };
+  } catch (error) {
+    console.error(`bench: ${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`);
+    process.exit(2);
+  }
+}
+
+function parseNumber(flag: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= least && value <= most)) {
+    throw new Error(`${flag} takes ${least} to ${most}, not "${text}"`);
+  }
+  return value;
+}
+
+function parseCount(flag: string, text: string, most: number): number {
+  const value = parseNumber(flag, text, 1, most);
+  if (!Number.isInteger(value)) throw new Error(`${flag} takes whole numbers, not "${text}"`);
+  return value;
+}
+
+function parseName(name: string): string {
+  if (!NAMES.includes(name)) throw new Error(`--only knows ${NAMES.join(", ")}, not "${name}"`);
+  return name;
+}

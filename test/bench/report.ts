@@ -1,0 +1,101 @@
+// The report as Markdown, ready for the README. It must not measure or judge; it rounds and lays out.
+import type { Machine } from "./machine.ts";
+import type { IdleMemory } from "./memory.ts";
+import type { Row, Side } from "./rounds.ts";
+
+/** All that one run found. */
+export type Report = {
+  machine: Machine;
+  seconds: number;
+  rounds: number;
+  rows: Row[];
+  memory: IdleMemory[];
+};
+
+/** Renders the report. */
+export function renderMarkdown(report: Report): string {
+  const parts = [renderMachine(report)];
+  if (report.rows.length > 0) parts.push(renderRows(report.rows), renderNotes(report));
+  if (report.memory.length > 0) parts.push(renderMemory(report.memory));
+  const failed = report.rows.filter((row) => row.failures > 0);
+  for (const row of failed) {
+    parts.push(`**${row.failures} failures** in ${row.scenario} at ${row.connections}: ${row.failure}`);
+  }
+  return parts.join("\n\n");
+}
+
+function renderNotes({ seconds, rounds }: Report): string {
+  return [
+    `Medians of ${rounds} rounds of ${seconds} s, hub and bare server in turns. Each connection works as one node and`,
+    "keeps one request outstanding. The bare server is a `Bun.serve` that parses the same JSON bodies and echoes",
+    "them; for the task list it answers the hub's own page, held in memory. The load client shares the cores.",
+    "Latency is per request; CPU is the server's, in microseconds a request.",
+  ].join("\n");
+}
+
+function renderMachine({ machine }: Report): string {
+  const { cores, cpu, memoryGib, system, bun, date, fileSystem, syncMs } = machine;
+  return [
+    `Measured ${date} on ${cores} cores (${cpu}), ${memoryGib} GiB, ${system}, Bun ${bun};`,
+    `hub data on ${fileSystem ?? "an unknown file system"}, ${syncMs.toFixed(2)} ms to make one page durable.`,
+  ].join("\n");
+}
+
+function renderRows(rows: readonly Row[]): string {
+  const header = [
+    "Scenario",
+    "Connections",
+    "Hub req/s",
+    "Cycles/s",
+    "p50 / p99 ms",
+    "CPU us",
+    "Bare req/s",
+    "p50 / p99 ms",
+    "CPU us",
+    "Hub : bare",
+  ];
+  return renderTable(
+    header,
+    rows.map((row) => [
+      row.title,
+      String(row.connections),
+      whole(row.hub.requestsPerSecond),
+      row.stepsPerCycle > 1 ? `${whole(row.hub.cyclesPerSecond)} ${row.cycles}` : "",
+      latency(row.hub),
+      cpu(row.hub),
+      whole(row.echo.requestsPerSecond),
+      latency(row.echo),
+      cpu(row.echo),
+      `${(row.ratio * 100).toFixed(0)} %`,
+    ]),
+  );
+}
+
+function renderMemory(rows: readonly IdleMemory[]): string {
+  return renderTable(
+    ["Idle memory, median of 3 starts", "RSS MiB", "Pss MiB"],
+    rows.map(({ name, rssKib, pssKib }) => [name, mebibytes(rssKib), mebibytes(pssKib)]),
+  );
+}
+
+function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  const rule = header.map((_, column) => (column === 0 ? "---" : "--:"));
+  return [line(header), line(rule), ...rows.map(line)].join("\n");
+}
+
+function latency({ p50Ms, p99Ms }: Side): string {
+  return `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`;
+}
+
+function cpu({ cpuUs }: Side): string {
+  return cpuUs === null ? "" : cpuUs.toFixed(0);
+}
+
+function whole(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
+
+function mebibytes(kib: number): string {
+  return (kib / 1_024).toFixed(1);
+}

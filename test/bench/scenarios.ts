@@ -1,0 +1,149 @@
+// What is measured: each scenario is the cycle of requests that one connection, working as one node, repeats.
+// Invariant: the hub and the bare server are sent the same bytes, but for the task ids the hub gives out.
+// It must hold no measuring code.
+import { encodeRequest } from "./wire.ts";
+
+const PREFIX = "/api/v1";
+
+/** Stands where a task id goes until the hub has given one out: as long as a UUID. */
+export const PLACEHOLDER_ID = "00000000-0000-7000-8000-000000000000";
+
+/** One request of a cycle. `body` is null for a GET. */
+export type Step = {
+  method: "GET" | "POST";
+  path: string;
+  body: ((nodeId: string, peerId: string) => object) | null;
+  /** The answer carries a new task_id, which the later steps of the cycle use. */
+  givesTaskId?: true;
+  /** Must be in the hub's answer; looked for in each connection's first cycles only, to stay cheap. */
+  expect: string;
+};
+
+/** One row of the report. `cycles`: what whole cycles are called, of more than one step. */
+export type Scenario = { name: string; title: string; cycles: string; steps: readonly Step[] };
+
+const TASK = {
+  title: "Summarise the error log of the night run",
+  description:
+    "Read the log of the last night run, group the errors by their cause, count each group, " +
+    "and propose for the three largest groups what to change so that they do not come again.",
+  lux_reward: 2.5,
+};
+
+const RESULT = {
+  problem:
+    "The import stopped after 4,100 rows: a date in the source had no time zone, and the parser gave up.",
+  improvement:
+    "Dates without a zone are now read as UTC, and a row that cannot be read is set aside and counted.",
+  lesson: "One bad row must not stop a run: set it aside, go on, and report the number at the end.",
+};
+
+const MESSAGE =
+  "Part 7 of 12 is done: 4,100 rows read, 12 set aside, none lost. The next part starts when you have looked.";
+
+/** In the order of the report. */
+export const SCENARIOS: readonly Scenario[] = [
+  {
+    name: "life",
+    title: "Life of a task: create, claim, complete",
+    cycles: "lives",
+    steps: [
+      {
+        method: "POST",
+        path: `${PREFIX}/task/create`,
+        body: () => TASK,
+        givesTaskId: true,
+        expect: '"task_id":"',
+      },
+      {
+        method: "POST",
+        path: `${PREFIX}/task/claim`,
+        body: (nodeId) => ({ task_id: PLACEHOLDER_ID, node_id: nodeId }),
+        expect: '"assigned"',
+      },
+      {
+        method: "POST",
+        path: `${PREFIX}/task/complete`,
+        body: (nodeId) => ({ task_id: PLACEHOLDER_ID, node_id: nodeId, result: RESULT }),
+        expect: '"lux_paid":2.5',
+      },
+    ],
+  },
+  {
+    name: "heartbeat",
+    title: "Heartbeat",
+    cycles: "beats",
+    steps: [
+      {
+        method: "POST",
+        path: `${PREFIX}/node/heartbeat`,
+        body: (nodeId) => ({ node_id: nodeId }),
+        expect: '"online"',
+      },
+    ],
+  },
+  {
+    name: "message",
+    title: "Message: send, receive",
+    cycles: "messages",
+    steps: [
+      {
+        method: "POST",
+        path: `${PREFIX}/message/send`,
+        body: (nodeId, peerId) => ({ from_node: peerId, to_node: nodeId, content: MESSAGE }),
+        expect: '"message_id":"',
+      },
+      {
+        method: "POST",
+        path: `${PREFIX}/message/receive`,
+        body: (nodeId) => ({ node_id: nodeId, count: 1 }),
+        expect: MESSAGE,
+      },
+    ],
+  },
+  {
+    name: "list",
+    title: "Task list: first page of 1,000 tasks",
+    cycles: "pages",
+    steps: [{ method: "GET", path: `${PREFIX}/task/list`, body: null, expect: '"total":1000' }],
+  },
+];
+
+/** How many open tasks the list scenario finds in the hub. */
+export const LISTED_TASKS = 1_000;
+
+/** The request a listed task is made with. */
+export function createTaskRequest(secret: string): Buffer {
+  return encodeRequest("POST", `${PREFIX}/task/create`, secret, JSON.stringify(TASK));
+}
+
+/** The request that registers a node. */
+export function registerRequest(secret: string, nodeId: string): Buffer {
+  return encodeRequest(
+    "POST",
+    `${PREFIX}/node/register`,
+    secret,
+    JSON.stringify({ node_id: nodeId, name: `Bench ${nodeId}` }),
+  );
+}
+
+/** A step's request for one node, with the place of the task id in it (-1: it has none). */
+export type Template = { bytes: Buffer; idAt: number };
+
+/** Encodes one step for one node, with `taskId` in the task id's place. */
+export function encodeStep(
+  step: Step,
+  secret: string,
+  nodeId: string,
+  peerId: string,
+  taskId: string,
+): Template {
+  const body = step.body === null ? null : JSON.stringify(step.body(nodeId, peerId));
+  const bytes = encodeRequest(
+    step.method,
+    step.path,
+    secret,
+    body?.replace(PLACEHOLDER_ID, () => taskId) ?? null,
+  );
+  return { bytes, idAt: body?.includes(PLACEHOLDER_ID) === true ? bytes.indexOf(taskId) : -1 };
+}

@@ -1,0 +1,283 @@
+/** The contract of src/blobs/blobs.ts, run against every engine; then what only the disk engine promises. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BlobContent, type BlobWriter, type Blobs, BlobsFull } from "../../src/blobs/blobs.ts";
+import { type DiskIo, openDiskBlobs } from "../../src/blobs/disk.ts";
+
+const MIB = 1024 * 1024;
+const folders: string[] = [];
+const opened: Blobs[] = [];
+
+afterEach(async () => {
+  // Closed even where a crash is played: Bun throws for a file that only the garbage collector closes.
+  await Promise.all(opened.splice(0).map((blobs) => blobs.close()));
+  await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
+});
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-blobs-"));
+  folders.push(folder);
+  return folder;
+}
+
+/** `reopen` opens the same blobs again, as the next start of the hub would. */
+type Engine = { readonly name: string; start(): Promise<{ blobs: Blobs; reopen(): Promise<Blobs> }> };
+
+const ENGINES: readonly Engine[] = [
+  {
+    name: "disk",
+    async start() {
+      const folder = await newFolder();
+      return { blobs: await openDisk(folder), reopen: () => openDisk(folder) };
+    },
+  },
+];
+
+async function openDisk(folder: string, io?: DiskIo): Promise<Blobs> {
+  const blobs = await openDiskBlobs(folder, io);
+  opened.push(blobs);
+  return blobs;
+}
+
+function sha256(bytes: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+}
+
+/** Bytes whose every place can be told from its neighbours. */
+function pattern(length: number): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
+}
+
+async function writeAll(writer: BlobWriter, bytes: Uint8Array, chunkBytes: number): Promise<void> {
+  for (let at = 0; at < bytes.length; at += chunkBytes)
+    await writer.write(bytes.subarray(at, at + chunkBytes));
+}
+
+async function put(blobs: Blobs, bytes: Uint8Array): Promise<string> {
+  const writer = await blobs.begin();
+  await writeAll(writer, bytes, 64 * 1024);
+  await writer.finish();
+  return writer.blobId;
+}
+
+async function read(content: BlobContent | null): Promise<Uint8Array | null> {
+  return content === null ? null : new Response(content).bytes();
+}
+
+for (const engine of ENGINES) {
+  describe(`blobs: ${engine.name}`, () => {
+    for (const [name, size, chunkBytes] of [
+      ["nothing", 0, 1],
+      ["one byte", 1, 1],
+      ["many small chunks", 300_000, 7_001],
+      ["chunks as large as the buffer", MIB, 256 * 1024],
+      ["chunks larger than the buffer", 3 * MIB + 1, MIB + 3],
+      ["small and large chunks in turn", 2 * MIB, 300_001],
+    ] as const) {
+      test(`gives back what was written: ${name}`, async () => {
+        const { blobs } = await engine.start();
+        const bytes = pattern(size);
+        const writer = await blobs.begin();
+        await writeAll(writer, bytes, chunkBytes);
+        expect(writer.size).toBe(size);
+        expect(await writer.finish()).toEqual({ sha256: sha256(bytes), size });
+        expect(await read(await blobs.open(writer.blobId, 0, size))).toEqual(bytes);
+      });
+    }
+
+    test("does not keep a chunk it was given", async () => {
+      const { blobs } = await engine.start();
+      const writer = await blobs.begin();
+      const chunk = new Uint8Array([1, 2, 3]);
+      await writer.write(chunk);
+      chunk.fill(9);
+      await writer.finish();
+      expect(await read(await blobs.open(writer.blobId, 0, 3))).toEqual(new Uint8Array([1, 2, 3]));
+    });
+
+    test("opens any part", async () => {
+      const { blobs } = await engine.start();
+      const bytes = pattern(1000);
+      const id = await put(blobs, bytes);
+      for (const [start, end] of [
+        [0, 1],
+        [999, 1000],
+        [10, 20],
+        [0, 1000],
+        [5, 5],
+      ] as const) {
+        expect(await read(await blobs.open(id, start, end))).toEqual(bytes.subarray(start, end));
+      }
+    });
+
+    test("answers null for what is not there, or not that long", async () => {
+      const { blobs } = await engine.start();
+      const id = await put(blobs, pattern(10));
+      expect(await blobs.open(id, 0, 11)).toBeNull();
+      expect(await blobs.open(Bun.randomUUIDv7(), 0, 0)).toBeNull();
+    });
+
+    test("shows nothing before finish()", async () => {
+      const { blobs } = await engine.start();
+      const writer = await blobs.begin();
+      await writer.write(pattern(MIB));
+      expect(await blobs.open(writer.blobId, 0, 0)).toBeNull();
+      await writer.discard();
+    });
+
+    test("takes the id it is given, once", async () => {
+      const { blobs } = await engine.start();
+      const id = Bun.randomUUIDv7();
+      const writer = await blobs.begin(id);
+      expect(writer.blobId).toBe(id);
+      await expect(blobs.begin(id)).rejects.toThrow();
+      await writer.finish();
+      expect(await blobs.open(id, 0, 0)).not.toBeNull();
+    });
+
+    for (const bad of [
+      "",
+      "..",
+      "../../etc/passwd",
+      "a/b",
+      "x".repeat(36),
+      Bun.randomUUIDv7().toUpperCase(),
+      `${Bun.randomUUIDv7()}\n`,
+    ]) {
+      test(`takes no id that is not a UUID: ${JSON.stringify(bad)}`, async () => {
+        const { blobs } = await engine.start();
+        await expect(blobs.begin(bad)).rejects.toThrow(TypeError);
+        await expect(blobs.open(bad, 0, 0)).rejects.toThrow(TypeError);
+        await expect(blobs.remove(bad)).rejects.toThrow(TypeError);
+      });
+    }
+
+    test("discard() leaves nothing, any number of times", async () => {
+      const { blobs, reopen } = await engine.start();
+      const writer = await blobs.begin();
+      await writer.write(pattern(MIB));
+      await Promise.all([writer.discard(), writer.discard()]);
+      await writer.discard();
+      expect(() => writer.write(pattern(1))).toThrow();
+      expect(() => writer.finish()).toThrow();
+      expect(await blobs.open(writer.blobId, 0, 0)).toBeNull();
+      expect(await (await reopen()).sweepUnfinished()).toBe(0);
+    });
+
+    test("discard() in the middle of a write waits for it", async () => {
+      const { blobs, reopen } = await engine.start();
+      const writer = await blobs.begin();
+      const writing = writer.write(pattern(4 * MIB));
+      await writer.discard();
+      await writing;
+      expect(await (await reopen()).sweepUnfinished()).toBe(0);
+    });
+
+    test("discard() after finish() keeps the blob", async () => {
+      const { blobs } = await engine.start();
+      const writer = await blobs.begin();
+      await writer.write(pattern(5));
+      await writer.finish();
+      await writer.discard();
+      expect(await read(await blobs.open(writer.blobId, 0, 5))).toEqual(pattern(5));
+    });
+
+    test("remove() says whether there was something", async () => {
+      const { blobs } = await engine.start();
+      const id = await put(blobs, pattern(10));
+      expect(await blobs.remove(id)).toBe(true);
+      expect(await blobs.remove(id)).toBe(false);
+      expect(await blobs.open(id, 0, 1)).toBeNull();
+    });
+
+    test("the sweep takes what a crash left and nothing else", async () => {
+      const { blobs: crashed, reopen } = await engine.start();
+      const finished = await put(crashed, pattern(10));
+      await (await crashed.begin()).write(pattern(10)); // and never heard of again
+      const blobs = await reopen();
+      const live = await blobs.begin();
+      await live.write(pattern(10));
+      expect(await blobs.sweepUnfinished()).toBe(1);
+      expect(await blobs.sweepUnfinished()).toBe(0);
+      await live.finish();
+      expect(await read(await blobs.open(live.blobId, 0, 10))).toEqual(pattern(10));
+      expect(await read(await blobs.open(finished, 0, 10))).toEqual(pattern(10));
+    });
+
+    test("close() discards what is open and ends begin()", async () => {
+      const { blobs, reopen } = await engine.start();
+      await (await blobs.begin()).write(pattern(10));
+      await blobs.close();
+      await blobs.close();
+      await expect(blobs.begin()).rejects.toThrow();
+      expect(await (await reopen()).sweepUnfinished()).toBe(0);
+    });
+  });
+}
+
+/** Every name under `folder`, without the folders. */
+async function filesUnder(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
+}
+
+function systemError(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+describe("blobs: the disk engine alone", () => {
+  test("spreads by the end of the id, for its owner's eyes only", async () => {
+    const folder = await newFolder();
+    const id = await put(await openDisk(folder), pattern(10));
+    const subfolder = join(folder, "files", id.slice(-2));
+    const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
+    expect(await modeOf(join(subfolder, id))).toBe(0o600);
+    expect(await modeOf(subfolder)).toBe(0o700);
+    expect(await modeOf(join(folder, "files"))).toBe(0o700);
+    expect(await filesUnder(folder)).toEqual([id]);
+  });
+
+  test("writes on after a write that took fewer bytes", async () => {
+    const shortIo: DiskIo = {
+      write: async (file, bytes) =>
+        (await file.write(bytes.subarray(0, 1 + (bytes.length >> 1)))).bytesWritten,
+      datasync: (file) => file.datasync(),
+    };
+    const blobs = await openDisk(await newFolder(), shortIo);
+    const id = await put(blobs, pattern(MIB));
+    expect(await read(await blobs.open(id, 0, MIB))).toEqual(pattern(MIB));
+  });
+
+  for (const [when, failing] of [
+    ["a write", { write: () => Promise.reject(systemError("ENOSPC")) }],
+    ["the last sync", { datasync: () => Promise.reject(systemError("EDQUOT")) }],
+  ] as const) {
+    test(`says BlobsFull when the disk is full at ${when}, and leaves nothing`, async () => {
+      const folder = await newFolder();
+      const io: DiskIo = {
+        write: async (file, bytes) => (await file.write(bytes)).bytesWritten,
+        datasync: (file) => file.datasync(),
+        ...failing,
+      };
+      const writer = await (await openDisk(folder, io)).begin();
+      await expect(writeAll(writer, pattern(MIB), 100_000).then(() => writer.finish())).rejects.toThrow(
+        BlobsFull,
+      );
+      await writer.discard();
+      expect(await filesUnder(folder)).toEqual([]);
+    });
+  }
+
+  test("leaves nothing when the file cannot be moved into place", async () => {
+    const folder = await newFolder();
+    const blobs = await openDisk(folder);
+    const writer = await blobs.begin();
+    await Bun.write(join(folder, "files", writer.blobId.slice(-2)), "in the way");
+    await writer.write(pattern(10));
+    await expect(writer.finish()).rejects.toThrow();
+    await writer.discard();
+    expect(await filesUnder(folder)).toEqual([writer.blobId.slice(-2)]);
+  });
+});
