@@ -1,0 +1,194 @@
+/**
+ * A hub in this process over real listeners, for tests: temporary data directory, ports chosen by the system, a clock
+ * that the test may move. Every JSON success is checked against the answer that its endpoint declares.
+ */
+import { expect } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { fileEndpoints } from "../../src/api/files.ts";
+import { type Config, readConfig } from "../../src/config.ts";
+import { makeDataDir } from "../../src/data-dir.ts";
+import type { VariantName } from "../../src/domain/node.ts";
+import { type Hub, openHub } from "../../src/hub.ts";
+import { type Clock, systemClock } from "../../src/lib/clock.ts";
+import { openLog } from "../../src/lib/log.ts";
+
+export const SECRET = "test-secret";
+export const ADMIN_KEY = "test-admin-key";
+
+/** A clock that stands where it is put, and runs on by itself from there. */
+export class TestClock implements Clock {
+  readonly #base = systemClock();
+  #wallShift = 0;
+  #steadyShift = 0;
+
+  now(): number {
+    return this.#base.now() + this.#wallShift;
+  }
+
+  steady(): number {
+    return this.#base.steady() + this.#steadyShift;
+  }
+
+  /** Time passes: both readings move. */
+  pass(ms: number): void {
+    this.#wallShift += ms;
+    this.#steadyShift += ms;
+  }
+
+  /** Only the wall clock jumps. */
+  jump(ms: number): void {
+    this.#wallShift += ms;
+  }
+}
+
+/** What an answer held. `body` is the parsed JSON (an empty object when there was none). */
+export type Answer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Record<string, unknown>;
+};
+
+export type CallOptions = {
+  readonly body?: unknown;
+  /** Headers to add; null removes one (the secret, for example). */
+  readonly headers?: Readonly<Record<string, string | null>>;
+  readonly variant?: VariantName;
+  readonly signal?: AbortSignal;
+};
+
+export class TestHub {
+  readonly dataDir: string;
+  readonly clock: TestClock;
+  readonly #hub: Hub;
+  readonly logged: string[];
+  readonly #keepData: boolean;
+
+  constructor(hub: Hub, dataDir: string, clock: TestClock, logged: string[], keepData: boolean) {
+    this.#hub = hub;
+    this.dataDir = dataDir;
+    this.clock = clock;
+    this.logged = logged;
+    this.#keepData = keepData;
+  }
+
+  /** The base of the listener that speaks a variant (the first of them). */
+  base(variant: VariantName = "A"): string {
+    return `http://127.0.0.1:${this.port(variant)}`;
+  }
+
+  port(variant: VariantName = "A"): number {
+    const listener = this.#hub.listeners.find((one) => one.spec.variant === variant && !one.tls);
+    if (!listener) throw new Error(`no listener speaks ${variant}`);
+    return listener.port;
+  }
+
+  get listeners(): Hub["listeners"] {
+    return this.#hub.listeners;
+  }
+
+  /** One request, as a node would send it. `path` is what follows /api/v1. */
+  async call(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+    const headers = new Headers({ "X-Matrix-Secret": SECRET });
+    for (const [name, value] of Object.entries(options.headers ?? {})) {
+      if (value === null) headers.delete(name);
+      else headers.set(name, value);
+    }
+    const { body } = options;
+    const raw =
+      body === undefined || typeof body === "string" || body instanceof FormData || body instanceof Blob;
+    if (!raw) headers.set("Content-Type", "application/json");
+    const response = await fetch(`${this.base(options.variant)}/api/v1${path}`, {
+      method,
+      headers,
+      keepalive: false,
+      ...(body === undefined ? {} : { body: raw ? body : JSON.stringify(body) }),
+      ...(options.signal ? { signal: options.signal } : {}),
+    });
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get("content-type") ?? "");
+    const parsed = isJson && text !== "" ? JSON.parse(text) : {};
+    if (isJson && method !== "HEAD") checkAnswer(method, path, response, parsed);
+    return { status: response.status, headers: response.headers, body: parsed };
+  }
+
+  post(path: string, body: unknown, options: CallOptions = {}): Promise<Answer> {
+    return this.call("POST", path, { ...options, body });
+  }
+
+  get(path: string, options: CallOptions = {}): Promise<Answer> {
+    return this.call("GET", path, options);
+  }
+
+  /** A POST with the administrator key. */
+  admin(path: string, body: unknown, options: CallOptions = {}): Promise<Answer> {
+    return this.post(path, body, { ...options, headers: { "X-Admin-Key": ADMIN_KEY, ...options.headers } });
+  }
+
+  async close(): Promise<void> {
+    await this.#hub.close();
+    if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
+  /** The variants to listen for, a port each; A and B if not given. */
+  readonly variants?: readonly VariantName[];
+  /** An existing data directory to open; it is then kept. */
+  readonly dataDir?: string;
+  readonly clock?: TestClock;
+};
+
+/** Starts a hub; `await using hub = await startHub()` closes it. */
+export async function startHub(options: HubOptions = {}): Promise<TestHub> {
+  const { variants = ["A", "B"], dataDir, clock = new TestClock(), ...settings } = options;
+  const path = dataDir ?? mkdtempSync(join(tmpdir(), "luxhub-test-"));
+  const config: Config = {
+    ...readConfig({ flags: {}, env: {}, file: null }),
+    ...settings,
+    listen: variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
+    dataDir: path,
+  };
+  const logged: string[] = [];
+  const log = openLog("json", clock.now.bind(clock), (text) => logged.push(text));
+  const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
+  const hub = await openHub({ config, dir: makeDataDir(path), secrets, clock, log });
+  return new TestHub(hub, path, clock, logged, dataDir !== undefined);
+}
+
+const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({
+  endpoint,
+  pattern: new RegExp(`^${endpoint.path.replace("/api/v1", "").replaceAll(/:[a-z_]+/g, "[^/]+")}$`),
+}));
+
+/** A success is what its endpoint declares; an error is a problem (RFC 9457) of the hub's form. */
+function checkAnswer(method: string, path: string, response: Response, body: unknown): void {
+  expect(response.headers.get("x-request-id")).toBeTruthy();
+  if (!response.ok) {
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+    expect(body).toMatchObject({ success: false, status: response.status, error: expect.any(String) });
+    expect(body).toMatchObject({
+      type: expect.any(String),
+      title: expect.any(String),
+      detail: expect.any(String),
+    });
+    return;
+  }
+  expect(body).toMatchObject({ success: true });
+  const bare = path.split("?")[0] ?? "";
+  const candidates = DECLARED.filter(
+    ({ endpoint, pattern }) => endpoint.method === method && pattern.test(bare),
+  );
+  const declared = candidates.find(({ endpoint }) => !endpoint.path.includes(":")) ?? candidates[0];
+  if (declared?.endpoint.kind !== "json") return;
+  const { success: _, ...fields } = { ...(body as object), success: true };
+  const checked = declared.endpoint.answer.safeParse(fields);
+  if (!checked.success)
+    throw new Error(`${method} ${path} answers not as declared: ${checked.error.message}`);
+}
