@@ -30,11 +30,18 @@ const machineIo: DiskIo = {
   datasync: (file) => file.datasync(),
 };
 
-/** Opens (and makes, mode 0700) the folders under `dataDir`. Rejects with the system's error if it cannot. */
+/**
+ * Opens (and makes, mode 0700) the folders under `dataDir`; all 256 at once and durably, so that no upload has to wait
+ * for the folder that another is making. Rejects with the system's error if it cannot.
+ */
 export async function openDiskBlobs(dataDir: string, io: DiskIo = machineIo): Promise<Blobs> {
   const root = join(dataDir, "files");
   const partial = join(root, ".partial");
   await mkdir(partial, { recursive: true, mode: DIR_MODE });
+  const spread = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0"));
+  await Promise.all(spread.map((name) => mkdir(join(root, name), { recursive: true, mode: DIR_MODE })));
+  await syncDir(root);
+  await syncDir(dataDir);
   return new DiskBlobs(root, partial, io);
 }
 
@@ -56,7 +63,7 @@ class DiskBlobs implements Blobs {
     const path = join(this.#partial, checkedId(blobId));
     // "wx": an id in use is a fault, not a file to write over.
     const file = await open(path, "wx", FILE_MODE).catch(fullOr);
-    const place: Place = { path, finalDir: this.#dirOf(blobId), root: this.#root };
+    const place: Place = { path, finalDir: this.#dirOf(blobId) };
     const writer = new DiskWriter(blobId, file, place, this.#io, () => this.#live.delete(blobId));
     this.#live.set(blobId, writer);
     // close() may have come while the file was being opened.
@@ -99,7 +106,7 @@ class DiskBlobs implements Blobs {
   }
 }
 
-type Place = { readonly path: string; readonly finalDir: string; readonly root: string };
+type Place = { readonly path: string; readonly finalDir: string };
 
 class DiskWriter implements BlobWriter {
   readonly blobId: string;
@@ -182,7 +189,7 @@ class DiskWriter implements BlobWriter {
     }
   }
 
-  /** Empties the buffer, then keeps the chunk's tail in it and writes what is too much for it directly. */
+  /** Empties the buffer, then keeps the chunk in it, or writes directly one that is too large for it. */
   async #spill(chunk: Uint8Array): Promise<void> {
     await this.#flush();
     const direct = chunk.byteLength > BUFFER_BYTES ? chunk.byteLength : 0;
@@ -203,9 +210,7 @@ class DiskWriter implements BlobWriter {
   }
 
   async #moveIntoPlace(): Promise<void> {
-    const { path, finalDir, root } = this.#place;
-    const made = await mkdir(finalDir, { recursive: true, mode: DIR_MODE }).catch(fullOr);
-    if (made !== undefined) await syncDir(root);
+    const { path, finalDir } = this.#place;
     const finalPath = join(finalDir, this.blobId);
     await rename(path, finalPath).catch(fullOr);
     try {

@@ -110,7 +110,8 @@ export function topNodes(limit: number): Query<readonly Node[]> {
 const TASK_COLUMNS = `
   task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
   balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
-  (SELECT string_agg(file_id, ',' ORDER BY f.seq) FROM files f WHERE f.task_id = t.task_id) AS files`;
+  (SELECT string_agg(file_id, ',') FROM (
+    SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
@@ -245,8 +246,9 @@ const ENTRY_COLUMNS = `
   entry_id, node_id, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at`;
 
 export function lastEntry(nodeId: string): Query<LastEntry> {
-  const sql = `SELECT ${ENTRY_COLUMNS} FROM ledger WHERE node_id = $1 ORDER BY seq DESC LIMIT 1`;
-  return one(sql, [nodeId], toLedgerEntry);
+  const sql = `
+    SELECT CAST(balance_micro AS TEXT) AS balance FROM ledger WHERE node_id = $1 ORDER BY seq DESC LIMIT 1`;
+  return one(sql, [nodeId], (row) => ({ balanceMicro: BigInt(row["balance"] ?? 0) }));
 }
 
 export function lastSigninAt(nodeId: string): Query<number | null> {

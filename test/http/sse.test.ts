@@ -1,0 +1,459 @@
+/** Event streams over a real Bun.serve and raw sockets: framing, hang-up, slow and stalled clients, ends, heartbeats. */
+import { afterEach, describe, expect, test } from "bun:test";
+import net from "node:net";
+import {
+  type Every,
+  Heartbeats,
+  type SseEvent,
+  type SseStream,
+  frame,
+  openEventStream,
+} from "../../src/http/sse.ts";
+
+const LIMIT_BYTES = 256 * 1024;
+const PIECE = frame({ data: "x".repeat(64 * 1024) });
+
+const FRAMES: readonly (readonly [name: string, event: SseEvent, text: string])[] = [
+  ["data alone", { data: "hi" }, "data: hi\n\n"],
+  [
+    "every field",
+    { id: 7, event: "task.created", retry: 3000, data: "{}" },
+    "id: 7\nevent: task.created\nretry: 3000\ndata: {}\n\n",
+  ],
+  ["id 0 is an id", { id: 0, data: "a" }, "id: 0\ndata: a\n\n"],
+  ["an empty id clears it", { id: "", data: "a" }, "id: \ndata: a\n\n"],
+  ["empty data is an event", { data: "" }, "data: \n\n"],
+  ["line feeds", { data: "a\nb" }, "data: a\ndata: b\n\n"],
+  ["carriage returns", { data: "a\rb" }, "data: a\ndata: b\n\n"],
+  ["both together are one", { data: "a\r\nb" }, "data: a\ndata: b\n\n"],
+  ["mixed, and blank lines", { data: "a\n\r\n\rb" }, "data: a\ndata: \ndata: \ndata: b\n\n"],
+  ["a break at the end", { data: "a\n" }, "data: a\ndata: \n\n"],
+  ["leading space and colon stay", { data: " : a" }, "data:  : a\n\n"],
+  ["no other break splits", { data: "a\u2028b\u0085c\fd" }, "data: a\u2028b\u0085c\fd\n\n"],
+];
+
+describe("frame", () => {
+  test.each(FRAMES.map(([name, event, text]) => ({ name, event, text })))("$name", ({ event, text }) => {
+    expect(frame(event)).toBe(text);
+  });
+
+  test.each<SseEvent>([
+    { id: "1\ndata: forged", data: "" },
+    { id: "1\0", data: "" },
+    { event: "a\rb", data: "" },
+    { retry: 1.5, data: "" },
+    { retry: -1, data: "" },
+    { retry: Number.NaN, data: "" },
+  ])("refuses %j", (event) => {
+    expect(() => frame(event)).toThrow(RangeError);
+  });
+});
+
+/** Waits for a condition that other turns of the event loop bring about. */
+async function until(what: string, condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
+    await new Promise<void>((next) => setTimeout(next, 1));
+  }
+}
+
+type Client = {
+  socket: net.Socket;
+  text(): string;
+  bytes(): number;
+  gone(): boolean;
+  resetByPeer(): boolean;
+};
+
+function connect(port: number, request = "GET / HTTP/1.1\r\nHost: hub\r\n\r\n"): Client {
+  const socket = net.connect(port, "127.0.0.1", () => socket.write(request));
+  const chunks: Buffer[] = [];
+  let [bytes, gone, code] = [0, false, ""];
+  socket.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    chunks.push(chunk);
+  });
+  socket.on("error", (error: NodeJS.ErrnoException) => (code = error.code ?? "?"));
+  socket.on("close", () => (gone = true));
+  return {
+    socket,
+    text: () => Buffer.concat(chunks).toString(),
+    bytes: () => bytes,
+    gone: () => gone,
+    resetByPeer: () => code === "ECONNRESET",
+  };
+}
+
+type Fixture = {
+  port: number;
+  server: Bun.Server<undefined>;
+  streams: SseStream[];
+  closes(): number;
+  /** Called between opening a stream and returning its answer. */
+  beforeAnswer: (stream: SseStream) => void | Promise<void>;
+};
+
+const servers: Bun.Server<undefined>[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.stop(true);
+});
+
+function serve(heartbeats?: Heartbeats): Fixture {
+  let closes = 0;
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    development: false,
+    idleTimeout: 1,
+    error: () => new Response("fault", { status: 500 }),
+    routes: {
+      "/silent": () => new Promise<Response>(() => undefined),
+      "/": async (request, server) => {
+        const { response, stream } = openEventStream(request, server, {
+          maxBacklogBytes: LIMIT_BYTES,
+          ...(heartbeats ? { heartbeats } : {}),
+          headers: { "X-Kit": "yes" },
+          onClose: () => closes++,
+        });
+        fixture.streams.push(stream);
+        await fixture.beforeAnswer(stream);
+        return response;
+      },
+    },
+  });
+  servers.push(server);
+  const fixture: Fixture = {
+    port: server.port ?? 0,
+    server,
+    streams: [],
+    closes: () => closes,
+    beforeAnswer: () => undefined,
+  };
+  return fixture;
+}
+
+/** Opens one stream and waits until its first byte is there. */
+async function opened(fixture: Fixture): Promise<{ client: Client; stream: SseStream }> {
+  const client = connect(fixture.port);
+  await until("the first byte", () => client.text().includes("\r\n\r\n"));
+  const stream = fixture.streams.at(-1);
+  if (!stream) throw new Error("no stream was opened");
+  return { client, stream };
+}
+
+/** The chunked body put together again; null while its last chunk is missing. */
+function wholeBody(text: string): string | null {
+  let rest = Buffer.from(text.slice(text.indexOf("\r\n\r\n") + 4));
+  const parts: Buffer[] = [];
+  for (;;) {
+    const head = rest.indexOf("\r\n");
+    const size = Number.parseInt(rest.subarray(0, head).toString(), 16);
+    if (head < 0 || rest.length < head + size + 4) return null;
+    if (size === 0) return Buffer.concat(parts).toString();
+    parts.push(rest.subarray(head + 2, head + 2 + size));
+    rest = rest.subarray(head + 2 + size + 2);
+  }
+}
+
+/** Sends to a client that does not read until the stream has something waiting. */
+async function stall(client: Client, stream: SseStream): Promise<void> {
+  client.socket.pause();
+  for (let sent = 0; stream.backlogBytes === 0; sent++) {
+    if (sent > 2_000) throw new Error("the socket takes everything");
+    stream.send(PIECE);
+    await new Promise((next) => setImmediate(next));
+  }
+}
+
+describe("an open stream", () => {
+  test("has the headers of an event stream, and a first byte at once", async () => {
+    const { client } = await opened(serve());
+    await until("the first comment", () => client.text().includes(":\n\n"));
+    const head = client.text().toLowerCase();
+    expect(head).toStartWith("http/1.1 200 ");
+    expect(head).toContain("\r\ncontent-type: text/event-stream\r\n");
+    expect(head).toContain("\r\ncache-control: no-store\r\n");
+    expect(head).toContain("\r\nx-accel-buffering: no\r\n");
+    expect(head).toContain("\r\nx-kit: yes\r\n");
+    expect(head).not.toContain("content-length");
+  });
+
+  test("carries what is sent, also before the answer, in order and in UTF-8", async () => {
+    const fixture = serve();
+    fixture.beforeAnswer = (stream) => {
+      expect(stream.send(frame({ data: "é" }))).toBe(true);
+      expect(stream.backlogBytes).toBe(10);
+    };
+    const { client, stream } = await opened(fixture);
+    expect(stream.send(frame({ data: "ü" }))).toBe(true);
+    expect(stream.send(frame({ data: "日本" }))).toBe(true);
+    expect({ drained: await stream.drained(), backlogBytes: stream.backlogBytes }).toEqual({
+      drained: true,
+      backlogBytes: 0,
+    });
+    stream.close();
+    await until("the end", () => wholeBody(client.text()) !== null);
+    expect(wholeBody(client.text())).toBe("data: é\n\ndata: ü\n\ndata: 日本\n\n");
+  });
+
+  test("outlives the server's idle timeout", async () => {
+    const fixture = serve();
+    const { client, stream } = await opened(fixture);
+    const idle = connect(fixture.port, "GET /silent HTTP/1.1\r\nHost: hub\r\n\r\n");
+    await until("the idle timeout of another", () => idle.gone());
+    expect(stream.send(frame({ data: "still here" }))).toBe(true);
+    await until("the event", () => client.text().includes("still here"));
+  }, 15_000);
+});
+
+describe("the end", () => {
+  test("close() ends the body cleanly, lets the server stop, and runs onClose once", async () => {
+    const fixture = serve();
+    const { client, stream } = await opened(fixture);
+    const stopped = fixture.server.stop();
+    stream.send(frame({ data: "last" }));
+    stream.close();
+    stream.close();
+    await stopped;
+    await until("the end", () => client.gone());
+    expect(wholeBody(client.text())).toBe(":\n\ndata: last\n\n");
+    expect({
+      closes: fixture.closes(),
+      closed: stream.closed,
+      sent: stream.send("x"),
+      reset: client.resetByPeer(),
+    }).toEqual({
+      closes: 1,
+      closed: true,
+      sent: false,
+      reset: false,
+    });
+    expect(await stream.drained()).toBe(false);
+  });
+
+  test("close() before the answer still delivers what was sent", async () => {
+    const fixture = serve();
+    fixture.beforeAnswer = (stream) => {
+      stream.send(frame({ data: "only" }));
+      stream.close();
+    };
+    const client = connect(fixture.port);
+    await until("the event", () => client.text().endsWith("\r\n\r\ndata: only\n\n"));
+    expect(client.text().toLowerCase()).toContain("content-length: 12\r\n"); // all of it known: no chunks
+    expect(fixture.closes()).toBe(1);
+  });
+
+  test("close() on a client that has stopped reading delivers all that waits once it reads", async () => {
+    const fixture = serve();
+    const { client, stream } = await opened(fixture);
+    await stall(client, stream);
+    stream.send(frame({ data: "last" }));
+    stream.close();
+    client.socket.resume();
+    await until("the end", () => client.text().endsWith("0\r\n\r\n"));
+    expect(wholeBody(client.text())).toEndWith("data: last\n\n");
+    expect(fixture.closes()).toBe(1);
+  });
+
+  test.each(["fin", "reset"])("a hang-up (%s) runs onClose once", async (how) => {
+    const fixture = serve();
+    const { client, stream } = await opened(fixture);
+    if (how === "fin") client.socket.end();
+    else client.socket.resetAndDestroy();
+    await until("onClose", () => stream.closed);
+    expect({ closes: fixture.closes(), sent: stream.send("x") }).toEqual({ closes: 1, sent: false });
+    stream.close();
+    await until("the request's end", () => fixture.server.pendingRequests === 0);
+    expect(fixture.closes()).toBe(1);
+  });
+
+  test("a hang-up while the handler has not answered yet runs onClose once", async () => {
+    const fixture = serve();
+    const answer = Promise.withResolvers<void>();
+    fixture.beforeAnswer = () => answer.promise;
+    const client = connect(fixture.port);
+    await until("the handler", () => fixture.streams.length === 1);
+    client.socket.resetAndDestroy();
+    await until("onClose", () => fixture.closes() === 1);
+    answer.resolve();
+    await until("the request's end", () => fixture.server.pendingRequests === 0);
+    expect(fixture.closes()).toBe(1);
+  });
+
+  test("HEAD closes the stream at once", async () => {
+    const fixture = serve();
+    connect(fixture.port, "HEAD / HTTP/1.1\r\nHost: hub\r\n\r\n");
+    await until("onClose", () => fixture.closes() === 1);
+  });
+});
+
+describe("a client that does not keep up", () => {
+  test("is cut at the limit when it has stopped reading: reset, onClose once, no more held than the limit", async () => {
+    const fixture = serve();
+    const { client, stream } = await opened(fixture);
+    await stall(client, stream);
+    const drained = stream.drained();
+    let mostBytes = 0;
+    while (stream.send(PIECE)) mostBytes = Math.max(mostBytes, stream.backlogBytes);
+    expect(mostBytes).toBeGreaterThan(LIMIT_BYTES - 2 * PIECE.length);
+    expect(mostBytes).toBeLessThanOrEqual(LIMIT_BYTES);
+    expect({ closes: fixture.closes(), closed: stream.closed, backlogBytes: stream.backlogBytes }).toEqual({
+      closes: 1,
+      closed: true,
+      backlogBytes: 0,
+    });
+    expect(await drained).toBe(false);
+    client.socket.resume();
+    await until("the reset", () => client.gone());
+    expect({ reset: client.resetByPeer(), ended: client.text().endsWith("0\r\n\r\n") }).toEqual({
+      reset: true,
+      ended: false,
+    });
+    expect(fixture.closes()).toBe(1);
+  });
+
+  test("gets a piece larger than the limit when nothing else waits", async () => {
+    const { client, stream } = await opened(serve());
+    const large = frame({ data: "y".repeat(8 * LIMIT_BYTES) });
+    expect(stream.send(large)).toBe(true);
+    expect(await stream.drained()).toBe(true);
+    stream.close();
+    await until("the end", () => client.text().endsWith("0\r\n\r\n"));
+    expect(wholeBody(client.text()) === `:\n\n${large}`).toBe(true);
+  });
+
+  test("gets everything, however late, when its feeder waits for drained()", async () => {
+    const { client, stream } = await opened(serve());
+    await stall(client, stream);
+    const before = stream.backlogBytes;
+    const waits = stream.drained();
+    client.socket.resume();
+    expect(await waits).toBe(true);
+    let mostBytes = before;
+    for (let n = 0; n < 200; n++) {
+      expect(stream.send(PIECE)).toBe(true);
+      mostBytes = Math.max(mostBytes, stream.backlogBytes);
+      expect(await stream.drained()).toBe(true);
+    }
+    expect(mostBytes).toBeLessThanOrEqual(PIECE.length);
+    stream.send(frame({ data: "last" }));
+    stream.close();
+    await until("the end", () => client.text().endsWith("data: last\n\n\r\n0\r\n\r\n"));
+    const body = wholeBody(client.text()) ?? "";
+    const pieces = body.slice(":\n\n".length, -"data: last\n\n".length).split("\n\n");
+    expect(pieces.pop()).toBe("");
+    expect(pieces.length).toBeGreaterThan(200);
+    expect(pieces.every((piece) => `${piece}\n\n` === PIECE)).toBe(true);
+  });
+});
+
+/** A timer that ticks when the test says so. */
+function handTimer(): { every: Every; tick(times: number): void; running(): boolean; ms(): number } {
+  let [run, ms]: [(() => void) | undefined, number] = [undefined, 0];
+  return {
+    every: (everyMs, tick) => {
+      expect(run).toBeUndefined(); // one timer for all
+      [run, ms] = [tick, everyMs];
+      return () => (run = undefined);
+    },
+    tick: (times) => {
+      for (let n = 0; n < times; n++) run?.();
+    },
+    running: () => run !== undefined,
+    ms: () => ms,
+  };
+}
+
+const ROUND = 15; // ticks: 15 s
+
+describe("heartbeats", () => {
+  test("each of 10,000 is beaten once in 15 s, with no burst, and the timer stops with the last", () => {
+    const timer = handTimer();
+    const heartbeats = new Heartbeats(15_000, timer.every);
+    const beats = new Array<number>(10_000).fill(0);
+    const stops = beats.map((_, at) =>
+      heartbeats.add({ beat: () => void (beats[at] = (beats[at] ?? 0) + 1) }),
+    );
+    expect({ ms: timer.ms(), size: heartbeats.size }).toEqual({ ms: 1_000, size: 10_000 });
+    let before = 0;
+    for (let tick = 1; tick <= 2 * ROUND; tick++) {
+      timer.tick(1);
+      const total = beats.reduce((sum, n) => sum + n, 0);
+      expect(total - before).toBeLessThanOrEqual(667);
+      before = total;
+      if (tick % ROUND === 0) expect(beats.every((n) => n === tick / ROUND)).toBe(true);
+    }
+    for (const stop of stops.slice(1)) stop();
+    expect({ running: timer.running(), size: heartbeats.size }).toEqual({ running: true, size: 1 });
+    stops[0]?.();
+    stops[0]?.();
+    expect({ running: timer.running(), size: heartbeats.size }).toEqual({ running: false, size: 0 });
+    heartbeats.add({ beat: () => undefined });
+    expect(timer.running()).toBe(true);
+  });
+
+  test("the machine's timer beats as well", async () => {
+    const heartbeats = new Heartbeats(30);
+    let beats = 0;
+    const stop = heartbeats.add({ beat: () => beats++ });
+    await until("three beats", () => beats >= 3);
+    stop();
+  });
+
+  test("reach the client as comments, and end with the stream", async () => {
+    const timer = handTimer();
+    const heartbeats = new Heartbeats(15_000, timer.every);
+    const { client, stream } = await opened(serve(heartbeats));
+    timer.tick(2 * ROUND);
+    stream.close();
+    await until("the end", () => wholeBody(client.text()) !== null);
+    expect(wholeBody(client.text())).toBe(":\n\n:\n\n:\n\n");
+    expect(timer.running()).toBe(false);
+  });
+
+  test("cut a client that has taken nothing for four of them, and add nothing to what waits for it", async () => {
+    const timer = handTimer();
+    const fixture = serve(new Heartbeats(15_000, timer.every));
+    const { client, stream } = await opened(fixture);
+    await stall(client, stream);
+    const { backlogBytes } = stream;
+    timer.tick(3 * ROUND);
+    expect({ closed: stream.closed, backlogBytes: stream.backlogBytes }).toEqual({
+      closed: false,
+      backlogBytes,
+    });
+    timer.tick(ROUND);
+    expect({ closed: stream.closed, closes: fixture.closes(), running: timer.running() }).toEqual({
+      closed: true,
+      closes: 1,
+      running: false,
+    });
+    client.socket.resume();
+    await until("the reset", () => client.gone());
+  });
+
+  test("begin to count anew when the client has read", async () => {
+    const timer = handTimer();
+    const { client, stream } = await opened(serve(new Heartbeats(15_000, timer.every)));
+    await stall(client, stream);
+    timer.tick(3 * ROUND);
+    client.socket.resume();
+    expect(await stream.drained()).toBe(true);
+    await stall(client, stream);
+    timer.tick(3 * ROUND);
+    expect(stream.closed).toBe(false);
+  });
+
+  test("end a stream whose answer was never returned", async () => {
+    const timer = handTimer();
+    const fixture = serve(new Heartbeats(15_000, timer.every));
+    fixture.beforeAnswer = () => {
+      throw new Error("the handler failed");
+    };
+    const client = connect(fixture.port);
+    await until("the fault's answer", () => client.text().includes(" 500 "));
+    timer.tick(6 * ROUND);
+    expect({ closes: fixture.closes(), running: timer.running() }).toEqual({ closes: 1, running: false });
+  });
+});
