@@ -14,6 +14,7 @@ import type { Blobs } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import type { DataDir } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
+import { openAccessLog } from "./http/access-log.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import type { Clock } from "./lib/clock.ts";
 import { newId } from "./lib/ids.ts";
@@ -100,6 +101,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
   const pipeline = new Pipeline(services, store, keys, clock);
   const tls = readTls(config);
+  const accessLog = openAccessLog(log);
   const listeners: OpenListener[] = [];
   closing.push(async () => {
     feed.drain();
@@ -113,6 +115,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
       problemOf,
       newId,
       log,
+      accessLog,
     });
     listeners.push({ ...listener, spec });
   }

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { allowSilence } from "../http/exchange.ts";
+import { holdOpen } from "./waiting.ts";
 import type { Patience } from "../service/messages.ts";
 import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
@@ -102,8 +102,8 @@ const receive = jsonEndpoint({
   }),
 });
 
-function patience({ exchange, repeatable }: Call, waitMs: number): Patience {
-  if (waitMs > 0) allowSilence(exchange);
+function patience({ services, exchange, repeatable }: Call, waitMs: number): Patience {
+  if (waitMs > 0) holdOpen(services.feed, exchange);
   // An answer that is stored for a repeat is not lost when its caller hangs up: the messages stay in it.
   return { waitMs, signal: repeatable ? new AbortController().signal : exchange.request.signal };
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
-import { allowSilence } from "../http/exchange.ts";
+import { holdOpen } from "./waiting.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
@@ -66,7 +66,7 @@ const poll = jsonEndpoint({
   input: z.object({ since: field.eventCursor.optional(), timeout: field.queryWaitSeconds.optional() }),
   answer: z.strictObject(batchShape),
   handle: ({ services, exchange }, { since, timeout }) => {
-    allowSilence(exchange);
+    holdOpen(services.feed, exchange);
     const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
     return services.feed.poll(since ?? null, waitMs, exchange.request.signal);
   },

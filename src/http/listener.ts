@@ -4,6 +4,7 @@
  */
 import type { BunRequest, Server } from "bun";
 import type { Log } from "../lib/log.ts";
+import type { AccessLog } from "./access-log.ts";
 import type { Exchange, Method, Route } from "./exchange.ts";
 import { Problem } from "./problem.ts";
 
@@ -23,6 +24,7 @@ export type Listening = {
   readonly problemOf: (error: unknown) => Problem | null;
   readonly newId: () => string;
   readonly log: Log;
+  readonly accessLog: AccessLog;
 };
 
 export type Listener = {
@@ -105,7 +107,7 @@ async function answer(
   } catch (error) {
     response = faultAnswer(listening, error, requestId);
   }
-  accessLine(listening.log, request, response.status, started, requestId);
+  listening.accessLog(request, response.status, started, requestId);
   return response;
 }
 
@@ -138,16 +140,4 @@ function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : ` <- ${causeOf(error.cause)}`;
   return `${error.stack ?? error.message}${cause}`;
-}
-
-function accessLine(log: Log, request: Request, status: number, started: number, requestId: string): void {
-  const { url } = request;
-  const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)); // never the Host: it is the caller's word
-  log.info("request", {
-    method: request.method,
-    path,
-    status,
-    ms: Math.round((performance.now() - started) * 10) / 10,
-    request_id: requestId,
-  });
 }

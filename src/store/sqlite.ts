@@ -29,6 +29,8 @@ import {
 /** The WAL of older versions could lose a commit when a checkpoint met a writer. */
 const SQLITE_OLDEST = [3, 51, 3] as const;
 const CACHE_KIB = 16 * 1024;
+/** 16 MiB of log before it is written back: pages that change in every commit are then written back once in many. */
+const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 
 type Job = {
@@ -129,6 +131,7 @@ export class SqliteStore implements Store {
     this.#db.run("PRAGMA synchronous = FULL");
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY");
+    this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     migrate(this.#db);
   }
 
@@ -244,9 +247,7 @@ export class SqliteStore implements Store {
  * anew at every binding, which costs 2-4 us a statement.
  */
 function toSqlite(sql: string): string {
-  return sql
-    .replaceAll(/\b(LIMIT|OFFSET) \$(\d+)/g, "$1 (?$2 + 0)")
-    .replaceAll(/\$(\d+)/g, "+?$1");
+  return sql.replaceAll(/\b(LIMIT|OFFSET) \$(\d+)/g, "$1 (?$2 + 0)").replaceAll(/\$(\d+)/g, "+?$1");
 }
 
 /** A listener that throws must not undo what is on disk already: the fault is reported apart from the request. */

@@ -313,6 +313,21 @@ describe("a client that does not keep up", () => {
     expect(fixture.closes()).toBe(1);
   });
 
+  test("gets what was sent meanwhile as soon as it reads again; only then it counts as drained", async () => {
+    const { client, stream } = await opened(serve());
+    await stall(client, stream);
+    const before = stream.backlogBytes;
+    expect(stream.send(frame({ data: "meanwhile" }))).toBe(true);
+    expect(stream.backlogBytes).toBe(before + "data: meanwhile\n\n".length);
+    const drained = stream.drained();
+    client.socket.resume();
+    expect({ drained: await drained, backlogBytes: stream.backlogBytes }).toEqual({
+      drained: true,
+      backlogBytes: 0,
+    });
+    await until("the event", () => client.text().endsWith("data: meanwhile\n\n\r\n"));
+  });
+
   test("gets a piece larger than the limit when nothing else waits", async () => {
     const { client, stream } = await opened(serve());
     const large = frame({ data: "y".repeat(8 * LIMIT_BYTES) });
