@@ -3,7 +3,7 @@
  * Flags win over the environment, the environment over luxhub.toml, and that over the default.
  * The help of the command line and the table in the README are made from this list.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";

@@ -2,7 +2,6 @@
  * The data directory: its layout, its modes, and the two secrets that live in it (decisions.md Keys).
  * Secrets are one word each, in files that only their owner can read.
  */
-import { randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "./config.ts";
@@ -66,7 +65,8 @@ export function loadSecrets(dir: DataDir, env: Readonly<Record<string, string | 
 
 /** A new secret: one word that needs no quoting in a shell or a header. */
 export function makeSecret(): string {
-  return randomBytes(SECRET_BYTES).toString("base64url").replace(/^-/, "x"); // not to be taken for a flag
+  const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
+  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // not to be taken for a flag
 }
 
 function loadSecret(

@@ -1,7 +1,7 @@
 /** argv to command. Exit codes: 0 done, 1 could not, 2 asked wrongly. */
 import { keysCommand } from "./cli/keys.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { HELP, UsageError } from "./cli/usage.ts";
+import { HELP, UsageError, say } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
 import { SOFTWARE } from "./version.ts";
 
@@ -25,16 +25,11 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-function say(text: string): number {
-  process.stdout.write(`${text}\n`);
-  return 0;
-}
-
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   const asked = error instanceof UsageError || error instanceof ConfigError;
   const message = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`luxhub: ${message}\n`);
+  console.error(`luxhub: ${message}`);
   process.exitCode = asked ? 2 : 1;
 }

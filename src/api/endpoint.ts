@@ -2,7 +2,7 @@
  * What an endpoint is: declared once, with everything that a caller, the tests and a description of the API need.
  * An endpoint reads nothing of the request by itself but through its schema, and decides nothing.
  */
-import type { z } from "zod";
+import type * as z from "zod";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord } from "../domain/key.ts";
 import type { Exchange, Method, Route } from "../http/exchange.ts";
@@ -47,6 +47,9 @@ export type Call = {
 
 export type JsonAnswer = Readonly<Record<string, unknown>>;
 
+/** The shape of an answer. */
+export type AnswerShape = () => z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+
 type Declared = {
   readonly method: Method;
   readonly path: string;
@@ -65,8 +68,8 @@ type Declared = {
 export type JsonEndpoint<In, Out> = Declared & {
   readonly kind: "json";
   readonly input: z.ZodType<In>;
-  /** The fields of a success beside `success: true`. */
-  readonly answer: z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+  /** The fields of a success beside `success: true`; made when asked for, for it is no part of a request's way. */
+  readonly answer: () => z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
   /** Whether a body may be left out. */
   readonly emptyBody?: boolean;
   /** The nodes that the caller acts for: a key bound to another node is refused. */
@@ -87,7 +90,7 @@ export type Endpoint =
   | (Declared & {
       readonly kind: "json";
       readonly input: z.ZodType;
-      readonly answer: z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+      readonly answer: () => z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
       readonly bind: (pipeline: JsonPipeline) => Route["handle"];
     });
 

@@ -2,7 +2,7 @@
  * The fields that requests are made of, each once (specification 2, decisions.md): what is taken, how long it may be,
  * and what it means inside. Nothing is coerced but priority and capabilities, and numbers in a query.
  */
-import { z } from "zod";
+import * as z from "zod";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, SEND_TYPES } from "../domain/message.ts";

@@ -1,5 +1,5 @@
 /** Reading what a caller sent by its schema, and for whom he may send it. */
-import { z } from "zod";
+import * as z from "zod";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import type { Caller } from "./auth.ts";
 import { keyBoundElsewhere } from "./problems.ts";

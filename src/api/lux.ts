@@ -1,5 +1,5 @@
 /** The endpoints of the LUX economy (specification 4, LUX economy A). */
-import { z } from "zod";
+import * as z from "zod";
 import { toLux } from "../domain/lux.ts";
 import { isoTime } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
@@ -15,11 +15,11 @@ const signin = jsonEndpoint({
   rejections: ["node_not_found", "lux_balance_limit"],
   input: z.object({ node_id: field.nodeId }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({
+  answer: () => z.strictObject({
     lux_earned: z.number(),
     already_signed_in: z.boolean(),
     lux_balance: z.number(),
-    next_signin_at: time,
+    next_signin_at: time(),
   }),
   handle: ({ services, transact }, { node_id }) => services.lux.signIn(transact, node_id),
   encode: ({ luxEarnedMicro, already, balanceMicro, nextSigninAt }) => ({
@@ -38,7 +38,7 @@ const ledger = jsonEndpoint({
   rejections: ["node_not_found"],
   input: z.object({ node_id: field.nodeId, ...field.paging }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({ entries: z.array(entryShape), ...pageShape }),
+  answer: () => z.strictObject({ entries: z.array(entryShape()), ...pageShape() }),
   handle: ({ services }, { node_id, ...paging }) => services.lux.ledger(node_id, pageRequest(paging)),
   encode: (page) => encodePage("entries", page, encodeEntry),
 });

@@ -2,7 +2,7 @@
  * The endpoints of messages: message/* (specification 4, Messaging B) and agent/* (Agent communication A) are two faces
  * of one mailbox. The stream of agent/sse stands in stream.ts.
  */
-import { z } from "zod";
+import * as z from "zod";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { holdOpen } from "./waiting.ts";
@@ -11,7 +11,7 @@ import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
 import { deliveryShape, encodeDelivery, encodeMessage, messageShape } from "./shapes.ts";
 
-const transport = z.string();
+const transport = () => z.string();
 
 function sendEndpoint(path: string): Endpoint {
   return jsonEndpoint({
@@ -28,7 +28,7 @@ function sendEndpoint(path: string): Endpoint {
       require_ack: z.boolean().default(false),
     }),
     actsFor: (input) => [input.from_node],
-    answer: z.strictObject({ message_id: z.string(), transport }),
+    answer: () => z.strictObject({ message_id: z.string(), transport: transport() }),
     handle: ({ services, transact }, { from_node, to_node, content, type, require_ack }) => {
       const draft = { fromNode: from_node, toNode: to_node, content, type, requireAck: require_ack };
       return services.messages.send(transact, draft);
@@ -50,7 +50,7 @@ function broadcastEndpoint(path: string): Endpoint {
       type: field.broadcastType.default("broadcast"),
     }),
     actsFor: (input) => [input.from_node],
-    answer: z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport }),
+    answer: () => z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
     handle: ({ services, transact }, { from_node, content, type }) => {
       const draft = { fromNode: from_node, toNode: null, content, type, requireAck: false };
       return services.messages.send(transact, draft);
@@ -72,7 +72,7 @@ function ackEndpoint(path: string): Endpoint {
     rejections: ["node_not_found", "message_not_found", "not_your_message"],
     input: z.object({ node_id: field.nodeId, message_id: field.id }),
     actsFor: (input) => [input.node_id],
-    answer: z.strictObject({}),
+    answer: () => z.strictObject({}),
     handle: ({ services, transact }, { node_id, message_id }) =>
       services.messages.acknowledge(transact, { nodeId: node_id, messageId: message_id }),
     encode: () => ({}),
@@ -92,7 +92,7 @@ const receive = jsonEndpoint({
     timeout: field.waitSeconds.default(limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
   }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({ count: z.int(), messages: z.array(deliveryShape), transport }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(deliveryShape()), transport: transport() }),
   handle: (call, { node_id, count, blocking, timeout }) =>
     call.services.messages.receive(call.transact, node_id, count, patience(call, blocking ? timeout : 0)),
   encode: ({ deliveries, transport: carrier }) => ({
@@ -119,7 +119,7 @@ const history = jsonEndpoint({
     count: field.queryCount(limit.MESSAGES_MAX).optional(),
   }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({ count: z.int(), messages: z.array(messageShape), transport }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()), transport: transport() }),
   handle: ({ services }, { node_id, count }) =>
     services.messages.history(node_id, count ?? limit.HISTORY_DEFAULT),
   encode: ({ messages, transport: carrier }) => ({
@@ -141,7 +141,7 @@ const agentMessages = jsonEndpoint({
     limit: field.queryCount(limit.MESSAGES_MAX).optional(),
   }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({ count: z.int(), messages: z.array(messageShape) }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()) }),
   handle: ({ services }, { node_id, since, limit: most }) =>
     services.messages.mailbox(node_id, since ?? null, most ?? limit.HISTORY_DEFAULT),
   encode: (messages) => ({

@@ -1,5 +1,5 @@
 /** The endpoints of nodes (specification 4 Nodes). */
-import { z } from "zod";
+import * as z from "zod";
 import type { VariantName } from "../domain/node.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/variants.ts";
@@ -22,13 +22,13 @@ const register = jsonEndpoint({
     max_tasks: field.maxTasks.optional(),
   }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({
+  answer: () => z.strictObject({
     node_id: z.string(),
     status: z.literal("online"),
     created: z.boolean(),
     heartbeat_interval: z.number(),
     offline_after: z.number(),
-    node: nodeShape,
+    node: nodeShape(),
   }),
   handle: ({ services, variant, transact }, input) =>
     services.nodes.register(
@@ -62,10 +62,10 @@ const heartbeat = jsonEndpoint({
   rejections: ["node_not_found"],
   input: z.object({ node_id: field.nodeId }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({
+  answer: () => z.strictObject({
     node_id: z.string(),
     status: z.literal("online"),
-    last_heartbeat: time,
+    last_heartbeat: time(),
     heartbeat_interval: z.number(),
     tasks_assigned: z.int(),
     messages_waiting: z.int(),
@@ -90,7 +90,7 @@ const list = jsonEndpoint({
   summary: "All nodes",
   rejections: [],
   input: z.object({}),
-  answer: z.strictObject({ nodes: z.array(nodeShape) }),
+  answer: () => z.strictObject({ nodes: z.array(nodeShape()) }),
   handle: ({ services }) => services.nodes.list(),
   encode: (accounts, variant) => ({
     nodes: accounts.map(({ node, balanceMicro }) => encodeNode(node, balanceMicro, variant)),
@@ -104,7 +104,7 @@ const get = jsonEndpoint({
   summary: "One node",
   rejections: ["node_not_found"],
   input: z.object({ node_id: z.string() }),
-  answer: z.strictObject({ node: nodeShape }),
+  answer: () => z.strictObject({ node: nodeShape() }),
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
   encode: ({ node, balanceMicro }, variant) => ({ node: encodeNode(node, balanceMicro, variant) }),
 });

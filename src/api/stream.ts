@@ -4,7 +4,7 @@
  * A stream is a cursor in the event log. A wake-up only says when to look; what is read after the cursor is sent, in
  * order, once. A client that does not take what it is sent is not read for any further until it does.
  */
-import { z } from "zod";
+import * as z from "zod";
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { queryOf } from "../http/exchange.ts";
@@ -60,8 +60,8 @@ export class StreamRoom {
     const { node_id: nodeId } = parseInput(query, queryOf(exchange.request));
     checkActsFor(call, nodeId);
     await services.nodes.get(nodeId);
-    if (this.#open.size >= limit.STREAMS_MAX) throw overloaded("The hub has as many streams open as it can.");
     const cursor = lastEventIdOf(exchange) ?? (await this.#feed.lastId());
+    if (this.#open.size >= limit.STREAMS_MAX) throw overloaded("The hub has as many streams open as it can.");
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       heartbeats: this.#heartbeats,
@@ -127,9 +127,10 @@ class NodeStream {
   async #sendNext(): Promise<void> {
     const batch = await this.#feed.stream(this.#nodeId, this.#cursor, limit.STREAM_BATCH);
     for (const item of batch.items) {
+      // Piece by piece as the client takes them: a slow one is waited for, and never cut for what it was just sent.
+      if (this.#stream.backlogBytes > 0 && !(await this.#stream.drained())) return;
       if (!this.#stream.send(framed(item))) return;
       this.#cursor = idOf(item);
-      if (this.#stream.backlogBytes > limit.STREAM_BURST_BYTES && !(await this.#stream.drained())) return;
     }
     this.#cursor = batch.cursor;
     if (batch.more) this.#woken = true;

@@ -1,5 +1,5 @@
 /** The endpoints of the hub itself (specification 4, System). */
-import { z } from "zod";
+import * as z from "zod";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { holdOpen } from "./waiting.ts";
@@ -15,7 +15,7 @@ const status = jsonEndpoint({
   summary: "Whether the hub is well, and its counts",
   rejections: [],
   input: z.object({}),
-  answer: z.strictObject({
+  answer: () => z.strictObject({
     status: z.literal("ok"),
     version: z.enum(["1.5", "1.0"]),
     uptime: z.number(),
@@ -38,7 +38,7 @@ const status = jsonEndpoint({
   }),
 });
 
-const batchShape = { events: z.array(eventShape), cursor: z.int() };
+const batchShape = () => z.strictObject({ events: z.array(eventShape()), cursor: z.int() });
 
 const events = jsonEndpoint({
   method: "GET",
@@ -51,7 +51,7 @@ const events = jsonEndpoint({
     limit: field.queryCount(limit.EVENTS_MAX).optional(),
     kind: z.enum(EVENT_KINDS).optional(),
   }),
-  answer: z.strictObject(batchShape),
+  answer: batchShape,
   handle: ({ services }, { since, kind, limit: most }) =>
     services.feed.events(since ?? null, kind ?? null, most ?? limit.EVENTS_DEFAULT),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
@@ -64,7 +64,7 @@ const poll = jsonEndpoint({
   summary: "Waits for task events after a cursor",
   rejections: [],
   input: z.object({ since: field.eventCursor.optional(), timeout: field.queryWaitSeconds.optional() }),
-  answer: z.strictObject(batchShape),
+  answer: batchShape,
   handle: ({ services, exchange }, { since, timeout }) => {
     holdOpen(services.feed, exchange);
     const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
@@ -80,7 +80,7 @@ const diagnostic = jsonEndpoint({
   summary: "How the hub's store is",
   rejections: [],
   input: z.object({}),
-  answer: z.strictObject({
+  answer: () => z.strictObject({
     engine: z.enum(["sqlite", "postgresql"]),
     connected: z.boolean(),
     latency_ms: z.number(),

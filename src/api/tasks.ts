@@ -1,5 +1,5 @@
 /** The endpoints of tasks (specification 4 Tasks). */
-import { z } from "zod";
+import * as z from "zod";
 import { nodeNotFound, Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
@@ -16,11 +16,11 @@ import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shap
 const DEFAULT_PRIORITY: Priority = 1;
 const ALL_STATUSES: readonly TaskStatus[] = ["open", "assigned", "completed"];
 
-const taskAnswer = z.strictObject({
+const taskAnswer = () => z.strictObject({
   task_id: z.string(),
-  status: statusWord,
+  status: statusWord(),
   assigned_node: z.string().nullable(),
-  task: taskShape,
+  task: taskShape(),
 });
 
 function encodeTaskAnswer(task: Task, variant: Variant): JsonAnswer {
@@ -94,7 +94,7 @@ const complete = jsonEndpoint({
   ],
   input: taskAndNode.extend({ result: field.result }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
+  answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
   handle: ({ services, variant, transact }, { task_id, node_id, result }) =>
     services.tasks.complete(transact, {
       taskId: task_id,
@@ -134,7 +134,7 @@ const remove = jsonEndpoint({
   summary: "Deletes a task for good",
   rejections: ["task_not_found"],
   input: z.object({ task_id: field.id }),
-  answer: z.strictObject({ task_id: z.string() }),
+  answer: () => z.strictObject({ task_id: z.string() }),
   handle: ({ services, transact }, { task_id }) => services.tasks.remove(transact, task_id),
   encode: ({ taskId }) => ({ task_id: taskId }),
 });
@@ -152,7 +152,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   // Whether there is a list to read depends on the variant; on B every field is an unknown one.
   input: z.object({ assignments: z.unknown() }),
   emptyBody: true,
-  answer: z.union([
+  answer: () => z.union([
     z.strictObject({
       results: z.array(
         z.strictObject({
@@ -216,7 +216,7 @@ const list = jsonEndpoint({
     node_id: field.nodeId.optional(),
     ...field.paging,
   }),
-  answer: z.strictObject({ tasks: z.array(taskShape), ...pageShape }),
+  answer: () => z.strictObject({ tasks: z.array(taskShape()), ...pageShape() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
     services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpagedTasks)),
   encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
@@ -230,7 +230,7 @@ const pull = jsonEndpoint({
   rejections: ["node_not_found"],
   input: z.object({ node_id: field.nodeId, limit: field.queryCount(limit.PULL_MAX).optional() }),
   actsFor: (input) => [input.node_id],
-  answer: z.strictObject({ tasks: z.array(taskShape) }),
+  answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
   handle: async ({ services }, { node_id, limit: most }) => {
     const tasks = await services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT);
     if (!tasks) throw new Rejection(nodeNotFound(node_id));
@@ -246,9 +246,9 @@ const stats = jsonEndpoint({
   summary: "Tasks counted by status, and the nodes that completed most",
   rejections: [],
   input: z.object({}),
-  answer: z.strictObject({
+  answer: () => z.strictObject({
     total: z.int(),
-    by_status: z.partialRecord(statusWord, z.int()),
+    by_status: z.partialRecord(statusWord(), z.int()),
     top_nodes: z.array(z.strictObject({ node_id: z.string(), completed: z.int(), lux_earned: z.number() })),
   }),
   handle: ({ services }) => services.tasks.stats(),

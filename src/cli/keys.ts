@@ -13,7 +13,7 @@ import { hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/queries.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
-import { type Arguments, KEYS_HELP, UsageError, readArguments } from "./usage.ts";
+import { type Arguments, KEYS_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -153,9 +153,4 @@ function twoWords(words: readonly string[], message: string): readonly [string, 
   const [first, second, ...more] = words;
   if (first === undefined || second === undefined || more.length > 0) throw new UsageError(message, HELP_AT);
   return [first, second];
-}
-
-function say(text: string): number {
-  process.stdout.write(`${text}\n`);
-  return 0;
 }

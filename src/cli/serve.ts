@@ -8,7 +8,7 @@ import { systemClock } from "../lib/clock.ts";
 import { openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
-import { SERVE_HELP, UsageError, readArguments } from "./usage.ts";
+import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -19,15 +19,18 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const valued = SETTING_ROWS.map((row) => row.flag.replace(/^--/, ""));
   const { flags, words, help } = readArguments(argv, valued, [], "luxhub serve --help");
   if (help) {
-    process.stdout.write(`${SERVE_HELP}\n`);
-    return 0;
+    return say(SERVE_HELP);
   }
   if (words[0] !== undefined)
     throw new UsageError(`unexpected ${JSON.stringify(words[0])}`, "luxhub serve --help");
   const config = readConfig({ flags, env, file: readConfigFile(CONFIG_FILE) });
   const dir = makeDataDir(resolve(config.dataDir));
   const clock = systemClock();
-  const log = openLog(config.log, clock.now, (text) => process.stdout.write(text));
+  const output = Bun.stdout.writer();
+  const log = openLog(config.log, clock.now, (text) => {
+    output.write(text);
+    output.flush();
+  });
   const secrets = loadSecrets(dir, env);
   const hub = await openHub({ config, dir, secrets, clock, log });
   announce(config, hub, dir, secrets, log);
@@ -36,6 +39,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   await hub.close();
   log.info("ended");
   log.flush();
+  await output.end();
   return 0;
 }
 
@@ -94,7 +98,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
     lines.push(`  admin key  ${secrets.adminKey}   (kept in ${dir.adminKeyFile}, not shown again)`);
   }
   lines.push("", "Try:", "", ...curlLines(hub.listeners, dir, secrets), "");
-  process.stdout.write(`${lines.join("\n")}\n`);
+  say(lines.join("\n"));
 }
 
 /** Three calls that work when they are pasted into a shell. */

@@ -63,8 +63,6 @@ export const WAIT_MAX_SECONDS = 300;
 export const WAITERS_MAX = 20_000;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
-/** Past this much that the client has not taken yet, a stream stops reading for it until it has. */
-export const STREAM_BURST_BYTES = 256 * KIB;
 export const STREAM_BATCH = 32;
 
 // Leases and periods.

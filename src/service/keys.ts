@@ -2,7 +2,6 @@
  * The keys that are valid now, found by the hash of their secret. Read from the store again and again, so that a key
  * that was added, pinned or revoked by another process holds without a restart.
  */
-import { timingSafeEqual } from "node:crypto";
 import {
   type KeyRecord,
   type KeyRole,
@@ -41,7 +40,7 @@ export class KeyRing {
     const hash = hashSecret(secret);
     // Looking up a hash tells an attacker nothing of the secret; the comparison that decides takes constant time.
     const key = this.#byHash.get(hash);
-    if (!key || key.role !== role || !timingSafeEqual(Buffer.from(hash), Buffer.from(key.hash))) return null;
+    if (!key || key.role !== role || !crypto.timingSafeEqual(Buffer.from(hash), Buffer.from(key.hash))) return null;
     return isValid(key, this.#clock.now()) ? key : null;
   }
 }

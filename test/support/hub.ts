@@ -168,7 +168,10 @@ const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({
 }));
 
 /** A success is what its endpoint declares; an error is a problem (RFC 9457) of the hub's form. */
-function checkAnswer(method: string, path: string, response: Response, body: unknown): void {
+function checkAnswer(method: string, path: string, response: Response, received: unknown): void {
+  // A copy: toMatchObject of Bun 1.4.5 writes its expect.any() into what it is given, and a test that then compares
+  // the body with anything would hold.
+  const body: unknown = structuredClone(received);
   expect(response.headers.get("x-request-id")).toBeTruthy();
   if (!response.ok) {
     expect(response.headers.get("content-type")).toBe("application/problem+json");
@@ -188,7 +191,7 @@ function checkAnswer(method: string, path: string, response: Response, body: unk
   const declared = candidates.find(({ endpoint }) => !endpoint.path.includes(":")) ?? candidates[0];
   if (declared?.endpoint.kind !== "json") return;
   const { success: _, ...fields } = { ...(body as object), success: true };
-  const checked = declared.endpoint.answer.safeParse(fields);
+  const checked = declared.endpoint.answer().safeParse(fields);
   if (!checked.success)
     throw new Error(`${method} ${path} answers not as declared: ${checked.error.message}`);
 }

@@ -1,0 +1,370 @@
+/** The contract of src/mail/mail.ts, run against every engine. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Change } from "../../src/domain/change.ts";
+import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
+import { ACK_LEASE_MS, REDELIVERIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
+import type { Message } from "../../src/domain/message.ts";
+import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import type { Mail, Taken } from "../../src/mail/mail.ts";
+import { history } from "../../src/store/mail-queries.ts";
+import { eventsAfter, nodeById } from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
+import { NOW, STEADY, message, node } from "../domain/samples.ts";
+
+type Engine = {
+  readonly name: string;
+  /** Why it cannot run here; null: it can. */
+  readonly skip: string | null;
+  open(store: Store): Promise<Mail>;
+};
+
+const ENGINES: readonly Engine[] = [
+  { name: "embedded", skip: null, open: async (store) => new EmbeddedMail(store) },
+];
+
+const closing: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+type Office = { readonly mail: Mail; readonly store: Store };
+
+/** Mail over a store with the nodes n1, n2 and n3 (online) and n0 (offline). */
+async function openOffice(engine: Engine): Promise<Office> {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-mail-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const store = openSqlite(join(folder, "db"));
+  closing.push(() => store.close());
+  const nodes = ["n0", "n1", "n2", "n3"].map((id): Change => ({ kind: "node.saved", node: node(id) }));
+  await store.transact({}, () => accept(null, [...nodes, { kind: "node.offline", nodeId: "n0" }]));
+  return { mail: await engine.open(store), store };
+}
+
+/** Sends messages that are named; each says its own name. */
+async function sendAll(
+  { mail, store }: Office,
+  ids: readonly string[],
+  patch: Partial<Message> = {},
+): Promise<void> {
+  const toNode = patch.toNode ?? "n1";
+  await Promise.all(
+    ids.map((id) => mail.send(store.transact, message(id, { content: id, ...patch, toNode }), toNode)),
+  );
+}
+
+const idsOf = (taken: Taken | undefined): readonly string[] | undefined =>
+  taken?.deliveries.map((delivery) => delivery.message.messageId);
+
+async function codeOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return "resolved";
+  } catch (error) {
+    return error instanceof Rejection ? error.code : String(error);
+  }
+}
+
+async function eventsOf({ store }: Office): Promise<readonly string[]> {
+  const events = await store.read(eventsAfter(0, [], 10_000));
+  return events.map(({ kind, nodeId, data }) => `${kind} ${nodeId} ${String(data["message_id"])}`);
+}
+
+for (const engine of ENGINES) {
+  const suite = engine.skip === null ? describe : describe.skip;
+  suite(`mail: ${engine.name}${engine.skip === null ? "" : ` (skipped: ${engine.skip})`}`, () => {
+    describe("send", () => {
+      test("answers who gets it and what carries it", async () => {
+        const { mail, store } = await openOffice(engine);
+        const sent = await mail.send(store.transact, message("m1"), "n1");
+        expect(sent).toEqual({ messageId: "m1", receivers: ["n1"], transport: mail.transport });
+        expect(["sqlite", "postgresql", "redis"]).toContain(mail.transport);
+      });
+
+      test("has stored it before it answers, and an event says so without the content", async () => {
+        const office = await openOffice(engine);
+        await sendAll(office, ["m1"]);
+        expect(await office.store.read(history("n1", 10))).toEqual([
+          { message: message("m1", { content: "m1" }), seq: expect.any(Number) },
+        ]);
+        expect(await eventsOf(office)).toEqual(["message.sent n1 m1"]);
+      });
+
+      test("refuses a recipient that is not registered, and stores nothing", async () => {
+        const office = await openOffice(engine);
+        expect(await codeOf(office.mail.send(office.store.transact, message("m1"), "n9"))).toBe(
+          "node_not_found",
+        );
+        expect(await office.store.read(history("sender", 10))).toEqual([]);
+        expect(await eventsOf(office)).toEqual([]);
+      });
+
+      test("keeps what is sent to an offline node", async () => {
+        const office = await openOffice(engine);
+        await sendAll(office, ["m1"], { toNode: "n0" });
+        expect(idsOf(await office.mail.take(office.store.transact, "n0", 10, STEADY))).toEqual(["m1"]);
+      });
+    });
+
+    describe("broadcast", () => {
+      test("goes to who is online, the sender left out", async () => {
+        const { mail, store } = await openOffice(engine);
+        const sent = await mail.broadcast(
+          store.transact,
+          message("m1", { fromNode: "n2", toNode: null, type: "alert" }),
+        );
+        expect(sent.receivers.toSorted()).toEqual(["n1", "n3"]);
+        for (const [nodeId, ids] of [
+          ["n0", undefined],
+          ["n1", ["m1"]],
+          ["n2", undefined],
+          ["n3", ["m1"]],
+        ] as const)
+          expect(idsOf(await mail.take(store.transact, nodeId, 10, STEADY))).toEqual(ids);
+      });
+
+      test("to nobody is a success", async () => {
+        const { mail, store } = await openOffice(engine);
+        const offline = ["n1", "n2", "n3"].map((nodeId): Change => ({ kind: "node.offline", nodeId }));
+        await store.transact({}, () => accept(null, offline));
+        const sent = await mail.broadcast(store.transact, message("m1", { toNode: null }));
+        expect(sent).toEqual({ messageId: "m1", receivers: [], transport: mail.transport });
+      });
+    });
+
+    describe("take", () => {
+      test("nothing waits", async () => {
+        const { mail, store } = await openOffice(engine);
+        expect(await mail.take(store.transact, "n1", 10, STEADY)).toBeUndefined();
+      });
+
+      test("an unknown node", async () => {
+        const { mail, store } = await openOffice(engine);
+        expect(await codeOf(mail.take(store.transact, "n9", 10, STEADY))).toBe("node_not_found");
+        expect(await codeOf(mail.takeNothing(store.transact, "n9"))).toBe("node_not_found");
+      });
+
+      test("takeNothing answers no messages, and takes none", async () => {
+        const office = await openOffice(engine);
+        await sendAll(office, ["m1"]);
+        const nothing = await office.mail.takeNothing(office.store.transact, "n1");
+        expect(nothing).toEqual({ deliveries: [], transport: office.mail.transport });
+        expect(idsOf(await office.mail.take(office.store.transact, "n1", 10, STEADY))).toEqual(["m1"]);
+      });
+
+      test("oldest first, no more than asked, each once", async () => {
+        const office = await openOffice(engine);
+        await sendAll(office, ["a", "b", "c", "d", "e"]);
+        const take = async () => idsOf(await office.mail.take(office.store.transact, "n1", 2, STEADY));
+        expect([await take(), await take(), await take(), await take()]).toEqual([
+          ["a", "b"],
+          ["c", "d"],
+          ["e"],
+          undefined,
+        ]);
+      });
+
+      test("only the own mailbox", async () => {
+        const office = await openOffice(engine);
+        await sendAll(office, ["a"], { toNode: "n1" });
+        await sendAll(office, ["b"], { toNode: "n2" });
+        expect(idsOf(await office.mail.take(office.store.transact, "n2", 10, STEADY))).toEqual(["b"]);
+      });
+
+      test("of many takers at once each message goes to one", async () => {
+        const office = await openOffice(engine);
+        const ids = Array.from({ length: 50 }, (_, i) => `m${String(i).padStart(2, "0")}`);
+        await sendAll(office, ids);
+        const takes = Array.from({ length: 12 }, () =>
+          office.mail.take(office.store.transact, "n1", 7, STEADY),
+        );
+        const taken = (await Promise.all(takes)).flatMap((one) => idsOf(one) ?? []);
+        expect(taken).toEqual(ids);
+      });
+
+      test("hands out the message as it was sent", async () => {
+        const office = await openOffice(engine);
+        const sent = message("m1", {
+          content: "Grüße 🚀\n\"'\\",
+          type: "status",
+          requireAck: true,
+          toNode: "n1",
+        });
+        await office.mail.send(office.store.transact, sent, "n1");
+        const taken = await office.mail.take(office.store.transact, "n1", 1, STEADY);
+        expect(taken?.deliveries).toMatchObject([
+          { message: sent, toNode: "n1", deliveries: 1, state: "leased" },
+        ]);
+        expect(taken?.transport).toBe(office.mail.transport);
+      });
+    });
+
+    describe("putBack", () => {
+      for (const requireAck of [false, true])
+        test(`as if it had not been taken, in its old place (require_ack ${requireAck})`, async () => {
+          const office = await openOffice(engine);
+          const { mail, store } = office;
+          await sendAll(office, ["a", "b"], { requireAck });
+          const taken = await mail.take(store.transact, "n1", 1, STEADY);
+          if (!taken) throw new Error("nothing taken");
+          await sendAll(office, ["c"], { requireAck });
+          await mail.putBack("n1", taken);
+          const again = await mail.take(store.transact, "n1", 10, STEADY);
+          expect(again?.deliveries.map((d) => `${d.message.messageId} ${d.deliveries}`)).toEqual([
+            "a 1",
+            "b 1",
+            "c 1",
+          ]);
+        });
+
+      test("not what was acked meanwhile", async () => {
+        const office = await openOffice(engine);
+        const { mail, store } = office;
+        await sendAll(office, ["a", "b"], { requireAck: true });
+        const taken = await mail.take(store.transact, "n1", 10, STEADY);
+        await mail.acknowledge(store.transact, { messageId: "a", nodeId: "n1" }, NOW);
+        if (taken) await mail.putBack("n1", taken);
+        expect(idsOf(await mail.take(store.transact, "n1", 10, STEADY))).toEqual(["b"]);
+      });
+
+      test("not what was redelivered meanwhile", async () => {
+        const office = await openOffice(engine);
+        const { mail, store } = office;
+        await sendAll(office, ["a"], { requireAck: true });
+        const first = await mail.take(store.transact, "n1", 10, STEADY);
+        await mail.expireSome(NOW, STEADY + ACK_LEASE_MS);
+        const second = await mail.take(store.transact, "n1", 10, STEADY + ACK_LEASE_MS);
+        expect(idsOf(second)).toEqual(["a"]);
+        if (first) await mail.putBack("n1", first);
+        expect(await mail.take(store.transact, "n1", 10, STEADY + ACK_LEASE_MS)).toBeUndefined();
+      });
+    });
+
+    describe("acknowledge", () => {
+      test("ends the redelivery; a repeat is a success and says nothing twice", async () => {
+        const office = await openOffice(engine);
+        const { mail, store } = office;
+        await sendAll(office, ["a"], { requireAck: true });
+        await mail.take(store.transact, "n1", 1, STEADY);
+        const asked = { messageId: "a", nodeId: "n1" };
+        expect(await mail.acknowledge(store.transact, asked, NOW)).toBeNull();
+        expect(await mail.acknowledge(store.transact, asked, NOW)).toBeNull();
+        expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS)).toBe(0);
+        expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
+        expect(await eventsOf(office)).toEqual(["message.sent n1 a", "message.acked n1 a"]);
+      });
+
+      test("of a message that still waits takes it out of the mailbox", async () => {
+        const office = await openOffice(engine);
+        await sendAll(office, ["a"], { requireAck: true });
+        await office.mail.acknowledge(office.store.transact, { messageId: "a", nodeId: "n1" }, NOW);
+        expect(await office.mail.take(office.store.transact, "n1", 1, STEADY)).toBeUndefined();
+      });
+
+      test("each receiver of a broadcast for itself", async () => {
+        const { mail, store } = await openOffice(engine);
+        await mail.broadcast(store.transact, message("m1", { toNode: null, requireAck: true }));
+        await mail.take(store.transact, "n1", 1, STEADY);
+        await mail.take(store.transact, "n2", 1, STEADY);
+        await mail.acknowledge(store.transact, { messageId: "m1", nodeId: "n1" }, NOW);
+        await mail.expireSome(NOW, STEADY + ACK_LEASE_MS);
+        expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
+        expect(idsOf(await mail.take(store.transact, "n2", 1, STEADY))).toEqual(["m1"]);
+      });
+
+      const rows: readonly (readonly [string, string, string])[] = [
+        ["a", "n2", "not_your_message"],
+        ["x", "n1", "message_not_found"],
+        ["a", "n9", "node_not_found"],
+      ];
+      for (const [messageId, nodeId, code] of rows)
+        test(`of ${messageId} by ${nodeId}: ${code}`, async () => {
+          const office = await openOffice(engine);
+          await sendAll(office, ["a"]);
+          const asked = { messageId, nodeId };
+          expect(await codeOf(office.mail.acknowledge(office.store.transact, asked, NOW))).toBe(code);
+        });
+    });
+
+    describe("expireSome", () => {
+      test("brings a message back when its time is over, not before", async () => {
+        const office = await openOffice(engine);
+        const { mail, store } = office;
+        await sendAll(office, ["a"], { requireAck: true });
+        await mail.take(store.transact, "n1", 1, STEADY);
+        expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS - 1)).toBe(0);
+        expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
+        expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS)).toBe(1);
+        const again = await mail.take(store.transact, "n1", 1, STEADY);
+        expect(again?.deliveries).toMatchObject([{ deliveries: 2 }]);
+      });
+
+      test("leaves alone what wants no ACK", async () => {
+        const office = await openOffice(engine);
+        await sendAll(office, ["a"]);
+        await office.mail.take(office.store.transact, "n1", 1, STEADY);
+        expect(await office.mail.expireSome(NOW, STEADY + 10 * ACK_LEASE_MS)).toBe(0);
+      });
+
+      test("redelivers five times, then parks, and an event says so", async () => {
+        const office = await openOffice(engine);
+        const { mail, store } = office;
+        await sendAll(office, ["a"], { requireAck: true });
+        let steady = STEADY;
+        const counts: number[] = [];
+        for (;;) {
+          const taken = await mail.take(store.transact, "n1", 1, steady);
+          if (!taken) break;
+          counts.push(...taken.deliveries.map((delivery) => delivery.deliveries));
+          steady += ACK_LEASE_MS;
+          await mail.expireSome(NOW, steady);
+        }
+        expect(counts).toEqual(Array.from({ length: REDELIVERIES_MAX + 1 }, (_, i) => i + 1));
+        expect(await eventsOf(office)).toEqual(["message.sent n1 a", "message.parked n1 a"]);
+        expect(await store.read(history("n1", 1))).toHaveLength(1);
+      });
+
+      test("in bounded steps", async () => {
+        const office = await openOffice(engine);
+        const { mail, store } = office;
+        const ids = Array.from({ length: SWEEP_BATCH + 3 }, (_, i) => `m${i}`);
+        await sendAll(office, ids, { requireAck: true });
+        await mail.take(store.transact, "n1", 1_000, STEADY);
+        const late = STEADY + ACK_LEASE_MS;
+        const steps = [
+          await mail.expireSome(NOW, late),
+          await mail.expireSome(NOW, late),
+          await mail.expireSome(NOW, late),
+        ];
+        expect(steps).toEqual([SWEEP_BATCH, 3, 0]);
+      });
+    });
+
+    test("writes through the caller's transact, so that the caller can add to the commit", async () => {
+      const office = await openOffice(engine);
+      const { mail, store } = office;
+      const mark: Change = { kind: "node.saved", node: node("mark") };
+      const commits: (readonly Change[])[] = [];
+      store.onCommit((changes) => commits.push(changes));
+      const marking = (<L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A> | Undecided) =>
+        store.transact(load, (rows) => {
+          const decision = decide(rows);
+          return decision.kind === "accepted"
+            ? accept(decision.answer, [...decision.changes, mark])
+            : decision;
+        })) as Transact; // both forms of it at once, as the store's own
+      await mail.send(marking, message("m1", { requireAck: true }), "n1");
+      await mail.broadcast(marking, message("m2", { toNode: null }));
+      await mail.take(marking, "n1", 10, STEADY);
+      await mail.takeNothing(marking, "n1");
+      await mail.acknowledge(marking, { messageId: "m1", nodeId: "n1" }, NOW);
+      expect(commits).toHaveLength(5);
+      for (const changes of commits) expect(changes).toContain(mark);
+      expect(await store.read(nodeById("mark"))).not.toBeNull();
+    });
+  });
+}
