@@ -17,7 +17,7 @@ import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import type { Clock } from "./lib/clock.ts";
-import { newId } from "./lib/ids.ts";
+import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import { type ChoreParts, choresOf, renewLeases, settle } from "./service/chores.ts";
@@ -102,6 +102,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   const pipeline = new Pipeline(services, store, keys, clock);
   const tls = readTls(config);
   const accessLog = openAccessLog(log);
+  const newRequestId = countingIds();
   const listeners: OpenListener[] = [];
   closing.push(async () => {
     feed.drain();
@@ -113,7 +114,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
       routes: pipeline.routes(endpoints, VARIANTS[spec.variant]),
       maxBodyBytes: config.maxFileBytes + UPLOAD_OVERHEAD_BYTES,
       problemOf,
-      newId,
+      newRequestId,
       log,
       accessLog,
     });

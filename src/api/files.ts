@@ -55,7 +55,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     checkActsFor(call, draft.nodeId);
     const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // what save answers
     const save = async (transact: Call["transact"]): Promise<Response> =>
-      success(encode(await call.services.files.save(transact, writer, draft)));
+      success(call.exchange, encode(await call.services.files.save(transact, writer, draft)));
     if (idempotencyKey === null) return await save(call.transact);
     const scope = scopeOf(call.exchange, call.key?.keyId, idempotencyKey);
     return await call.idempotency.run({ scope, bodyHash: received.bodySha256 }, encode, save);

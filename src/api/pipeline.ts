@@ -3,7 +3,7 @@
  * words the answer. The order of these checks is the order of the errors in decisions.md.
  */
 import * as limit from "../domain/limits.ts";
-import { readJsonObject } from "../http/body.ts";
+import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { type Exchange, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";
@@ -59,15 +59,15 @@ export class Pipeline {
     ofListener: Variant,
   ): Promise<Response> {
     const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
-    const raw = await readInput(endpoint, exchange);
+    const raw = endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     const input = parseInput(endpoint.input, raw);
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant)); // transact answers what handle answers
     const attempt = endpoint.method === "POST" ? attemptOf(exchange, caller, raw) : null;
-    if (!attempt) return success(encode(await endpoint.handle(call, input)));
+    if (!attempt) return success(exchange, encode(await endpoint.handle(call, input)));
     return this.#idempotency.run(attempt, encode, async (transact) =>
-      success(encode(await endpoint.handle({ ...call, transact, repeatable: true }, input))),
+      success(exchange, encode(await endpoint.handle({ ...call, transact, repeatable: true }, input))),
     );
   }
 
@@ -91,9 +91,10 @@ function attemptOf(exchange: Exchange, { key }: Caller, raw: unknown): Attempt |
   return { scope: scopeOf(exchange, key?.keyId, idempotencyKey), bodyHash: hashJson(raw) };
 }
 
-async function readInput<In, Out>(endpoint: JsonEndpoint<In, Out>, exchange: Exchange): Promise<unknown> {
-  const { request } = exchange;
-  if (endpoint.method === "GET") return { ...queryOf(request), ...request.params };
-  if (endpoint.method === "DELETE") return request.params;
+function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
   return readJsonObject(request, BODY_LIMITS, endpoint.emptyBody ? {} : undefined);
+}
+
+function readParameters<In, Out>({ method }: JsonEndpoint<In, Out>, { request }: Exchange): JsonObject {
+  return method === "GET" ? { ...queryOf(request), ...request.params } : { ...request.params };
 }

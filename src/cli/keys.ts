@@ -3,13 +3,13 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { nodeId as nodeIdField } from "../api/fields.ts";
 import { readConfig } from "../config.ts";
-import { type DataDir, dataDirAt, loadSecrets, makeSecret } from "../data-dir.ts";
+import { dataDirAt, loadSecrets, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
 import { type KeyRecord, isValid } from "../domain/key.ts";
 import { KEYS_MAX } from "../domain/limits.ts";
 import type { VariantName } from "../domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
-import { hashSecret, primaryKeys } from "../service/keys.ts";
+import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/queries.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
@@ -40,18 +40,12 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   if (!existsSync(dir.database)) throw new Error(`there is no hub in ${dir.path}; start one there first`);
   const store = openSqlite(dir.database);
   try {
-    const keys = { store, all: await everyKey(store, dir, env), now: systemClock().now() };
+    const all = everyKey(primaryKeys(loadSecrets(dir, env)), await store.read(allKeys()));
+    const keys = { store, all, now: systemClock().now() };
     return say(await subcommand(keys, { ...args, words }));
   } finally {
     await store.close();
   }
-}
-
-/** The stored keys, and the two of the first start unless a stored one stands for them. */
-async function everyKey(store: Store, dir: DataDir, env: Environment): Promise<readonly KeyRecord[]> {
-  const stored = await store.read(allKeys());
-  const primary = primaryKeys(loadSecrets(dir, env));
-  return [...primary.filter((key) => !stored.some((other) => other.keyId === key.keyId)), ...stored];
 }
 
 async function list({ all, now }: Keys): Promise<string> {

@@ -229,16 +229,30 @@ function tallies(before: Task | null, after: Task | null, luxEarnedMicro: number
       completed: step("completed"),
     });
   }
-  const holders = new Set([before?.assignedNode, after?.assignedNode]);
-  for (const nodeId of holders) {
-    if (!nodeId) continue;
-    const holds = (task: Task | null, status: TaskStatus): number =>
-      Number(task?.assignedNode === nodeId && task.status === status);
-    const assigned = holds(after, "assigned") - holds(before, "assigned");
-    const completed = holds(after, "completed") - holds(before, "completed");
-    changes.push({ kind: "node.tallied", nodeId, assigned, completed, luxEarnedMicro, idleSince: now });
-  }
+  const giver = before?.assignedNode ?? null;
+  const taker = after?.assignedNode ?? null;
+  if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, luxEarnedMicro, now));
+  if (taker !== null) changes.push(nodeTally(taker, before, after, luxEarnedMicro, now));
   return changes;
+}
+
+function nodeTally(
+  nodeId: string,
+  before: Task | null,
+  after: Task | null,
+  luxEarnedMicro: number,
+  now: number,
+): Change {
+  const holds = (task: Task | null, status: TaskStatus): number =>
+    Number(task?.assignedNode === nodeId && task.status === status);
+  return {
+    kind: "node.tallied",
+    nodeId,
+    assigned: holds(after, "assigned") - holds(before, "assigned"),
+    completed: holds(after, "completed") - holds(before, "completed"),
+    luxEarnedMicro,
+    idleSince: now,
+  };
 }
 
 function completion(task: Task, madeRoom: boolean): Completion {

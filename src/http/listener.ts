@@ -22,7 +22,7 @@ export type Listening = {
   readonly maxBodyBytes: number;
   /** What the caller may know of an error; null for a fault of ours. */
   readonly problemOf: (error: unknown) => Problem | null;
-  readonly newId: () => string;
+  readonly newRequestId: () => string;
   readonly log: Log;
   readonly accessLog: AccessLog;
 };
@@ -59,7 +59,7 @@ export function openListener(listening: Listening): Listener {
     fetch: (request, server) =>
       // Outside the routes there are no parameters: a plain Request is all that is needed of a BunRequest.
       answer(listening, unknown, request as BunRequest, server),
-    error: (error) => faultAnswer(listening, error, listening.newId()),
+    error: (error) => faultAnswer(listening, error, listening.newRequestId()),
   });
   return {
     host: address.host,
@@ -96,14 +96,14 @@ async function answer(
 ): Promise<Response> {
   const started = performance.now();
   const given = request.headers.get("x-request-id");
-  const requestId = given !== null && SANE_REQUEST_ID.test(given) ? given : listening.newId();
+  const requestId = given !== null && SANE_REQUEST_ID.test(given) ? given : listening.newRequestId();
   let response: Response;
   try {
     const route = table.routes[request.method];
     if (!route) throw unrouted(table, request.method);
     const exchange: Exchange = { request, server, requestId };
     response = await route.handle(exchange);
-    response.headers.set("X-Request-Id", requestId);
+    if (!response.headers.has("X-Request-Id")) response.headers.set("X-Request-Id", requestId);
   } catch (error) {
     response = faultAnswer(listening, error, requestId);
   }

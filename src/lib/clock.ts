@@ -24,9 +24,19 @@ export function systemClock(): Clock {
   };
 }
 
-/** ISO 8601 UTC with milliseconds, the form of every time in an answer. */
+let wordedMs = Number.NaN;
+let worded = "";
+
+/**
+ * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last one is remembered: under load many
+ * times that are worded after one another fall into one millisecond.
+ */
 export function isoTime(epochMs: number): string {
-  return new Date(epochMs).toISOString();
+  if (epochMs !== wordedMs) {
+    worded = new Date(epochMs).toISOString();
+    wordedMs = epochMs;
+  }
+  return worded;
 }
 
 export const SECOND_MS = 1_000;

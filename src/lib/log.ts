@@ -29,8 +29,6 @@ const GATHER_MAX_CHARS = 1024 * 1024;
 export function openLog(format: LogFormat, now: () => number, write: (text: string) => void): Log {
   let gathered = "";
   let timer: Timer | null = null;
-  let timeMs = 0;
-  let timeText = "";
   const flush = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
@@ -44,15 +42,7 @@ export function openLog(format: LogFormat, now: () => number, write: (text: stri
     if (gathered.length >= GATHER_MAX_CHARS) flush();
     else timer ??= setTimeout(flush, GATHER_MS).unref();
   };
-  // Under load many lines fall into one millisecond, and wording it costs more than the rest of a line.
-  const time = (): string => {
-    const ms = now();
-    if (ms !== timeMs) {
-      timeMs = ms;
-      timeText = isoTime(ms);
-    }
-    return timeText;
-  };
+  const time = (): string => isoTime(now());
   const toLine = format === "json" ? jsonLine : prettyLine;
   const at =
     (level: string) =>
