@@ -7,15 +7,17 @@ import type { Query } from "./store.ts";
 const MESSAGE = `m.message_id, m.from_node, m.to_node, m.type, m.content, m.require_ack, m.sent_at`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
 
+const WAITING = `
+  SELECT ${MESSAGE}, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+  WHERE d.to_node = $1 AND d.state = 'waiting' ORDER BY d.seq LIMIT $2`;
+const WAITING_MEASURED = measured(WAITING, "ORDER BY seq");
+
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
 const UNMEASURED_MAX = 32;
 
 /** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  const waiting = `
-    SELECT ${MESSAGE}, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
-    WHERE d.to_node = $1 AND d.state = 'waiting' ORDER BY d.seq LIMIT $2`;
-  return many(measured(waiting, "ORDER BY seq", limit), [nodeId, limit], toDelivery);
+  return many(limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED, [nodeId, limit], toDelivery);
 }
 
 export function waitingCount(nodeId: string): Query<number> {
@@ -64,7 +66,8 @@ export function history(nodeId: string, limit: number): Query<readonly PlacedMes
     UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got`;
   const found = `
     SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (${hits}) ORDER BY m.seq DESC LIMIT $2`;
-  return many(measured(found, "ORDER BY seq DESC", limit), [nodeId, limit], toPlaced);
+  const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq DESC");
+  return many(sql, [nodeId, limit], toPlaced);
 }
 
 /** What a node got, newest first: all of it (since is null), or the first `limit` after a place in the order. */
@@ -78,7 +81,8 @@ export function mailbox(
     SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (
       SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2)
     ORDER BY m.seq ${order}`;
-  const query = many(measured(found, `ORDER BY seq ${order}`, limit), [nodeId, limit, since ?? 0], toPlaced);
+  const sql = limit <= UNMEASURED_MAX ? found : measured(found, `ORDER BY seq ${order}`);
+  const query = many(sql, [nodeId, limit, since ?? 0], toPlaced);
   return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
 }
 
@@ -87,8 +91,7 @@ function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
 }
 
 /** Cuts a list off where its contents pass what one answer carries; the first row is always there. */
-function measured(rows: string, order: string, limit: number): string {
-  if (limit <= UNMEASURED_MAX) return rows;
+function measured(rows: string, order: string): string {
   return `
     SELECT * FROM (
       SELECT found.*, sum(octet_length(content)) OVER (${order} ROWS UNBOUNDED PRECEDING) - octet_length(content)

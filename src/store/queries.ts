@@ -39,8 +39,11 @@ const BALANCE_OF_NODE = `
 /** A node with its balance. */
 export type NodeAccount = { readonly node: Node; readonly balanceMicro: bigint };
 
+// The texts of the queries that requests run are put together once: a statement is found by its text.
+const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = $1`;
+
 export function nodeById(nodeId: string): Query<Node | null> {
-  return one(`SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = $1`, [nodeId], toNode);
+  return one(NODE_BY_ID, [nodeId], toNode);
 }
 
 export function nodeAccounts(): Query<readonly NodeAccount[]> {
@@ -82,16 +85,21 @@ export function expiredNodes(steady: number, limit: number): Query<readonly Node
 }
 
 const AVAILABLE = `online = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
+/** Stands in no list of capabilities, for none in it is empty. */
+const NO_CAPABILITY = ",,";
 const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
+
+const CANDIDATES = `
+  SELECT ${NODE_COLUMNS} FROM nodes
+  WHERE ${AVAILABLE} AND node_id <> $1
+    AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
+  ${BALANCER_ORDER} LIMIT 1`;
 
 /** The node that the balancer would pick for a task: at most one row, so that a fleet is not read for each task. */
 export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
-  const sql = `
-    SELECT ${NODE_COLUMNS} FROM nodes
-    WHERE ${AVAILABLE} AND node_id <> $1
-      AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
-    ${BALANCER_ORDER} LIMIT 1`;
-  return many(sql, [notNode ?? "", taskType, `,${taskType},`], toNode);
+  // A capability holds no comma: a type that does is nobody's, and must not match two that stand side by side.
+  const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
+  return many(CANDIDATES, [notNode ?? "", taskType, needle], toNode);
 }
 
 export function availableNodes(): Query<readonly Node[]> {
@@ -115,8 +123,10 @@ const TASK_COLUMNS = `
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
+const TASK_BY_ID = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`;
+
 export function taskById(taskId: string): Query<Task | null> {
-  return one(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`, [taskId], toTask);
+  return one(TASK_BY_ID, [taskId], toTask);
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
