@@ -1,8 +1,7 @@
 /**
  * GET agent/sse (specification 6, decisions.md Events): a node's messages and the events of its tasks, as they come.
  *
- * A stream is a cursor in the event log. A wake-up only says when to look; what is read after the cursor is sent, in
- * order, once. A client that does not take what it is sent is not read for any further until it does.
+ * A stream is a cursor in the event log: what comes after it is sent, in order, once. A client that does not take what it is sent is not read for any further until it does.
  */
 import * as z from "zod";
 import * as limit from "../domain/limits.ts";
@@ -71,24 +70,29 @@ export class StreamRoom {
       },
     });
     const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#log);
-    const unfollow = this.#feed.follow(nodeId, () => nodeStream.wake());
+    const unfollow = this.#feed.follow(nodeId, (eventId) => nodeStream.tell(eventId));
     this.#open.add(nodeStream);
     stream.send(RETRY);
-    nodeStream.wake();
+    nodeStream.start();
     // HEAD is answered with the head of the stream alone.
     if (this.#closed || exchange.request.method === "HEAD") stream.close();
     return response;
   }
 }
 
+/**
+ * One stream. It is either catching up, reading the log from its cursor on, or following, reading the events that it is
+ * told of; a client that is too slow for what it is told goes back to catching up.
+ */
 class NodeStream {
   readonly #nodeId: string;
   readonly #stream: SseStream;
   readonly #feed: Feed;
   readonly #log: Log;
   #cursor: number;
+  #catchingUp = true;
+  #told: number[] = [];
   #reading = false;
-  #woken = false;
 
   constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, log: Log) {
     this.#nodeId = nodeId;
@@ -98,23 +102,38 @@ class NodeStream {
     this.#log = log;
   }
 
-  /** Something may have come. Called in the middle of a commit's news, so the reading is left for afterwards. */
-  wake(): void {
-    this.#woken = true;
-    if (this.#reading) return;
-    this.#reading = true;
-    queueMicrotask(() => this.#read());
+  start(): void {
+    this.#readLater();
+  }
+
+  /** An event of the node was committed. Called in the middle of a commit's news, so it is read afterwards. */
+  tell(eventId: number): void {
+    if (this.#catchingUp) return; // it will be found in the log
+    this.#told.push(eventId);
+    if (this.#told.length > limit.STREAM_TOLD_MAX) this.#fallBack();
+    this.#readLater();
   }
 
   close(): void {
     this.#stream.close();
   }
 
+  #fallBack(): void {
+    this.#catchingUp = true;
+    this.#told = [];
+  }
+
+  #readLater(): void {
+    if (this.#reading) return;
+    this.#reading = true;
+    queueMicrotask(() => this.#read());
+  }
+
   async #read(): Promise<void> {
     try {
-      while (this.#woken && !this.#stream.closed) {
-        this.#woken = false;
-        await this.#sendNext();
+      while (!this.#stream.closed && (this.#catchingUp || this.#told.length > 0)) {
+        if (this.#catchingUp) await this.#sendFromLog();
+        else await this.#sendTold();
       }
     } catch (error) {
       this.#log.error("stream failed", { node_id: this.#nodeId, cause: String(error) });
@@ -124,16 +143,28 @@ class NodeStream {
     }
   }
 
-  async #sendNext(): Promise<void> {
-    const batch = await this.#feed.stream(this.#nodeId, this.#cursor, limit.STREAM_BATCH);
-    for (const item of batch.items) {
-      // Piece by piece as the client takes them: a slow one is waited for, and never cut for what it was just sent.
-      if (this.#stream.backlogBytes > 0 && !(await this.#stream.drained())) return;
-      if (!this.#stream.send(framed(item))) return;
+  async #sendFromLog(): Promise<void> {
+    const { items, cursor, atEnd } = await this.#feed.catchUp(this.#nodeId, this.#cursor, limit.STREAM_BATCH);
+    // Nothing to send and nothing after it: no commit can have come between that look and this line.
+    if (items.length === 0 && atEnd) this.#catchingUp = false;
+    if (!(await this.#send(items))) return;
+    this.#cursor = cursor;
+    if (items.length === 0 && !atEnd) await Bun.sleep(0); // a long way back is gone in steps, others in between
+  }
+
+  async #sendTold(): Promise<void> {
+    const ids = this.#told.splice(0, limit.STREAM_BATCH);
+    if (await this.#send(await this.#feed.itemsById(ids))) this.#cursor = Math.max(this.#cursor, ids.at(-1) ?? 0);
+  }
+
+  /** Piece by piece as the client takes them: a slow one is waited for, and never cut for what it was just sent. */
+  async #send(items: readonly StreamItem[]): Promise<boolean> {
+    for (const item of items) {
+      if (this.#stream.backlogBytes > 0 && !(await this.#stream.drained())) return false;
+      if (!this.#stream.send(framed(item))) return false;
       this.#cursor = idOf(item);
     }
-    this.#cursor = batch.cursor;
-    if (batch.more) this.#woken = true;
+    return true;
   }
 }
 

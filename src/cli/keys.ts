@@ -38,7 +38,7 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   const { dataDir } = readConfig({ flags: { data: args.flags["data"] }, env, file: null });
   const dir = dataDirAt(resolve(dataDir));
   if (!existsSync(dir.database)) throw new Error(`there is no hub in ${dir.path}; start one there first`);
-  const store = openSqlite(dir.database);
+  const store = openSqlite(dir.database, (error) => console.error(error));
   try {
     const all = everyKey(primaryKeys(loadSecrets(dir, env)), await store.read(allKeys()));
     const keys = { store, all, now: systemClock().now() };

@@ -42,7 +42,12 @@ export type Change =
     }
   | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
   | { readonly kind: "message.stored"; readonly message: Message }
-  | { readonly kind: "delivery.queued"; readonly messageId: string; readonly toNode: string }
+  | {
+      readonly kind: "delivery.queued";
+      readonly messageId: string;
+      readonly toNode: string;
+      readonly broadcast: boolean;
+    }
   | {
       readonly kind: "delivery.moved";
       readonly messageId: string;
@@ -61,7 +66,12 @@ export type Change =
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
   /** Old rows go, at most `limit` of them: a sweep is short and comes again. */
-  | { readonly kind: "deliveries.pruned"; readonly before: number; readonly limit: number }
+  | {
+      readonly kind: "deliveries.pruned";
+      readonly broadcast: boolean;
+      readonly before: number;
+      readonly limit: number;
+    }
   | { readonly kind: "messages.pruned"; readonly before: number; readonly limit: number }
   | { readonly kind: "events.pruned"; readonly before: number; readonly limit: number }
   | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number };

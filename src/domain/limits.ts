@@ -64,6 +64,8 @@ export const WAITERS_MAX = 20_000;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
 export const STREAM_BATCH = 32;
+/** Events that a stream is told of and has not read yet; past it, it reads the log instead. */
+export const STREAM_TOLD_MAX = 1_000;
 
 // Leases and periods.
 export const ACK_LEASE_MS = 30 * SECOND_MS;

@@ -4,7 +4,7 @@
  * Amounts are whole millionths of a LUX: integers, exact.
  */
 import { DAY_MS, utcDayStart } from "../lib/clock.ts";
-import { type Accepted, type Decision, accept, nodeNotFound, reject } from "./decision.ts";
+import { type Decision, accept, nodeNotFound, reject } from "./decision.ts";
 import { BALANCE_MAX_MICRO, MICRO_PER_LUX, SIGNIN_LUX } from "./limits.ts";
 import type { Node } from "./node.ts";
 import type { Task } from "./task.ts";
@@ -14,6 +14,8 @@ export type LuxKind = "reward" | "signin";
 export type LedgerEntry = {
   readonly id: string;
   readonly nodeId: string;
+  /** The how manieth entry of its node: 1, 2, 3, … */
+  readonly n: number;
   readonly amountMicro: number;
   /** The node's balance with this entry. */
   readonly balanceMicro: bigint;
@@ -22,8 +24,10 @@ export type LedgerEntry = {
   readonly at: number;
 };
 
-/** The newest entry of a node: its balance, or null when nothing was ever paid. */
-export type LastEntry = { readonly balanceMicro: bigint } | null;
+/** The newest entry of a node: how many there are and its balance; null when nothing was ever paid. */
+export type LastEntry = Pick<LedgerEntry, "n" | "balanceMicro"> | null;
+
+type Payment = Omit<LedgerEntry, "n" | "balanceMicro" | "at">;
 
 export type SignIn = {
   readonly luxEarnedMicro: number;
@@ -67,7 +71,7 @@ export function signIn(
     kind: "signin",
     taskId: null,
   } as const;
-  const paid = pay(entry, balanceMicro, now);
+  const paid = pay(entry, last, now);
   if (paid.kind === "rejected") return paid;
   return accept(
     { luxEarnedMicro: amountMicro, already: false, balanceMicro: paid.answer, nextSigninAt },
@@ -83,34 +87,20 @@ export function payReward(
   entryId: string,
   now: number,
 ): Decision<bigint> {
-  const balanceMicro = last?.balanceMicro ?? 0n;
-  if (task.luxRewardMicro === 0) return accept(balanceMicro);
+  if (task.luxRewardMicro === 0) return accept(last?.balanceMicro ?? 0n);
   const amountMicro = task.luxRewardMicro;
-  return pay({ id: entryId, nodeId, amountMicro, kind: "reward", taskId: task.taskId }, balanceMicro, now);
+  return pay({ id: entryId, nodeId, amountMicro, kind: "reward", taskId: task.taskId }, last, now);
 }
 
-function pay(
-  entry: Omit<LedgerEntry, "balanceMicro" | "at">,
-  balanceMicro: bigint,
-  now: number,
-): Decision<bigint> {
-  const after = balanceMicro + BigInt(entry.amountMicro);
-  if (after > BALANCE_MAX_MICRO) {
-    return reject("lux_balance_limit", `Node ${entry.nodeId} holds as much LUX as the hub can count.`);
+function pay(payment: Payment, last: LastEntry, now: number): Decision<bigint> {
+  const { nodeId, taskId, amountMicro } = payment;
+  const balanceMicro = (last?.balanceMicro ?? 0n) + BigInt(amountMicro);
+  if (balanceMicro > BALANCE_MAX_MICRO) {
+    return reject("lux_balance_limit", `Node ${nodeId} holds as much LUX as the hub can count.`);
   }
-  return accepted(entry, after, now);
-}
-
-function accepted(
-  entry: Omit<LedgerEntry, "balanceMicro" | "at">,
-  after: bigint,
-  now: number,
-): Accepted<bigint> {
-  const kind = entry.kind === "reward" ? "lux.paid" : "lux.signin";
-  const { nodeId, taskId } = entry;
-  const data = { amount: toLux(entry.amountMicro) };
-  return accept(after, [
-    { kind: "lux.entered", entry: { ...entry, balanceMicro: after, at: now } },
-    { kind: "event.logged", event: { kind, at: now, nodeId, taskId, data } },
+  const kind = payment.kind === "reward" ? "lux.paid" : "lux.signin";
+  return accept(balanceMicro, [
+    { kind: "lux.entered", entry: { ...payment, n: (last?.n ?? 0) + 1, balanceMicro, at: now } },
+    { kind: "event.logged", event: { kind, at: now, nodeId, taskId, data: { amount: toLux(amountMicro) } } },
   ]);
 }

@@ -151,7 +151,7 @@ function queue(message: Message, toNode: string): Change[] {
   const { messageId, fromNode, type, sentAt } = message;
   const data = { message_id: messageId, from_node: fromNode, type };
   return [
-    { kind: "delivery.queued", messageId, toNode },
+    { kind: "delivery.queued", messageId, toNode, broadcast: message.toNode === null },
     {
       kind: "event.logged",
       event: { kind: "message.sent", at: sentAt, nodeId: toNode, taskId: null, data },

@@ -92,14 +92,9 @@ class ClockWatch {
 }
 
 async function expireNodes({ nodes, tasks, requeueOffline }: ChoreParts): Promise<void> {
-  let expired = 0;
-  await untilFewer(async () => {
-    const some = await nodes.expireSome();
-    expired += some;
-    return some;
-  });
-  if (expired === 0 || !requeueOffline) return;
-  if ((await tasks.requeueStranded()) > 0) await tasks.balanceAll(true);
+  await untilFewer(() => nodes.expireSome());
+  // Asked every time, not only after somebody expired: what once failed half-way is made up for.
+  if (requeueOffline && (await tasks.requeueStranded()) > 0) await tasks.balanceAll(true);
 }
 
 /** Gives out what a lost moment may have left open. In the usual case there is nothing. */
@@ -112,7 +107,8 @@ async function prune({ store, clock, retainMs }: ChoreParts): Promise<void> {
   const limits = { before: clock.now() - retainMs, limit: limit.SWEEP_BATCH };
   // Deliveries first: they are found through their messages.
   await remove(store, oldMessages(limits), [
-    { kind: "deliveries.pruned", ...limits },
+    { kind: "deliveries.pruned", broadcast: false, ...limits },
+    { kind: "deliveries.pruned", broadcast: true, ...limits },
     { kind: "messages.pruned", ...limits },
   ]);
   await remove(store, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);

@@ -10,7 +10,7 @@ import { EVENTS_MAX } from "../domain/limits.ts";
 import type { Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messagesById } from "../store/mail-queries.ts";
-import { eventsAfter, lastEventId, newestEvents, nodeEventsAfter } from "../store/queries.ts";
+import { eventsAfter, eventsById, lastEventId, newestEvents, nodeEventsIn } from "../store/queries.ts";
 import type { Store } from "../store/store.ts";
 import { Waiters } from "./waiters.ts";
 
@@ -22,7 +22,15 @@ export type StreamItem =
   | { readonly kind: "task"; readonly event: LoggedEvent }
   | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
 
+/** A part of a node's stream, and where to go on. */
+export type StreamBatch = { readonly items: readonly StreamItem[]; readonly cursor: number };
+
+export type Follower = (eventId: number) => void;
+
 const EVERYONE = "";
+const NOBODY: readonly Follower[] = [];
+/** How much of the log one step of catching up looks through: a millisecond's worth. */
+const LOG_WINDOW = 2_000;
 
 export class Feed {
   /** Who waits for a mailbox, by node_id: blocked receives. */
@@ -30,14 +38,14 @@ export class Feed {
   /** Who waits for task events: polls. */
   readonly #tasks = new Waiters();
   /** Who follows a node, by node_id: streams. */
-  readonly #nodes = new Waiters();
+  readonly #followers = new Map<string, Set<Follower>>();
   readonly #store: Store;
   readonly #clock: Clock;
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    store.onCommit((changes) => this.#wake(changes));
+    store.onCommit((changes, eventIds) => this.#wake(changes, eventIds));
   }
 
   /** `since` exclusive; null gives the newest. */
@@ -68,27 +76,45 @@ export class Feed {
     }
   }
 
-  /** A node's stream after `since` (exclusive). `cursor` moves past events that the stream does not show. */
-  async stream(
-    nodeId: string,
-    since: number,
-    limit: number,
-  ): Promise<{ items: readonly StreamItem[]; cursor: number; more: boolean }> {
-    const events = await this.#store.read(nodeEventsAfter(nodeId, since, limit));
+  /**
+   * The next part of a node's stream after a cursor, read from the log. `cursor` moves past what the stream does not
+   * show; `atEnd` says that there is nothing after it at this moment.
+   */
+  async catchUp(nodeId: string, since: number, limit: number): Promise<StreamBatch & { atEnd: boolean }> {
+    const lastId = await this.lastId();
+    const window = { after: since, upTo: Math.min(since + LOG_WINDOW, lastId) };
+    const events = await this.#store.read(nodeEventsIn(nodeId, window, limit));
+    const cursor = events.length < limit ? Math.max(since, window.upTo) : (events.at(-1)?.id ?? since);
+    return { items: await this.#itemsOf(events), cursor, atEnd: cursor >= lastId };
+  }
+
+  /** Certain events of a node's stream, by the ids that its follower was told. */
+  async itemsById(ids: readonly number[]): Promise<readonly StreamItem[]> {
+    return this.#itemsOf(await this.#store.read(eventsById(ids)));
+  }
+
+  async #itemsOf(events: readonly LoggedEvent[]): Promise<readonly StreamItem[]> {
     const sent = events.filter((event) => event.kind === "message.sent");
     const messages = sent.length === 0 ? [] : await this.#store.read(messagesById(sent.map(messageIdOf)));
     const byId = new Map(messages.map((message) => [message.messageId, message]));
-    const items = events.flatMap((event): StreamItem[] => {
+    return events.flatMap((event): StreamItem[] => {
       if (isTaskEvent(event.kind)) return [{ kind: "task", event }];
       const message = event.kind === "message.sent" ? byId.get(messageIdOf(event)) : undefined;
       return message ? [{ kind: "message", eventId: event.id, message }] : [];
     });
-    return { items, cursor: events.at(-1)?.id ?? since, more: events.length === limit };
   }
 
-  /** Calls back after each commit that concerns the node. Returns what ends it. */
-  follow(nodeId: string, callback: () => void): () => void {
-    return this.#nodes.subscribe(nodeId, callback);
+  /**
+   * Tells a follower the id of each event of a node, in order, after its commit. Called in the middle of the news of a
+   * commit: a follower reads afterwards. Returns what ends it.
+   */
+  follow(nodeId: string, follower: Follower): () => void {
+    const followers = this.#followers.get(nodeId) ?? new Set();
+    this.#followers.set(nodeId, followers.add(follower));
+    return () => {
+      followers.delete(follower);
+      if (followers.size === 0) this.#followers.delete(nodeId);
+    };
   }
 
   lastId(): Promise<number> {
@@ -99,7 +125,6 @@ export class Feed {
   drain(): void {
     this.mail.drain();
     this.#tasks.drain();
-    this.#nodes.drain();
   }
 
   /** How many calls wait, over all kinds. */
@@ -107,15 +132,17 @@ export class Feed {
     return this.mail.size + this.#tasks.size;
   }
 
-  #wake(changes: readonly Change[]): void {
+  #wake(changes: readonly Change[], eventIds: readonly number[]): void {
     let tasks = false;
+    let logged = 0;
     for (const change of changes) {
       if (change.kind === "delivery.queued") this.mail.wakeOne(change.toNode);
       else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.mail.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { kind, nodeId } = change.event;
-        if (nodeId !== null) this.#nodes.wakeAll(nodeId);
+        const eventId = eventIds[logged++] ?? 0;
+        if (nodeId !== null) for (const tell of this.#followers.get(nodeId) ?? NOBODY) tell(eventId);
         tasks ||= isTaskEvent(kind);
       }
     }

@@ -3,7 +3,7 @@ import { Rejection, nodeNotFound } from "../domain/decision.ts";
 import { type LedgerEntry, type SignIn, signIn } from "../domain/lux.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { lastEntry, lastSigninAt, ledgerCount, ledgerPage, nodeById } from "../store/queries.ts";
+import { lastEntry, lastSigninAt, ledgerPage, nodeById } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOf } from "./pages.ts";
 
@@ -30,7 +30,7 @@ export class LuxService {
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<LedgerEntry>> {
     if (!(await this.#store.read(nodeById(nodeId)))) throw new Rejection(nodeNotFound(nodeId));
-    const total = await this.#store.read(ledgerCount(nodeId));
-    return pageOf(page, total, (slice) => this.#store.read(ledgerPage(nodeId, slice)));
+    const last = await this.#store.read(lastEntry(nodeId));
+    return pageOf(page, last?.n ?? 0, (slice) => this.#store.read(ledgerPage(nodeId, slice)));
   }
 }

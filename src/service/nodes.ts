@@ -53,8 +53,9 @@ export class NodeService {
   /** `leaseOf` tells how long the variant in which the node registered lets it be silent. */
   async heartbeat(transact: Transact, nodeId: string, leaseOf: (node: Node) => number): Promise<Pulse> {
     const load = { node: nodeById(nodeId), messagesWaiting: waitingCount(nodeId) };
+    const beat = this.#beat(0);
     const pulse = await transact(load, ({ node, messagesWaiting }) => {
-      const decision = heartbeat(node, nodeId, this.#beat(node ? leaseOf(node) : 0));
+      const decision = heartbeat(node, nodeId, node ? { ...beat, leaseMs: leaseOf(node) } : beat);
       if (decision.kind !== "accepted") return decision;
       return { ...decision, answer: { node: decision.answer, messagesWaiting } };
     });

@@ -1,8 +1,8 @@
 /**
  * Waiters: everyone who waits for something to change, in arrival order, woken after a commit and never by polling.
  *
- * Two ways to wait on a key. A *waiter* (blocking receive, poll) joins, looks at the store, waits, looks again, leaves.
- * A *subscriber* (an event stream) is called on every wake of its key until it unsubscribes.
+ * A *waiter* (blocking receive, poll) joins, looks at the store, waits, looks again, leaves. Event streams do not wait
+ * here: they are told what to read (feed.ts).
  *
  * Invariant: a wake of one is a duty to look at the store that somebody in line always carries. It is
  *   given to the first in line who carries none, waiting or not;
@@ -36,12 +36,10 @@ export type Waiter = {
   leave(): void;
 };
 
-/** All lines of waiters and all subscribers of one hub. The caller bounds their number (see `size`, `subscribers`). */
+/** The lines of waiters of one kind. The caller bounds their number (see `size`). */
 export class Waiters {
   readonly #lines = new Map<string, Line>();
-  readonly #callbacks = new Map<string, Set<() => void>>();
   #size = 0;
-  #subscribers = 0;
   #drained = false;
 
   /** Takes a place at the end of the line. Join first, then look at the store: so no wake falls in between. */
@@ -60,29 +58,11 @@ export class Waiters {
   /** For mailboxes: one more row can be taken. Wakes the longest in line who has not been woken; O(1) amortised. */
   wakeOne(key: string): void {
     this.#lines.get(key)?.giveDuty();
-    this.#call(key);
   }
 
   /** For feeds: everyone in line is to look again. */
   wakeAll(key: string): void {
     this.#lines.get(key)?.callAll();
-    this.#call(key);
-  }
-
-  /**
-   * Calls back on every wake of the key, of one or of all, in the waking call itself: be quick, do not throw.
-   * Returns what ends it (idempotent). A drain does not call: whoever holds the stream closes it.
-   */
-  subscribe(key: string, callback: () => void): () => void {
-    const own = () => callback();
-    const callbacks = this.#callbacks.get(key) ?? new Set();
-    this.#callbacks.set(key, callbacks.add(own));
-    this.#subscribers++;
-    return () => {
-      if (!callbacks.delete(own)) return;
-      this.#subscribers--;
-      if (callbacks.size === 0) this.#callbacks.delete(key);
-    };
   }
 
   /** Ends every wait with "drained", now and from now on. */
@@ -96,14 +76,9 @@ export class Waiters {
     return this.#size;
   }
 
-  /** Subscriptions held, over all keys. */
-  get subscribers(): number {
-    return this.#subscribers;
-  }
-
-  /** Keys with anyone in line or subscribed: 0 when all have left. */
+  /** Keys with anyone in line: 0 when all have left. */
   get keys(): number {
-    return this.#lines.size + this.#callbacks.size;
+    return this.#lines.size;
   }
 
   #left(key: string, place: Place): void {
@@ -112,23 +87,6 @@ export class Waiters {
     this.#size--;
     if (line.count === 0) this.#lines.delete(key);
     else if (place.duty !== "none") line.giveDuty();
-  }
-
-  /** One who throws does not keep the others from their call; the first fault comes out at the end. */
-  #call(key: string): void {
-    const callbacks = this.#callbacks.get(key);
-    if (callbacks === undefined) return;
-    let left = callbacks.size; // whoever subscribes meanwhile is not called for this wake
-    const faults: unknown[] = [];
-    for (const callback of callbacks) {
-      if (left-- === 0) break;
-      try {
-        callback();
-      } catch (fault) {
-        if (faults.length === 0) faults.push(fault);
-      }
-    }
-    if (faults.length > 0) throw faults[0];
   }
 }
 

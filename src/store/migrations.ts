@@ -56,8 +56,10 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT;
   -- task/list by status
   CREATE INDEX tasks_status ON tasks (status);
-  -- task/list by node, and what a node holds
-  CREATE INDEX tasks_node ON tasks (assigned_node, status) WHERE assigned_node IS NOT NULL;
+  -- what a node holds; apart from what it has done, which is much and all over the place
+  CREATE INDEX tasks_held ON tasks (assigned_node) WHERE status = 'assigned';
+  -- task/list by node: what it has done
+  CREATE INDEX tasks_done ON tasks (assigned_node) WHERE status = 'completed';
   -- the pool, best first, for a node that takes every type
   CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE status = 'open';
   -- the pool, best first, for a node that takes some types
@@ -72,18 +74,17 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   INSERT INTO task_totals VALUES (1, 0, 0, 0);
 
   CREATE TABLE ledger (
-    seq INTEGER PRIMARY KEY,
-    entry_id TEXT NOT NULL,
     node_id TEXT NOT NULL,
+    n INTEGER NOT NULL,                      -- 1, 2, 3, … of the node: no gap, none twice
+    entry_id TEXT NOT NULL,
     amount_micro INTEGER NOT NULL,
     balance_micro INTEGER NOT NULL,          -- the sum of the node's entries up to this one
     kind TEXT NOT NULL,
     task_id TEXT,
-    at INTEGER NOT NULL
-  ) STRICT;
-  CREATE INDEX ledger_node ON ledger (node_id);
-  -- a task pays once, a day pays once: the rules see to it, and the store would not take it otherwise
-  CREATE UNIQUE INDEX ledger_reward ON ledger (task_id) WHERE kind = 'reward';
+    at INTEGER NOT NULL,
+    PRIMARY KEY (node_id, n)
+  ) STRICT, WITHOUT ROWID;
+  -- a day pays once: the rules see to it, and the store would not take it otherwise
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
 
   CREATE TABLE messages (
@@ -105,10 +106,11 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     state TEXT NOT NULL,
     deliveries INTEGER NOT NULL,
     lease_until INTEGER,                     -- steady clock; only while leased
-    PRIMARY KEY (seq, to_node)
+    broadcast INTEGER NOT NULL,
+    PRIMARY KEY (to_node, seq)               -- message/history of what a node got
   ) STRICT, WITHOUT ROWID;
-  -- message/history of what a node got
-  CREATE INDEX deliveries_node ON deliveries (to_node, seq);
+  -- the deliveries of a broadcast, when it is past its time; a message to one node names its recipient
+  CREATE INDEX deliveries_broadcast ON deliveries (seq) WHERE broadcast = 1;
   -- a node's mailbox
   CREATE INDEX deliveries_waiting ON deliveries (to_node, seq) WHERE state = 'waiting';
   -- whose ACK is late
@@ -139,8 +141,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT;
   -- events of one kind; poll's task events
   CREATE INDEX events_kind ON events (kind);
-  -- a node's stream
-  CREATE INDEX events_node ON events (node_id) WHERE node_id IS NOT NULL;
+  -- None by node_id: a stream is told the ids of its events when they are committed, and reads the log in order when
+  -- it comes back. Such an index is a page to write for each event, wherever its node is in it.
 
   CREATE TABLE answers (
     scope TEXT PRIMARY KEY,

@@ -17,7 +17,10 @@ const OLD_EVENTS = `
 
 const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY stored_at LIMIT $2`;
 
-export const PRUNE_DELIVERIES = `DELETE FROM deliveries WHERE seq IN (${OLD_MESSAGES})`;
+export const PRUNE_DELIVERIES = `
+  DELETE FROM deliveries WHERE (to_node, seq) IN (
+    SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES}))`;
+export const PRUNE_BROADCASTS = `DELETE FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES})`;
 export const PRUNE_MESSAGES = `DELETE FROM messages WHERE seq IN (${OLD_MESSAGES})`;
 export const PRUNE_EVENTS = `DELETE FROM events WHERE id IN (${OLD_EVENTS})`;
 export const PRUNE_ANSWERS = `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`;

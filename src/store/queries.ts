@@ -34,7 +34,7 @@ const NODE_COLUMNS = `
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since`;
 
 const BALANCE_OF_NODE = `
-  (SELECT CAST(balance_micro AS TEXT) FROM ledger l WHERE l.node_id = n.node_id ORDER BY seq DESC LIMIT 1)`;
+  (SELECT CAST(balance_micro AS TEXT) FROM ledger l WHERE l.node_id = n.node_id ORDER BY l.n DESC LIMIT 1)`;
 
 /** A node with its balance. */
 export type NodeAccount = { readonly node: Node; readonly balanceMicro: bigint };
@@ -154,13 +154,13 @@ export function taskPage(
 ): Query<readonly Task[]> {
   const params: Param[] = [slice.limit, slice.offset, slice.limit + slice.offset];
   const ofNode = nodeId === null ? "" : ` AND assigned_node = ${bind(params, nodeId)}`;
-  // One read an index range, then merged: a list in two states must not sort the whole table.
+  // One read an index range, then merged: a list in two states must not sort the whole table. The states are written
+  // out, for the indexes of one state to be seen.
   const ranges =
     nodeId === null && statuses.length === 3
       ? [`SELECT seq FROM tasks ORDER BY seq DESC LIMIT $3`]
       : statuses.map(
-          (status) =>
-            `SELECT seq FROM tasks WHERE status = ${bind(params, status)}${ofNode} ORDER BY seq DESC LIMIT $3`,
+          (status) => `SELECT seq FROM tasks WHERE status = '${status}'${ofNode} ORDER BY seq DESC LIMIT $3`,
         );
   const sql = `
     SELECT ${TASK_COLUMNS} FROM tasks t
@@ -253,12 +253,16 @@ export function strandedTasks(limit: number): Query<readonly Task[]> {
 // ---- LUX
 
 const ENTRY_COLUMNS = `
-  entry_id, node_id, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at`;
+  entry_id, node_id, n, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at`;
+
+const LAST_ENTRY = `
+  SELECT n, CAST(balance_micro AS TEXT) AS balance FROM ledger WHERE node_id = $1 ORDER BY n DESC LIMIT 1`;
 
 export function lastEntry(nodeId: string): Query<LastEntry> {
-  const sql = `
-    SELECT CAST(balance_micro AS TEXT) AS balance FROM ledger WHERE node_id = $1 ORDER BY seq DESC LIMIT 1`;
-  return one(sql, [nodeId], (row) => ({ balanceMicro: BigInt(row["balance"] ?? 0) }));
+  return one(LAST_ENTRY, [nodeId], (row) => ({
+    n: Number(row["n"]),
+    balanceMicro: BigInt(row["balance"] ?? 0),
+  }));
 }
 
 export function lastSigninAt(nodeId: string): Query<number | null> {
@@ -269,12 +273,8 @@ export function lastSigninAt(nodeId: string): Query<number | null> {
 
 export function ledgerPage(nodeId: string, slice: Slice): Query<readonly LedgerEntry[]> {
   const sql = `
-    SELECT ${ENTRY_COLUMNS} FROM ledger WHERE node_id = $1 ORDER BY seq DESC LIMIT $2 OFFSET $3`;
+    SELECT ${ENTRY_COLUMNS} FROM ledger WHERE node_id = $1 ORDER BY n DESC LIMIT $2 OFFSET $3`;
   return many(sql, [nodeId, slice.limit, slice.offset], toLedgerEntry);
-}
-
-export function ledgerCount(nodeId: string): Query<number> {
-  return count(`SELECT count(*) AS n FROM ledger WHERE node_id = $1`, [nodeId]);
 }
 
 // ---- Files
@@ -327,10 +327,19 @@ export function newestEvents(kind: EventKind | null, limit: number): Query<reado
   return many(sql, params, toEvent);
 }
 
-/** A node's events after the cursor (exclusive), oldest first. */
-export function nodeEventsAfter(nodeId: string, since: number, limit: number): Query<readonly LoggedEvent[]> {
-  const sql = `SELECT * FROM events WHERE node_id = $1 AND id > $2 ORDER BY id LIMIT $3`;
-  return many(sql, [nodeId, since, limit], toEvent);
+/** A part of the log: after one id, up to and with another. */
+export type LogWindow = { readonly after: number; readonly upTo: number };
+
+/** A node's events in a part of the log, oldest first. There is no index by node: the window bounds the work. */
+export function nodeEventsIn(nodeId: string, window: LogWindow, limit: number): Query<readonly LoggedEvent[]> {
+  const sql = `SELECT * FROM events WHERE id > $1 AND id <= $2 AND node_id = $3 ORDER BY id LIMIT $4`;
+  return many(sql, [window.after, window.upTo, nodeId, limit], toEvent);
+}
+
+/** Certain events, oldest first. */
+export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
+  const filled = filledUp(ids);
+  return many(`SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`, filled, toEvent);
 }
 
 // ---- Keys and stored answers

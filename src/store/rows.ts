@@ -101,6 +101,7 @@ export function toLedgerEntry(row: Row): LedgerEntry {
   return {
     id: text(row["entry_id"]),
     nodeId: text(row["node_id"]),
+    n: whole(row["n"]),
     amountMicro: whole(row["amount_micro"]),
     balanceMicro: big(row["balance"]),
     kind: row["kind"] as LedgerEntry["kind"],

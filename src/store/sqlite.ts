@@ -15,6 +15,7 @@ import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { statementOf } from "./statements.ts";
 import {
+  type CommitListener,
   type Diagnosis,
   type Load,
   type Param,
@@ -41,7 +42,9 @@ type Job = {
 };
 
 /** What was decided and what was written, before anybody is told. */
-type Group = { readonly outcomes: readonly Outcome[]; readonly written: readonly (readonly Change[])[] };
+type Group = { readonly outcomes: readonly Outcome[]; readonly written: readonly Written[] };
+
+type Written = { readonly changes: readonly Change[]; readonly eventIds: readonly number[] };
 
 /** One transaction of a group threw while it was decided or written. */
 class MemberFault extends Error {
@@ -50,9 +53,12 @@ class MemberFault extends Error {
 
 type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undecided };
 
-/** Opens (and if need be makes and migrates) the database in one file. */
-export function openSqlite(path: string): SqliteStore {
-  return new SqliteStore(path);
+/**
+ * Opens (and if need be makes and migrates) the database in one file.
+ * @param onFault hears what a commit listener throws: what is on disk stays, and the request is answered
+ */
+export function openSqlite(path: string, onFault: (error: unknown) => void): SqliteStore {
+  return new SqliteStore(path, onFault);
 }
 
 export class SqliteStore implements Store {
@@ -61,12 +67,14 @@ export class SqliteStore implements Store {
   readonly #statements = new Map<string, Statement<Row, Param[]>>();
   readonly #begin: Statement;
   readonly #commit: Statement;
-  readonly #listeners: ((changes: readonly Change[]) => void)[] = [];
+  readonly #listeners: CommitListener[] = [];
+  readonly #onFault: (error: unknown) => void;
   #queue: Job[] = [];
   #scheduled = false;
   #closed = false;
 
-  constructor(path: string) {
+  constructor(path: string, onFault: (error: unknown) => void) {
+    this.#onFault = onFault;
     this.#db = new Database(path, { create: true, strict: true });
     try {
       this.#prepareDatabase();
@@ -92,7 +100,7 @@ export class SqliteStore implements Store {
     return this.#run(query);
   }
 
-  onCommit(listener: (changes: readonly Change[]) => void): void {
+  onCommit(listener: CommitListener): void {
     this.#listeners.push(listener);
   }
 
@@ -173,13 +181,14 @@ export class SqliteStore implements Store {
    */
   #runGroup(group: readonly Job[]): Group {
     const outcomes: Outcome[] = [];
-    const written: (readonly Change[])[] = [];
+    const written: Written[] = [];
     this.#begin.run();
     try {
       for (const job of group) {
-        const decision = this.#runMember(job);
+        const decision = this.#decide(job);
         outcomes.push({ job, decision });
-        if (decision.kind === "accepted" && decision.changes.length > 0) written.push(decision.changes);
+        if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
+        written.push({ changes: decision.changes, eventIds: this.#write(decision.changes) });
       }
       this.#commit.run();
     } catch (error) {
@@ -189,11 +198,9 @@ export class SqliteStore implements Store {
     return { outcomes, written };
   }
 
-  #runMember(job: Job): Decision<unknown> | Undecided {
+  #decide(job: Job): Decision<unknown> | Undecided {
     try {
-      const decision = job.decide(this.#load(job.load));
-      if (decision.kind === "accepted") for (const change of decision.changes) this.#write(change);
-      return decision;
+      return job.decide(this.#load(job.load));
     } catch (error) {
       throw new MemberFault("A transaction failed.", { cause: error });
     }
@@ -201,7 +208,7 @@ export class SqliteStore implements Store {
 
   /** After the commit: first the news for who waits, then the answers. */
   #publish(group: Group): void {
-    for (const changes of group.written) for (const listener of this.#listeners) notify(listener, changes);
+    for (const { changes, eventIds } of group.written) this.#notify(changes, eventIds);
     for (const { job, decision } of group.outcomes) {
       if (decision.kind === "accepted") job.resolve(decision.answer);
       else if (decision.kind === "rejected") job.reject(new Rejection(decision));
@@ -218,9 +225,29 @@ export class SqliteStore implements Store {
     return rows as never; // Loaded<L>: the names and shapes are those of the caller's load
   }
 
-  #write(change: Change): void {
-    const { sql, params } = statementOf(change);
-    this.#statement(sql).run(...params);
+  /** Writes the changes of one decision and answers the ids of its events. */
+  #write(changes: readonly Change[]): readonly number[] {
+    const eventIds: number[] = [];
+    try {
+      for (const change of changes) {
+        const { sql, params } = statementOf(change);
+        const { lastInsertRowid } = this.#statement(sql).run(...params);
+        if (change.kind === "event.logged") eventIds.push(Number(lastInsertRowid));
+      }
+    } catch (error) {
+      throw new MemberFault("A transaction failed.", { cause: error });
+    }
+    return eventIds;
+  }
+
+  #notify(changes: readonly Change[], eventIds: readonly number[]): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(changes, eventIds);
+      } catch (error) {
+        this.#onFault(error);
+      }
+    }
   }
 
   #run<R>(query: Query<R>): R {
@@ -250,30 +277,17 @@ function toSqlite(sql: string): string {
   return sql.replaceAll(/\b(LIMIT|OFFSET) \$(\d+)/g, "$1 (?$2 + 0)").replaceAll(/\$(\d+)/g, "+?$1");
 }
 
-/** A listener that throws must not undo what is on disk already: the fault is reported apart from the request. */
-function notify(listener: (changes: readonly Change[]) => void, changes: readonly Change[]): void {
-  try {
-    listener(changes);
-  } catch (error) {
-    reportError(error);
-  }
-}
-
 function migrate(db: Database): void {
-  const { user_version: version } = db.query<{ user_version: number }, []>("PRAGMA user_version").get() ?? {
-    user_version: 0,
-  };
-  if (version > SQLITE_MIGRATIONS.length) {
-    throw new Error(
-      `The database is of a newer luxhub (schema ${version}, this one knows ${SQLITE_MIGRATIONS.length}). Run that one.`,
-    );
-  }
-  for (let step = version; step < SQLITE_MIGRATIONS.length; step++) {
-    db.transaction(() => {
-      db.run(SQLITE_MIGRATIONS[step] ?? "");
-      db.run(`PRAGMA user_version = ${step + 1}`);
-    }).immediate();
-  }
+  // Looked at inside the transaction: another process may open the same new file at the same moment.
+  db.transaction(() => {
+    const version = db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+    const known = SQLITE_MIGRATIONS.length;
+    if (version > known) {
+      throw new Error(`The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`);
+    }
+    for (const step of SQLITE_MIGRATIONS.slice(version)) db.run(step);
+    if (version < known) db.run(`PRAGMA user_version = ${known}`);
+  }).immediate();
 }
 
 function sqliteVersion(db: Database): string {

@@ -4,7 +4,7 @@
  */
 import type { Change } from "../domain/change.ts";
 import { encodeCapabilities } from "./rows.ts";
-import { PRUNE_ANSWERS, PRUNE_DELIVERIES, PRUNE_EVENTS, PRUNE_MESSAGES } from "./old-rows.ts";
+import { PRUNE_ANSWERS, PRUNE_BROADCASTS, PRUNE_DELIVERIES, PRUNE_EVENTS, PRUNE_MESSAGES } from "./old-rows.ts";
 import type { Param } from "./store.ts";
 
 export type Statement = { readonly sql: string; readonly params: readonly Param[] };
@@ -44,16 +44,16 @@ const TALLY_TASKS = `
   UPDATE task_totals SET open = open + $1, assigned = assigned + $2, completed = completed + $3 WHERE one = 1`;
 
 const ENTER_LUX = `
-  INSERT INTO ledger (entry_id, node_id, amount_micro, balance_micro, kind, task_id, at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7)`;
+  INSERT INTO ledger (node_id, n, entry_id, amount_micro, balance_micro, kind, task_id, at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`;
 
 const STORE_MESSAGE = `
   INSERT INTO messages (message_id, from_node, to_node, type, content, require_ack, sent_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7)`;
 
 const QUEUE_DELIVERY = `
-  INSERT INTO deliveries (seq, to_node, state, deliveries)
-  SELECT seq, $2, 'waiting', 0 FROM messages WHERE message_id = $1`;
+  INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
+  VALUES ((SELECT seq FROM messages WHERE message_id = $1), $2, 'waiting', 0, $3)`;
 
 const MOVE_DELIVERY = `
   UPDATE deliveries SET state = $3, deliveries = $4, lease_until = $5 WHERE seq = $1 AND to_node = $2`;
@@ -105,7 +105,7 @@ export function statementOf(change: Change): Statement {
       return { sql: TALLY_TASKS, params: [change.open, change.assigned, change.completed] };
     case "lux.entered": {
       const e = change.entry;
-      const params = [e.id, e.nodeId, e.amountMicro, e.balanceMicro, e.kind, e.taskId, e.at];
+      const params = [e.nodeId, e.n, e.id, e.amountMicro, e.balanceMicro, e.kind, e.taskId, e.at];
       return { sql: ENTER_LUX, params };
     }
     case "event.logged": {
@@ -147,7 +147,7 @@ function mailStatement(change: MailChange): Statement {
       return { sql: STORE_MESSAGE, params };
     }
     case "delivery.queued":
-      return { sql: QUEUE_DELIVERY, params: [change.messageId, change.toNode] };
+      return { sql: QUEUE_DELIVERY, params: [change.messageId, change.toNode, flag(change.broadcast)] };
     case "delivery.moved": {
       const { seq, toNode, state, deliveries, leaseUntil } = change;
       return { sql: MOVE_DELIVERY, params: [seq, toNode, state, deliveries, leaseUntil] };
@@ -175,7 +175,7 @@ function periodicStatement(change: PeriodicChange): Statement {
     case "delivery.leases.renewed":
       return { sql: RENEW_DELIVERIES, params: [change.leaseUntil] };
     case "deliveries.pruned":
-      return { sql: PRUNE_DELIVERIES, params: [change.before, change.limit] };
+      return { sql: change.broadcast ? PRUNE_BROADCASTS : PRUNE_DELIVERIES, params: [change.before, change.limit] };
     case "messages.pruned":
       return { sql: PRUNE_MESSAGES, params: [change.before, change.limit] };
     case "events.pruned":

@@ -40,6 +40,12 @@ export type Transact = {
   <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A> | Undecided): Promise<A | undefined>;
 };
 
+/**
+ * The news of one transaction that is on disk now: what it wrote, and the ids in the log of its `event.logged` changes,
+ * in their order. What a listener throws is reported, and changes nothing.
+ */
+export type CommitListener = (changes: readonly Change[], eventIds: readonly number[]) => void;
+
 /** What a diagnostic can tell of an engine. No path, address or credential. */
 export type Diagnosis = {
   readonly engineVersion: string;
@@ -57,8 +63,8 @@ export interface Store {
   readonly transact: Transact;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
-  /** Called after each commit with what it wrote, in commit order, before the transactions are answered. */
-  onCommit(listener: (changes: readonly Change[]) => void): void;
+  /** Called after each commit for each transaction in it, in order, before the transactions are answered. */
+  onCommit(listener: CommitListener): void;
   diagnose(): Promise<Diagnosis>;
   /** Finishes what is queued, then lets go of everything. Further calls fail. */
   close(): Promise<void>;
