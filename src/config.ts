@@ -3,7 +3,7 @@
  * Flags win over the environment, the environment over luxhub.toml, and that over the default.
  * The help of the command line and the table in the README are made from this list.
  */
-import * as z from "zod";
+import * as z from "zod/mini";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
@@ -36,35 +36,37 @@ const UNIT_BYTES: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB:
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 function measure(pattern: RegExp, units: Readonly<Record<string, number>>, form: string) {
-  return z.string().transform((text, context) => {
+  const read = (text: string): number => {
     const [, amount, unit] = pattern.exec(text) ?? [];
-    const value = Number(amount) * (units[unit ?? ""] ?? Number.NaN);
-    if (Number.isSafeInteger(value) && value > 0) return value;
-    context.addIssue({ code: "custom", message: form });
-    return z.NEVER;
-  });
+    return Number(amount) * (units[unit ?? ""] ?? Number.NaN);
+  };
+  const isAmount = (text: string): boolean => Number.isSafeInteger(read(text)) && read(text) > 0;
+  return z.pipe(z.string().check(z.refine(isAmount, form)), z.transform(read));
 }
 
-const port = z
-  .string()
-  .regex(/^\d{1,5}$/, `a port number from 0 to ${PORT_MAX}`)
-  .transform(Number)
-  .pipe(z.number().max(PORT_MAX, `a port number from 0 to ${PORT_MAX}`));
+const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
+
+function isPort(text: string | undefined): boolean {
+  return text !== undefined && /^\d{1,5}$/.test(text) && Number(text) <= PORT_MAX;
+}
+
+const port = z.pipe(z.string().check(z.refine(isPort, PORT_FORM)), z.transform(Number));
 
 const variant = z.enum(["A", "B"], "A or B");
 
 const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
 const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/;
 
-const listenSpec = z.string().transform((text, context): ListenSpec => {
+function readListen(text: string): ListenSpec | null {
   const [, name, tls, host, digits] = LISTEN_SPEC.exec(text) ?? [];
-  const parsed = port.safeParse(digits);
-  if ((name === "A" || name === "B") && host !== undefined && parsed.success) {
-    return { variant: name, host: host.replace(/^\[|\]$/g, ""), port: parsed.data, tls: tls !== undefined };
-  }
-  context.addIssue({ code: "custom", message: LISTEN_FORM });
-  return z.NEVER;
-});
+  if ((name !== "A" && name !== "B") || host === undefined || !isPort(digits)) return null;
+  return { variant: name, host: host.replace(/^\[|\]$/g, ""), port: Number(digits), tls: tls !== undefined };
+}
+
+const listenSpec = z.pipe(
+  z.string().check(z.refine((text: string) => readListen(text) !== null, LISTEN_FORM)),
+  z.transform((text: string) => readListen(text) ?? z.NEVER),
+);
 
 type Setting<T> = {
   /** The flag without dashes; with LUXHUB_ before it and in capitals, the environment variable. */
@@ -73,7 +75,7 @@ type Setting<T> = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
-  readonly form: z.ZodType<T, string>;
+  readonly form: z.ZodMiniType<T, string>;
 };
 
 function setting<T>(
@@ -81,15 +83,21 @@ function setting<T>(
   value: string,
   fallback: string | null,
   help: string,
-  form: z.ZodType<T, string>,
+  form: z.ZodMiniType<T, string>,
 ): Setting<T> {
   return { flag, value, fallback, help, form };
 }
 
-const path = z.string().min(1, "a path");
+const path = z.string().check(z.minLength(1, "a path"));
 
 const SETTINGS = {
-  host: setting("host", "HOST", "0.0.0.0", "address to listen on", z.string().min(1, "an address")),
+  host: setting(
+    "host",
+    "HOST",
+    "0.0.0.0",
+    "address to listen on",
+    z.string().check(z.minLength(1, "an address")),
+  ),
   port: setting("port", "PORT", "19104", "port to listen on; 0 lets the system choose", port),
   variant: setting("variant", "A|B", "A", "variant that the listener speaks: A (1.5) or B (1.0)", variant),
   data: setting("data", "DIR", "./luxhub-data", "directory of database, files and secrets", path),

@@ -74,7 +74,9 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   const lock = takeLock(dir.lock);
   if (!lock) throw new ConfigError(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
-  const store = openSqlite(dir.database, (error) => log.error("a commit's news failed", { cause: String(error) }));
+  const store = openSqlite(dir.database, (error) =>
+    log.error("a commit's news failed", { cause: String(error) }),
+  );
   closing.push(() => store.close());
   const blobs = await openDiskBlobs(dir.path);
   closing.push(() => blobs.close());

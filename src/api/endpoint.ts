@@ -2,7 +2,7 @@
  * What an endpoint is: declared once, with everything that a caller, the tests and a description of the API need.
  * An endpoint reads nothing of the request by itself but through its schema, and decides nothing.
  */
-import type * as z from "zod";
+import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord } from "../domain/key.ts";
 import type { Exchange, Method, Route } from "../http/exchange.ts";
@@ -48,7 +48,7 @@ export type Call = {
 export type JsonAnswer = Readonly<Record<string, unknown>>;
 
 /** The shape of an answer. */
-export type AnswerShape = () => z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+export type AnswerShape = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
 
 type Declared = {
   readonly method: Method;
@@ -67,9 +67,9 @@ type Declared = {
  */
 export type JsonEndpoint<In, Out> = Declared & {
   readonly kind: "json";
-  readonly input: z.ZodType<In>;
+  readonly input: z.ZodMiniType<In>;
   /** The fields of a success beside `success: true`; made when asked for, for it is no part of a request's way. */
-  readonly answer: () => z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+  readonly answer: () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
   /** Whether a body may be left out. */
   readonly emptyBody?: boolean;
   /** The nodes that the caller acts for: a key bound to another node is refused. */
@@ -89,8 +89,8 @@ export type Endpoint =
   | RawEndpoint
   | (Declared & {
       readonly kind: "json";
-      readonly input: z.ZodType;
-      readonly answer: () => z.ZodObject | z.ZodUnion<readonly z.ZodObject[]>;
+      readonly input: z.ZodMiniType;
+      readonly answer: () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
       readonly bind: (pipeline: JsonPipeline) => Route["handle"];
     });
 

@@ -1,5 +1,5 @@
 /** The endpoints of files (specification 4, Files). Bytes are streamed both ways. */
-import * as z from "zod";
+import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
 import { downloadResponse } from "../http/download.ts";
@@ -17,7 +17,7 @@ import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
 import type { FileRecord } from "../domain/file.ts";
 
 /** The JSON object of the form field `metadata`; its task_id and node attach the file. */
-const metadataFields = z.object({ task_id: field.id.optional(), node: field.nodeId.optional() });
+const metadataFields = z.object({ task_id: z.optional(field.id), node: z.optional(field.nodeId) });
 
 /** `maxFileBytes`: the largest file that is taken. */
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {

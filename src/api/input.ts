@@ -1,5 +1,5 @@
 /** Reading what a caller sent by its schema, and for whom he may send it. */
-import * as z from "zod";
+import * as z from "zod/mini";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import type { Caller } from "./auth.ts";
 import { keyBoundElsewhere } from "./problems.ts";
@@ -18,7 +18,7 @@ z.config({ customError: (issue) => wording(issue) });
  * @param within the field that `raw` stands in, if it is not the body itself
  * @throws {Problem} 400
  */
-export function parseInput<In>(schema: z.ZodType<In>, raw: unknown, within?: string): In {
+export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?: string): In {
   const parsed = schema.safeParse(raw);
   if (parsed.success) return parsed.data;
   const errors = new Map<string, FieldError>();

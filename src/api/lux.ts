@@ -1,5 +1,5 @@
 /** The endpoints of the LUX economy (specification 4, LUX economy A). */
-import * as z from "zod";
+import * as z from "zod/mini";
 import { toLux } from "../domain/lux.ts";
 import { isoTime } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
@@ -15,12 +15,13 @@ const signin = jsonEndpoint({
   rejections: ["node_not_found", "lux_balance_limit"],
   input: z.object({ node_id: field.nodeId }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({
-    lux_earned: z.number(),
-    already_signed_in: z.boolean(),
-    lux_balance: z.number(),
-    next_signin_at: time(),
-  }),
+  answer: () =>
+    z.strictObject({
+      lux_earned: z.number(),
+      already_signed_in: z.boolean(),
+      lux_balance: z.number(),
+      next_signin_at: time(),
+    }),
   handle: ({ services, transact }, { node_id }) => services.lux.signIn(transact, node_id),
   encode: ({ luxEarnedMicro, already, balanceMicro, nextSigninAt }) => ({
     lux_earned: toLux(luxEarnedMicro),

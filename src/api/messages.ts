@@ -2,7 +2,7 @@
  * The endpoints of messages: message/* (specification 4, Messaging B) and agent/* (Agent communication A) are two faces
  * of one mailbox. The stream of agent/sse stands in stream.ts.
  */
-import * as z from "zod";
+import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { holdOpen } from "./waiting.ts";
@@ -24,8 +24,8 @@ function sendEndpoint(path: string): Endpoint {
       from_node: field.nodeId,
       to_node: field.nodeId,
       content: field.content,
-      type: field.sendType.default("text"),
-      require_ack: z.boolean().default(false),
+      type: z._default(field.sendType, "text"),
+      require_ack: z._default(z.boolean(), false),
     }),
     actsFor: (input) => [input.from_node],
     answer: () => z.strictObject({ message_id: z.string(), transport: transport() }),
@@ -47,10 +47,11 @@ function broadcastEndpoint(path: string): Endpoint {
     input: z.object({
       from_node: field.nodeId,
       content: field.content,
-      type: field.broadcastType.default("broadcast"),
+      type: z._default(field.broadcastType, "broadcast"),
     }),
     actsFor: (input) => [input.from_node],
-    answer: () => z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
+    answer: () =>
+      z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
     handle: ({ services, transact }, { from_node, content, type }) => {
       const draft = { fromNode: from_node, toNode: null, content, type, requireAck: false };
       return services.messages.send(transact, draft);
@@ -87,12 +88,13 @@ const receive = jsonEndpoint({
   rejections: ["node_not_found"],
   input: z.object({
     node_id: field.nodeId,
-    count: field.howMany(limit.MESSAGES_MAX).default(limit.RECEIVE_DEFAULT),
-    blocking: z.boolean().default(false),
-    timeout: field.waitSeconds.default(limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
+    count: z._default(field.howMany(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
+    blocking: z._default(z.boolean(), false),
+    timeout: z._default(field.waitSeconds, limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
   }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(deliveryShape()), transport: transport() }),
+  answer: () =>
+    z.strictObject({ count: z.int(), messages: z.array(deliveryShape()), transport: transport() }),
   handle: (call, { node_id, count, blocking, timeout }) =>
     call.services.messages.receive(call.transact, node_id, count, patience(call, blocking ? timeout : 0)),
   encode: ({ deliveries, transport: carrier }) => ({
@@ -116,7 +118,7 @@ const history = jsonEndpoint({
   rejections: ["node_not_found"],
   input: z.object({
     node_id: field.nodeId,
-    count: field.queryCount(limit.MESSAGES_MAX).optional(),
+    count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
   }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()), transport: transport() }),
@@ -137,8 +139,8 @@ const agentMessages = jsonEndpoint({
   rejections: ["node_not_found", "message_not_found"],
   input: z.object({
     node_id: field.nodeId,
-    since: field.id.optional(),
-    limit: field.queryCount(limit.MESSAGES_MAX).optional(),
+    since: z.optional(field.id),
+    limit: z.optional(field.queryCount(limit.MESSAGES_MAX)),
   }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()) }),

@@ -1,5 +1,5 @@
 /** The endpoints of nodes (specification 4 Nodes). */
-import * as z from "zod";
+import * as z from "zod/mini";
 import type { VariantName } from "../domain/node.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/variants.ts";
@@ -16,20 +16,21 @@ const register = jsonEndpoint({
   input: z.object({
     node_id: field.nodeId,
     name: field.nodeName,
-    host: field.host.optional(),
-    port: field.port.optional(),
-    capabilities: field.capabilities.optional(),
-    max_tasks: field.maxTasks.optional(),
+    host: z.optional(field.host),
+    port: z.optional(field.port),
+    capabilities: z.optional(field.capabilities),
+    max_tasks: z.optional(field.maxTasks),
   }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({
-    node_id: z.string(),
-    status: z.literal("online"),
-    created: z.boolean(),
-    heartbeat_interval: z.number(),
-    offline_after: z.number(),
-    node: nodeShape(),
-  }),
+  answer: () =>
+    z.strictObject({
+      node_id: z.string(),
+      status: z.literal("online"),
+      created: z.boolean(),
+      heartbeat_interval: z.number(),
+      offline_after: z.number(),
+      node: nodeShape(),
+    }),
   handle: ({ services, variant, transact }, input) =>
     services.nodes.register(
       transact,
@@ -62,14 +63,15 @@ const heartbeat = jsonEndpoint({
   rejections: ["node_not_found"],
   input: z.object({ node_id: field.nodeId }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({
-    node_id: z.string(),
-    status: z.literal("online"),
-    last_heartbeat: time(),
-    heartbeat_interval: z.number(),
-    tasks_assigned: z.int(),
-    messages_waiting: z.int(),
-  }),
+  answer: () =>
+    z.strictObject({
+      node_id: z.string(),
+      status: z.literal("online"),
+      last_heartbeat: time(),
+      heartbeat_interval: z.number(),
+      tasks_assigned: z.int(),
+      messages_waiting: z.int(),
+    }),
   // The interval is that of the variant in which the node registered, whichever it speaks now.
   handle: ({ services, transact }, { node_id }) =>
     services.nodes.heartbeat(transact, node_id, (node) => of(node.variant).offlineAfterMs),

@@ -59,7 +59,8 @@ export class Pipeline {
     ofListener: Variant,
   ): Promise<Response> {
     const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
-    const raw = endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
+    const raw =
+      endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     const input = parseInput(endpoint.input, raw);
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);

@@ -2,7 +2,7 @@
  * What leaves the hub: for each thing its shape (for tests and descriptions) and its wording in a variant.
  * Epoch milliseconds become ISO 8601 here, millionths become LUX, and nowhere else.
  */
-import * as z from "zod";
+import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
@@ -17,22 +17,23 @@ import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
-const count = () => z.int().min(0);
+const count = () => z.int().check(z.minimum(0));
 
-export const nodeShape = () => z.strictObject({
-  node_id: z.string(),
-  name: z.string(),
-  status: z.enum(["online", "offline"]),
-  host: z.string().nullable(),
-  port: z.int().nullable(),
-  capabilities: z.union([z.string(), z.array(z.string())]),
-  max_tasks: z.int().nullable(),
-  registered_at: time(),
-  last_heartbeat: time(),
-  lux_balance: z.number(),
-  tasks_assigned: count(),
-  tasks_completed: count(),
-});
+export const nodeShape = () =>
+  z.strictObject({
+    node_id: z.string(),
+    name: z.string(),
+    status: z.enum(["online", "offline"]),
+    host: z.nullable(z.string()),
+    port: z.nullable(z.int()),
+    capabilities: z.union([z.string(), z.array(z.string())]),
+    max_tasks: z.nullable(z.int()),
+    registered_at: time(),
+    last_heartbeat: time(),
+    lux_balance: z.number(),
+    tasks_assigned: count(),
+    tasks_completed: count(),
+  });
 
 export function encodeNode(node: Node, balanceMicro: bigint, variant: Variant): JsonAnswer {
   return {
@@ -53,22 +54,23 @@ export function encodeNode(node: Node, balanceMicro: bigint, variant: Variant): 
 
 export const statusWord = () => z.enum(["open", "assigned", "pending", "completed"]);
 
-export const taskShape = () => z.strictObject({
-  task_id: z.string(),
-  title: z.string(),
-  description: z.string(),
-  task_type: z.string().nullable(),
-  priority: z.union([z.literal([0, 1, 2]), z.enum(["high", "medium", "low", "p5"])]),
-  creator_node: z.string().nullable(),
-  status: statusWord(),
-  lux_reward: z.number(),
-  assigned_node: z.string().nullable(),
-  result: z.strictObject({ problem: z.string(), improvement: z.string(), lesson: z.string() }).nullable(),
-  attempts: count(),
-  files: z.array(z.string()),
-  created_at: time(),
-  updated_at: time(),
-});
+export const taskShape = () =>
+  z.strictObject({
+    task_id: z.string(),
+    title: z.string(),
+    description: z.string(),
+    task_type: z.nullable(z.string()),
+    priority: z.union([z.literal([0, 1, 2]), z.enum(["high", "medium", "low", "p5"])]),
+    creator_node: z.nullable(z.string()),
+    status: statusWord(),
+    lux_reward: z.number(),
+    assigned_node: z.nullable(z.string()),
+    result: z.nullable(z.strictObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    attempts: count(),
+    files: z.array(z.string()),
+    created_at: time(),
+    updated_at: time(),
+  });
 
 export function encodeTask(task: Task, variant: Variant): JsonAnswer {
   return {
@@ -91,15 +93,16 @@ export function encodeTask(task: Task, variant: Variant): JsonAnswer {
 
 const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);
 
-export const messageShape = () => z.strictObject({
-  id: z.string(),
-  from_node: z.string(),
-  to_node: z.string().nullable(),
-  content: z.string(),
-  type: messageType(),
-  require_ack: z.boolean(),
-  sent_at: time(),
-});
+export const messageShape = () =>
+  z.strictObject({
+    id: z.string(),
+    from_node: z.string(),
+    to_node: z.nullable(z.string()),
+    content: z.string(),
+    type: messageType(),
+    require_ack: z.boolean(),
+    sent_at: time(),
+  });
 
 /** `to_node` is null for a broadcast. */
 export function encodeMessage(message: Message): JsonAnswer {
@@ -114,20 +117,22 @@ export function encodeMessage(message: Message): JsonAnswer {
   };
 }
 
-export const deliveryShape = () => messageShape().extend({ redelivered: z.boolean(), deliveries: z.int().min(1) });
+export const deliveryShape = () =>
+  z.extend(messageShape(), { redelivered: z.boolean(), deliveries: z.int().check(z.minimum(1)) });
 
 export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
   return { ...encodeMessage(message), redelivered: deliveries > 1, deliveries };
 }
 
-export const entryShape = () => z.strictObject({
-  id: z.string(),
-  node_id: z.string(),
-  amount: z.number(),
-  kind: z.enum(["reward", "signin"]),
-  task_id: z.string().nullable(),
-  at: time(),
-});
+export const entryShape = () =>
+  z.strictObject({
+    id: z.string(),
+    node_id: z.string(),
+    amount: z.number(),
+    kind: z.enum(["reward", "signin"]),
+    task_id: z.nullable(z.string()),
+    at: time(),
+  });
 
 export function encodeEntry(entry: LedgerEntry): JsonAnswer {
   return {
@@ -140,18 +145,19 @@ export function encodeEntry(entry: LedgerEntry): JsonAnswer {
   };
 }
 
-export const fileShape = () => z.strictObject({
-  file_id: z.string(),
-  name: z.string(),
-  size: count(),
-  sha256: z.string(),
-  content_type: z.string(),
-  metadata: z.record(z.string(), z.unknown()),
-  node_id: z.string().nullable(),
-  task_id: z.string().nullable(),
-  uploaded_at: time(),
-  url: z.string(),
-});
+export const fileShape = () =>
+  z.strictObject({
+    file_id: z.string(),
+    name: z.string(),
+    size: count(),
+    sha256: z.string(),
+    content_type: z.string(),
+    metadata: z.record(z.string(), z.unknown()),
+    node_id: z.nullable(z.string()),
+    task_id: z.nullable(z.string()),
+    uploaded_at: time(),
+    url: z.string(),
+  });
 
 /** `url` is a path: the hub does not know by which name the caller reached it. */
 export function encodeFile(file: FileRecord): JsonAnswer {
@@ -169,14 +175,15 @@ export function encodeFile(file: FileRecord): JsonAnswer {
   };
 }
 
-export const eventShape = () => z.strictObject({
-  id: z.int().min(1),
-  kind: z.enum(EVENT_KINDS),
-  at: time(),
-  node_id: z.string().nullable(),
-  task_id: z.string().nullable(),
-  data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
-});
+export const eventShape = () =>
+  z.strictObject({
+    id: z.int().check(z.minimum(1)),
+    kind: z.enum(EVENT_KINDS),
+    at: time(),
+    node_id: z.nullable(z.string()),
+    task_id: z.nullable(z.string()),
+    data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  });
 
 export function encodeEvent(event: LoggedEvent): JsonAnswer {
   return {
@@ -189,7 +196,12 @@ export function encodeEvent(event: LoggedEvent): JsonAnswer {
   };
 }
 
-export const pageShape = () => ({ page: z.int().min(1), per_page: z.int().min(1), total: count(), pages: count() });
+export const pageShape = () => ({
+  page: z.int().check(z.minimum(1)),
+  per_page: z.int().check(z.minimum(1)),
+  total: count(),
+  pages: count(),
+});
 
 /** One page of a list under its name. */
 export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {

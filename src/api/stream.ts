@@ -3,7 +3,7 @@
  *
  * A stream is a cursor in the event log: what comes after it is sent, in order, once. A client that does not take what it is sent is not read for any further until it does.
  */
-import * as z from "zod";
+import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { queryOf } from "../http/exchange.ts";
@@ -154,7 +154,8 @@ class NodeStream {
 
   async #sendTold(): Promise<void> {
     const ids = this.#told.splice(0, limit.STREAM_BATCH);
-    if (await this.#send(await this.#feed.itemsById(ids))) this.#cursor = Math.max(this.#cursor, ids.at(-1) ?? 0);
+    if (await this.#send(await this.#feed.itemsById(ids)))
+      this.#cursor = Math.max(this.#cursor, ids.at(-1) ?? 0);
   }
 
   /** Piece by piece as the client takes them: a slow one is waited for, and never cut for what it was just sent. */

@@ -1,5 +1,5 @@
 /** The endpoints of the hub itself (specification 4, System). */
-import * as z from "zod";
+import * as z from "zod/mini";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { holdOpen } from "./waiting.ts";
@@ -15,16 +15,17 @@ const status = jsonEndpoint({
   summary: "Whether the hub is well, and its counts",
   rejections: [],
   input: z.object({}),
-  answer: () => z.strictObject({
-    status: z.literal("ok"),
-    version: z.enum(["1.5", "1.0"]),
-    uptime: z.number(),
-    nodes_count: z.int(),
-    tasks_count: z.int(),
-    software: z.string(),
-    variant: z.enum(["A", "B"]),
-    transport: z.string(),
-  }),
+  answer: () =>
+    z.strictObject({
+      status: z.literal("ok"),
+      version: z.enum(["1.5", "1.0"]),
+      uptime: z.number(),
+      nodes_count: z.int(),
+      tasks_count: z.int(),
+      software: z.string(),
+      variant: z.enum(["A", "B"]),
+      transport: z.string(),
+    }),
   handle: ({ services }) => services.system.status(),
   encode: (hub, variant) => ({
     status: "ok",
@@ -47,9 +48,9 @@ const events = jsonEndpoint({
   summary: "The event log, oldest first: after a cursor, or its newest end",
   rejections: [],
   input: z.object({
-    since: field.eventCursor.optional(),
-    limit: field.queryCount(limit.EVENTS_MAX).optional(),
-    kind: z.enum(EVENT_KINDS).optional(),
+    since: z.optional(field.eventCursor),
+    limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
+    kind: z.optional(z.enum(EVENT_KINDS)),
   }),
   answer: batchShape,
   handle: ({ services }, { since, kind, limit: most }) =>
@@ -63,7 +64,7 @@ const poll = jsonEndpoint({
   auth: "public",
   summary: "Waits for task events after a cursor",
   rejections: [],
-  input: z.object({ since: field.eventCursor.optional(), timeout: field.queryWaitSeconds.optional() }),
+  input: z.object({ since: z.optional(field.eventCursor), timeout: z.optional(field.queryWaitSeconds) }),
   answer: batchShape,
   handle: ({ services, exchange }, { since, timeout }) => {
     holdOpen(services.feed, exchange);
@@ -80,16 +81,17 @@ const diagnostic = jsonEndpoint({
   summary: "How the hub's store is",
   rejections: [],
   input: z.object({}),
-  answer: () => z.strictObject({
-    engine: z.enum(["sqlite", "postgresql"]),
-    connected: z.boolean(),
-    latency_ms: z.number(),
-    engine_version: z.string(),
-    size_bytes: z.int(),
-    migration: z.int(),
-    queued: z.int(),
-    details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-  }),
+  answer: () =>
+    z.strictObject({
+      engine: z.enum(["sqlite", "postgresql"]),
+      connected: z.boolean(),
+      latency_ms: z.number(),
+      engine_version: z.string(),
+      size_bytes: z.int(),
+      migration: z.int(),
+      queued: z.int(),
+      details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+    }),
   handle: ({ services }) => services.system.diagnose(),
   encode: (report) => ({
     engine: report.engine,

@@ -1,5 +1,5 @@
 /** The endpoints of tasks (specification 4 Tasks). */
-import * as z from "zod";
+import * as z from "zod/mini";
 import { nodeNotFound, Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
@@ -16,12 +16,13 @@ import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shap
 const DEFAULT_PRIORITY: Priority = 1;
 const ALL_STATUSES: readonly TaskStatus[] = ["open", "assigned", "completed"];
 
-const taskAnswer = () => z.strictObject({
-  task_id: z.string(),
-  status: statusWord(),
-  assigned_node: z.string().nullable(),
-  task: taskShape(),
-});
+const taskAnswer = () =>
+  z.strictObject({
+    task_id: z.string(),
+    status: statusWord(),
+    assigned_node: z.nullable(z.string()),
+    task: taskShape(),
+  });
 
 function encodeTaskAnswer(task: Task, variant: Variant): JsonAnswer {
   return {
@@ -41,10 +42,10 @@ const create = jsonEndpoint({
   input: z.object({
     title: field.title,
     description: field.description,
-    task_type: field.taskType.optional(),
-    priority: field.priority.optional(),
-    creator_node: field.nodeId.optional(),
-    lux_reward: field.luxReward.optional(),
+    task_type: z.optional(field.taskType),
+    priority: z.optional(field.priority),
+    creator_node: z.optional(field.nodeId),
+    lux_reward: z.optional(field.luxReward),
   }),
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
@@ -92,7 +93,7 @@ const complete = jsonEndpoint({
     "task_completed",
     "lux_balance_limit",
   ],
-  input: taskAndNode.extend({ result: field.result }),
+  input: z.extend(taskAndNode, { result: field.result }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
   handle: ({ services, variant, transact }, { task_id, node_id, result }) =>
@@ -117,8 +118,8 @@ const revoke = jsonEndpoint({
   rejections: ["task_not_found", "node_not_found", "task_not_assigned", "task_completed", "node_offline"],
   input: z.object({
     task_id: field.id,
-    node_id: field.nodeId.optional(),
-    reason: field.reason.optional(),
+    node_id: z.optional(field.nodeId),
+    reason: z.optional(field.reason),
   }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
@@ -140,7 +141,7 @@ const remove = jsonEndpoint({
 });
 
 const listedBatch = z.object({
-  assignments: z.array(taskAndNode).min(1).max(limit.BATCH_ASSIGN_MAX),
+  assignments: z.array(taskAndNode).check(z.minLength(1), z.maxLength(limit.BATCH_ASSIGN_MAX)),
 });
 
 const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
@@ -152,23 +153,24 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   // Whether there is a list to read depends on the variant; on B every field is an unknown one.
   input: z.object({ assignments: z.unknown() }),
   emptyBody: true,
-  answer: () => z.union([
-    z.strictObject({
-      results: z.array(
-        z.strictObject({
-          task_id: z.string(),
-          node_id: z.string(),
-          success: z.boolean(),
-          error: z.string().nullable(),
-        }),
-      ),
-    }),
-    z.strictObject({
-      assigned: z.int(),
-      pending: z.int(),
-      assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
-    }),
-  ]),
+  answer: () =>
+    z.union([
+      z.strictObject({
+        results: z.array(
+          z.strictObject({
+            task_id: z.string(),
+            node_id: z.string(),
+            success: z.boolean(),
+            error: z.nullable(z.string()),
+          }),
+        ),
+      }),
+      z.strictObject({
+        assigned: z.int(),
+        pending: z.int(),
+        assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
+      }),
+    ]),
   handle: (call, input) => (call.variant.listedBatch ? assignListed(call, input) : runBalancer(call)),
   encode: (outcome) => ("assignments" in outcome ? encodeReport(outcome) : encodeItems(outcome)),
 });
@@ -212,8 +214,8 @@ const list = jsonEndpoint({
   summary: "Tasks, newest first",
   rejections: [],
   input: z.object({
-    status: field.statusFilter.optional(),
-    node_id: field.nodeId.optional(),
+    status: z.optional(field.statusFilter),
+    node_id: z.optional(field.nodeId),
     ...field.paging,
   }),
   answer: () => z.strictObject({ tasks: z.array(taskShape()), ...pageShape() }),
@@ -228,7 +230,7 @@ const pull = jsonEndpoint({
   auth: "secret",
   summary: "The open tasks that a node could claim, best first",
   rejections: ["node_not_found"],
-  input: z.object({ node_id: field.nodeId, limit: field.queryCount(limit.PULL_MAX).optional() }),
+  input: z.object({ node_id: field.nodeId, limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
   handle: async ({ services }, { node_id, limit: most }) => {
@@ -246,11 +248,12 @@ const stats = jsonEndpoint({
   summary: "Tasks counted by status, and the nodes that completed most",
   rejections: [],
   input: z.object({}),
-  answer: () => z.strictObject({
-    total: z.int(),
-    by_status: z.partialRecord(statusWord(), z.int()),
-    top_nodes: z.array(z.strictObject({ node_id: z.string(), completed: z.int(), lux_earned: z.number() })),
-  }),
+  answer: () =>
+    z.strictObject({
+      total: z.int(),
+      by_status: z.partialRecord(statusWord(), z.int()),
+      top_nodes: z.array(z.strictObject({ node_id: z.string(), completed: z.int(), lux_earned: z.number() })),
+    }),
   handle: ({ services }) => services.tasks.stats(),
   encode: ({ totals, top }, variant) => {
     const byStatus: Record<string, number> = {};

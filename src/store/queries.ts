@@ -331,7 +331,11 @@ export function newestEvents(kind: EventKind | null, limit: number): Query<reado
 export type LogWindow = { readonly after: number; readonly upTo: number };
 
 /** A node's events in a part of the log, oldest first. There is no index by node: the window bounds the work. */
-export function nodeEventsIn(nodeId: string, window: LogWindow, limit: number): Query<readonly LoggedEvent[]> {
+export function nodeEventsIn(
+  nodeId: string,
+  window: LogWindow,
+  limit: number,
+): Query<readonly LoggedEvent[]> {
   const sql = `SELECT * FROM events WHERE id > $1 AND id <= $2 AND node_id = $3 ORDER BY id LIMIT $4`;
   return many(sql, [window.after, window.upTo, nodeId, limit], toEvent);
 }

@@ -283,7 +283,9 @@ function migrate(db: Database): void {
     const version = db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
     const known = SQLITE_MIGRATIONS.length;
     if (version > known) {
-      throw new Error(`The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`);
+      throw new Error(
+        `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
+      );
     }
     for (const step of SQLITE_MIGRATIONS.slice(version)) db.run(step);
     if (version < known) db.run(`PRAGMA user_version = ${known}`);

@@ -4,7 +4,13 @@
  */
 import type { Change } from "../domain/change.ts";
 import { encodeCapabilities } from "./rows.ts";
-import { PRUNE_ANSWERS, PRUNE_BROADCASTS, PRUNE_DELIVERIES, PRUNE_EVENTS, PRUNE_MESSAGES } from "./old-rows.ts";
+import {
+  PRUNE_ANSWERS,
+  PRUNE_BROADCASTS,
+  PRUNE_DELIVERIES,
+  PRUNE_EVENTS,
+  PRUNE_MESSAGES,
+} from "./old-rows.ts";
 import type { Param } from "./store.ts";
 
 export type Statement = { readonly sql: string; readonly params: readonly Param[] };
@@ -175,7 +181,10 @@ function periodicStatement(change: PeriodicChange): Statement {
     case "delivery.leases.renewed":
       return { sql: RENEW_DELIVERIES, params: [change.leaseUntil] };
     case "deliveries.pruned":
-      return { sql: change.broadcast ? PRUNE_BROADCASTS : PRUNE_DELIVERIES, params: [change.before, change.limit] };
+      return {
+        sql: change.broadcast ? PRUNE_BROADCASTS : PRUNE_DELIVERIES,
+        params: [change.before, change.limit],
+      };
     case "messages.pruned":
       return { sql: PRUNE_MESSAGES, params: [change.before, change.limit] };
     case "events.pruned":
