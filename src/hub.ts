@@ -3,7 +3,7 @@
  * The only file that names concrete engines.
  */
 import { readFileSync } from "node:fs";
-import { DRAIN_MS, UPLOAD_OVERHEAD_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
+import { DRAIN_MS, SWEEP_EVERY_MS } from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/endpoints.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -114,7 +114,6 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   for (const spec of config.listen) {
     const listener = openSpec(spec, tls, {
       routes: pipeline.routes(endpoints, VARIANTS[spec.variant]),
-      maxBodyBytes: config.maxFileBytes + UPLOAD_OVERHEAD_BYTES,
       problemOf,
       newRequestId,
       log,

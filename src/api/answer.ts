@@ -2,10 +2,12 @@
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 
-/** Answers are as private as the key that asked for them, so they are kept apart by key, then by path. */
-export function scopeOf(exchange: Exchange, keyId: string | undefined, idempotencyKey: string): string {
-  const { pathname } = new URL(exchange.request.url);
-  return [keyId ?? "", pathname, idempotencyKey].join(" ");
+/**
+ * Answers are as private as the key that asked for them, so they are kept apart by key, then by path: that of the
+ * endpoint, for the request's URL holds the Host, which is the caller's word.
+ */
+export function scopeOf(path: string, keyId: string | undefined, idempotencyKey: string): string {
+  return [keyId ?? "", path, idempotencyKey].join(" ");
 }
 
 /** A 200 with a JSON object. The request id is given at once: to add a header to a Response costs more than to make it. */

@@ -41,14 +41,13 @@ export class Gate {
     const variant = key?.variant ? VARIANTS[key.variant] : ofListener;
     if (auth === "public" && variant.publicEndpoints) return { variant, key: null };
     if (!key) throw this.#unauthorized(exchange, secret);
-    if (auth === "admin") this.#checkAdmin(exchange, headers.get("x-admin-key"));
+    if (auth === "admin") this.#checkAdmin(headers.get("x-admin-key"));
     return { variant, key };
   }
 
-  #checkAdmin(exchange: Exchange, adminKey: string | null): void {
+  #checkAdmin(adminKey: string | null): void {
     const sane = adminKey !== null && adminKey.length <= limit.SECRET_MAX_CHARS;
     if (sane && this.#keys.find(adminKey, "admin")) return;
-    if (adminKey !== null) this.#strike(exchange);
     throw new Problem(
       403,
       "admin_key_required",

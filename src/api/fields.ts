@@ -116,7 +116,7 @@ export const waitSeconds = z.pipe(
 
 function digits(min: number, max: number) {
   return z.pipe(
-    z.pipe(z.string().check(z.regex(/^\d{1,16}$/, "must be a whole number")), z.transform(Number)),
+    z.pipe(z.string().check(z.regex(/^\d+$/, "must be a whole number")), z.transform(Number)),
     z.number().check(z.minimum(min), z.maximum(max)),
   );
 }
@@ -148,7 +148,7 @@ export const paging = {
   page: z.optional(digits(1, limit.PAGE_MAX)),
   per_page: z.optional(
     z.pipe(
-      digits(1, Number.MAX_SAFE_INTEGER),
+      digits(1, Number.MAX_VALUE),
       z.transform((count: number) => Math.min(count, limit.PER_PAGE_MAX)),
     ),
   ),

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
+import { isNestedDeeper } from "../http/body.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
@@ -16,6 +17,8 @@ import { encodeSuccess, scopeOf, success } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
 import type { FileRecord } from "../domain/file.ts";
 
+const UPLOAD_PATH = "/api/v1/file/upload";
+
 /** The JSON object of the form field `metadata`; its task_id and node attach the file. */
 const metadataFields = z.object({ task_id: z.optional(field.id), node: z.optional(field.nodeId) });
 
@@ -23,7 +26,7 @@ const metadataFields = z.object({ task_id: z.optional(field.id), node: z.optiona
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
   const upload = rawEndpoint({
     method: "POST",
-    path: "/api/v1/file/upload",
+    path: UPLOAD_PATH,
     auth: "secret",
     summary: "Stores a file, sent as multipart form data",
     rejections: ["task_not_found", "node_not_found"],
@@ -57,7 +60,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     const save = async (transact: Call["transact"]): Promise<Response> =>
       success(call.exchange, encode(await call.services.files.save(transact, writer, draft)));
     if (idempotencyKey === null) return await save(call.transact);
-    const scope = scopeOf(call.exchange, call.key?.keyId, idempotencyKey);
+    const scope = scopeOf(UPLOAD_PATH, call.key?.keyId, idempotencyKey);
     return await call.idempotency.run({ scope, bodyHash: received.bodySha256 }, encode, save);
   } finally {
     await writer.discard(); // of a finished file nothing is discarded
@@ -84,8 +87,14 @@ function readMetadata(text: string | undefined): object {
   } catch {
     value = undefined;
   }
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw invalidRequest([{ path: "metadata", message: "must be a JSON object" }]);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalidRequest([{ path: "metadata", message: "must be a JSON object" }]);
+  }
+  if (isNestedDeeper(value, limit.JSON_DEPTH_MAX)) {
+    const message = `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`;
+    throw invalidRequest([{ path: "metadata", message }]);
+  }
+  return value;
 }
 
 /** Cuts an upload off that does not move on: an upload may be long, but not stand still. */

@@ -3,7 +3,8 @@
  * again to whoever repeats the request within 24 h. While the first still runs, the second waits for it.
  */
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
-import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS } from "../domain/limits.ts";
+import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
+import { isNestedDeeper } from "../http/body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { storedAnswer } from "../store/queries.ts";
@@ -24,17 +25,22 @@ export function idempotencyKeyOf(headers: Headers): string | null {
   throw invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
-/** What was asked, whatever the order of its names and its spaces: SHA-256 of the JSON value, keys sorted. */
+/**
+ * What was asked, whatever the order of its names and its spaces: SHA-256 of the JSON value, keys sorted.
+ * @throws {Problem} 400 for one that is nested too deep to be compared
+ */
 export function hashJson(value: unknown): string {
+  if (isNestedDeeper(value, JSON_DEPTH_MAX)) {
+    throw invalidRequest([{ path: "", message: `must not be nested deeper than ${JSON_DEPTH_MAX}` }]);
+  }
   return Bun.SHA256.hash(JSON.stringify(sorted(value)), "hex");
 }
 
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;
-  return Object.entries(value)
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, inner]) => [name, sorted(inner)]);
+  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return { fields: fields.map(([name, inner]) => [name, sorted(inner)]) }; // an object still differs from a list
 }
 
 export class Idempotency {

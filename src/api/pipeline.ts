@@ -65,7 +65,7 @@ export class Pipeline {
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant)); // transact answers what handle answers
-    const attempt = endpoint.method === "POST" ? attemptOf(exchange, caller, raw) : null;
+    const attempt = endpoint.method === "POST" ? attemptOf(endpoint.path, exchange, caller, raw) : null;
     if (!attempt) return success(exchange, encode(await endpoint.handle(call, input)));
     return this.#idempotency.run(attempt, encode, async (transact) =>
       success(exchange, encode(await endpoint.handle({ ...call, transact, repeatable: true }, input))),
@@ -86,10 +86,10 @@ export class Pipeline {
 }
 
 /** What may be a repeat: a request with an Idempotency-Key; null for one without. */
-function attemptOf(exchange: Exchange, { key }: Caller, raw: unknown): Attempt | null {
+function attemptOf(path: string, exchange: Exchange, { key }: Caller, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return { scope: scopeOf(exchange, key?.keyId, idempotencyKey), bodyHash: hashJson(raw) };
+  return { scope: scopeOf(path, key?.keyId, idempotencyKey), bodyHash: hashJson(raw) };
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

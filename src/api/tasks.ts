@@ -151,7 +151,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   summary: "A: assigns the tasks of a list, each by itself; B: lets the balancer assign all open tasks",
   rejections: [],
   // Whether there is a list to read depends on the variant; on B every field is an unknown one.
-  input: z.object({ assignments: z.unknown() }),
+  input: z.object({ assignments: z.optional(z.unknown()) }),
   emptyBody: true,
   answer: () =>
     z.union([

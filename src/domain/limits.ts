@@ -10,6 +10,8 @@ const MIB = 1024 * KIB;
 
 // What a caller may send.
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
+/** Levels of a JSON value that is stored or compared as a whole. */
+export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
 export const NODE_NAME_MAX_CHARS = 200;
 export const HOST_MAX_CHARS = 255;
@@ -29,11 +31,8 @@ export const METADATA_MAX_BYTES = 64 * KIB;
 export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const FILE_NAME_MAX_CHARS = 255;
 export const UPLOAD_PARTS_MAX = 16;
-/** What a multipart body may hold beside the file. */
-export const UPLOAD_OVERHEAD_BYTES = 1 * MIB;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
-export const REQUEST_ID_MAX_CHARS = 128;
 /** A body that is still arriving after this long is cut off, however steadily it drips. */
 export const JSON_BODY_DEADLINE_MS = 20 * SECOND_MS;
 /** An upload may take long, but must move on by so much in each such time. */

@@ -2,7 +2,7 @@
  * Reading a JSON body: bounded in size and in time.
  * A body that drips resets the server's idle timer, so it has a deadline of its own.
  */
-import { Problem, invalidRequest, tooLarge } from "./problem.ts";
+import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -35,6 +35,15 @@ export async function readJsonObject(
     throw notAnObject("The body must be a JSON object.");
   }
   return value as JsonObject; // checked on the line before
+}
+
+/**
+ * Whether a JSON value has more than `levels` levels. What walks through a value level by level asks first: JSON.parse
+ * takes any depth, the stack of a walk does not.
+ */
+export function isNestedDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1));
 }
 
 function parse(bytes: Uint8Array): unknown {
@@ -106,13 +115,4 @@ async function received(body: Promise<Uint8Array>): Promise<Uint8Array> {
 
 function notAnObject(message: string): Problem {
   return invalidRequest([{ path: "", message }]);
-}
-
-/** What is left of the body stays unread, so the connection cannot serve another request. */
-function closing(problem: Problem): Problem {
-  const headers = { ...problem.extras.headers, Connection: "close" };
-  return new Problem(problem.status, problem.code, problem.title, problem.message, {
-    ...problem.extras,
-    headers,
-  });
 }

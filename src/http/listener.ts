@@ -18,8 +18,6 @@ export type Address = {
 export type Listening = {
   readonly address: Address;
   readonly routes: readonly Route[];
-  /** The largest body any route takes. */
-  readonly maxBodyBytes: number;
   /** What the caller may know of an error; null for a fault of ours. */
   readonly problemOf: (error: unknown) => Problem | null;
   readonly newRequestId: () => string;
@@ -35,7 +33,7 @@ export type Listener = {
   stop(force: boolean): Promise<void>;
 };
 
-const SANE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+const SANE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/; // RFC 9110 5.5: visible characters; the length is ours
 const IDLE_SECONDS = 60;
 
 /** Opens the socket. @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
@@ -47,7 +45,7 @@ export function openListener(listening: Listening): Listener {
     hostname: address.host,
     port: address.port,
     idleTimeout: IDLE_SECONDS,
-    maxRequestBodySize: listening.maxBodyBytes,
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER, // each route has its own limit, and its own words for it
     development: false,
     ...(address.tls ? { tls: address.tls } : {}),
     routes: Object.fromEntries(
@@ -106,6 +104,8 @@ async function answer(
     if (!response.headers.has("X-Request-Id")) response.headers.set("X-Request-Id", requestId);
   } catch (error) {
     response = faultAnswer(listening, error, requestId);
+    // Else the server would read what the caller still sends, to its end.
+    if (request.body && !request.bodyUsed) response.headers.set("Connection", "close");
   }
   listening.accessLog(request, response.status, started, requestId);
   return response;

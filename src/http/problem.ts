@@ -61,3 +61,12 @@ export function tooLarge(limitBytes: number): Problem {
     `Send a body of at most ${limitBytes} bytes.`,
   );
 }
+
+/** The same problem, asking for the connection to be closed after it: what is left of the body stays unread. */
+export function closing(problem: Problem): Problem {
+  const headers = { ...problem.extras.headers, Connection: "close" };
+  return new Problem(problem.status, problem.code, problem.title, problem.message, {
+    ...problem.extras,
+    headers,
+  });
+}

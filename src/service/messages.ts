@@ -53,7 +53,10 @@ export class MessageService {
     try {
       while (!signal.aborted) {
         const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady());
-        if (taken && !signal.aborted) return taken;
+        if (taken && !signal.aborted) {
+          waiter.took(); // every row has a wake of its own: the next in line need not look for this one
+          return taken;
+        }
         if (taken) await this.#mail.putBack(nodeId, taken);
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
         if (outcome !== "woken") break;

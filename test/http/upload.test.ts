@@ -5,12 +5,11 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Problem } from "../../src/http/problem.ts";
+import { type UploadLimits, baseName } from "../../src/http/form.ts";
 import {
   type Upload,
-  type UploadLimits,
   type UploadOptions,
   type UploadSink,
-  baseName,
   readUpload,
   uploadMaxBytes,
 } from "../../src/http/upload.ts";

@@ -3,7 +3,7 @@
  * that the test may move. Every JSON success is checked against the answer that its endpoint declares.
  */
 import { expect } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENDPOINTS } from "../../src/api/endpoints.ts";
@@ -145,10 +145,18 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly clock?: TestClock;
 };
 
+/** In memory where the system offers that: what a crash leaves on a disk is not for these tests, and they are many. */
+const TEMP = process.env["TMPDIR"] ?? (existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
+
+/** A data directory of its own, for a test that opens a hub in it more than once and removes it at the end. */
+export function newDataDir(): string {
+  return mkdtempSync(join(TEMP, "luxhub-test-"));
+}
+
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const { variants = ["A", "B"], dataDir, clock = new TestClock(), ...settings } = options;
-  const path = dataDir ?? mkdtempSync(join(tmpdir(), "luxhub-test-"));
+  const path = dataDir ?? newDataDir();
   const config: Config = {
     ...readConfig({ flags: {}, env: {}, file: null }),
     ...settings,

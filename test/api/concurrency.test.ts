@@ -1,0 +1,328 @@
+/**
+ * Many at once: of any number of claims one wins, of any number of takers each message has one, who waits is woken in
+ * the order of arrival, and who goes away while it waits loses nothing. Held requests go over bare sockets, since fetch
+ * stops at 256 at once.
+ */
+import { describe, expect, test } from "bun:test";
+import { type TestHub, startHub } from "../support/hub.ts";
+import {
+  type Held,
+  RESULT,
+  addNode,
+  addTask,
+  addTaskOf,
+  complete,
+  eventKinds,
+  hold,
+  list,
+  nodeOf,
+  ok,
+  pick,
+  rawPost,
+  receive,
+  record,
+  send,
+  taskOf,
+} from "./scene.ts";
+
+/** A receive that waits; what came after it is handled after it. */
+async function holdReceive(hub: TestHub, nodeId: string, fields: object = {}): Promise<Held> {
+  const body = { node_id: nodeId, count: 1, blocking: true, timeout: 60, ...fields };
+  return hold(hub.port(), rawPost("/message/receive", body));
+}
+
+/** Every request that was sent before this has been looked at when it resolves. */
+async function settled(hub: TestHub): Promise<void> {
+  for (let i = 0; i < 2; i++) await ok(hub.get("/status"));
+}
+
+async function contentsOf(held: Held): Promise<unknown[]> {
+  const answer = await held.answered;
+  expect(answer.status).toBe(200);
+  return pick(record(JSON.parse(answer.text)), "messages", "content");
+}
+
+async function statuses(calls: readonly Promise<{ status: number; body: Record<string, unknown> }>[]) {
+  const answers = await Promise.all(calls);
+  const counts: Record<string, number> = {};
+  for (const { status, body } of answers) {
+    const word = status === 200 ? "200" : `${status} ${body["error"]}`;
+    counts[word] = (counts[word] ?? 0) + 1;
+  }
+  return counts;
+}
+
+describe("tasks", () => {
+  test("of 50 simultaneous claims exactly one wins", async () => {
+    await using hub = await startHub();
+    const nodes = Array.from({ length: 50 }, (_, i) => `n${i}`);
+    await Promise.all(nodes.map((nodeId) => addNode(hub, nodeId)));
+    for (let round = 0; round < 3; round++) {
+      const taskId = await addTask(hub);
+      const claims = nodes.map((node_id) => hub.post("/task/claim", { task_id: taskId, node_id }));
+      expect(await statuses(claims)).toEqual({ "200": 1, "409 task_not_open": 49 });
+      const answers = await Promise.all(claims);
+      const winner = answers.find((answer) => answer.status === 200)?.body["assigned_node"];
+      expect(await taskOf(hub, taskId)).toMatchObject({ status: "assigned", assigned_node: winner });
+      expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+    }
+    const nodesNow = list(await ok(hub.get("/node/list")), "nodes");
+    const assigned = nodesNow.reduce((sum, node) => sum + Number(node["tasks_assigned"]), 0);
+    expect(assigned).toBe(3);
+  });
+
+  test("of 50 nodes that complete an open task of B at once one does, and is paid once", async () => {
+    await using hub = await startHub();
+    const taskId = await addTask(hub, { lux_reward: 5 });
+    const nodes = Array.from({ length: 50 }, (_, i) => `n${i}`);
+    await Promise.all(nodes.map((nodeId) => addNode(hub, nodeId)));
+    const calls = nodes.map((nodeId) => complete(hub, taskId, nodeId, { variant: "B" }));
+    expect(await statuses(calls)).toEqual({ "200": 1, "403 not_assigned_to_node": 49 });
+    const balances = list(await ok(hub.get("/node/list")), "nodes").map((node) =>
+      Number(node["lux_balance"]),
+    );
+    expect(balances.reduce((sum, balance) => sum + balance, 0)).toBe(5);
+  });
+
+  test("a node that completes 30 times at once is paid once", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
+    const calls = Array.from({ length: 30 }, () => complete(hub, taskId, "n1"));
+    expect(await statuses(calls)).toEqual({ "200": 30 });
+    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
+  });
+
+  test("complete, revoke and delete at once come one after the other", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    let paid = 0;
+    for (let round = 0; round < 10; round++) {
+      const task_id = await addTaskOf(hub, "n1", { lux_reward: 1 });
+      const [completed, revoked, deleted] = await Promise.all([
+        complete(hub, task_id, "n1"),
+        hub.admin("/task/revoke", { task_id }),
+        hub.admin("/task/delete", { task_id }),
+      ]);
+      expect(deleted.status).toBe(200);
+      expect(completed.status === 200 && revoked.status === 200).toBe(false);
+      paid += completed.status === 200 ? 1 : 0;
+    }
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, lux_balance: paid });
+    expect(await ok(hub.get("/task/stats"))).toMatchObject({
+      total: 0,
+      by_status: { open: 0, assigned: 0, completed: 0 },
+    });
+  });
+
+  test("200 tasks created at once on B are spread evenly", async () => {
+    await using hub = await startHub();
+    const nodes = ["a", "b", "c", "d"];
+    for (const nodeId of nodes) await addNode(hub, nodeId);
+    await Promise.all(Array.from({ length: 200 }, () => addTask(hub, {}, "B")));
+    for (const nodeId of nodes) expect(await nodeOf(hub, nodeId)).toMatchObject({ tasks_assigned: 50 });
+  });
+
+  test("a balancer that runs many times at once gives each task once", async () => {
+    await using hub = await startHub();
+    const ids = await Promise.all(Array.from({ length: 100 }, () => addTask(hub)));
+    for (const nodeId of ["a", "b"]) await addNode(hub, nodeId, { max_tasks: 40 });
+    const runs = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        ok(hub.post("/task/batch-assign", { assignments: null }, { variant: "B" })),
+      ),
+    );
+    const given = runs.flatMap((run) => pick(run, "assignments", "task_id"));
+    expect(given).toHaveLength(80);
+    expect(new Set(given).size).toBe(80);
+    for (const taskId of given) expect(ids).toContain(String(taskId));
+    expect(await nodeOf(hub, "a")).toMatchObject({ tasks_assigned: 40 });
+  });
+});
+
+describe("messages", () => {
+  test("1,000 receives that wait are woken by 1,000 sends, each with exactly one", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    const held = await Promise.all(Array.from({ length: 1_000 }, () => holdReceive(hub, "n1")));
+    await settled(hub);
+    const sent = Array.from({ length: 1_000 }, (_, i) => `m${i}`);
+    await Promise.all(sent.map((content) => send(hub, "op", "n1", { content })));
+    const got = await Promise.all(held.map(contentsOf));
+    expect(got.filter((contents) => contents.length !== 1)).toEqual([]);
+    expect(got.flat().toSorted()).toEqual(sent.toSorted());
+    expect(await receive(hub, "n1")).toEqual([]);
+  }, 15_000);
+
+  test("who waits longest is served first", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    const expected = Array.from({ length: 10 }, (_, i) => [`m${i}`]);
+    for (let round = 0; round < 15; round++) {
+      const held: Held[] = [];
+      for (let i = 0; i < 10; i++) {
+        held.push(await holdReceive(hub, "n1"));
+        await settled(hub);
+      }
+      for (const [content] of expected) await send(hub, "op", "n1", { content });
+      expect(await Promise.all(held.map(contentsOf))).toEqual(expected);
+    }
+  });
+
+  test("a broadcast wakes one waiter of each node", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const held: Held[] = [];
+    for (let i = 0; i < 20; i++) {
+      await addNode(hub, `n${i}`);
+      held.push(await holdReceive(hub, `n${i}`));
+    }
+    await settled(hub);
+    await ok(hub.post("/message/broadcast", { from_node: "op", content: "all" }));
+    for (const one of held) expect(await contentsOf(one)).toEqual(["all"]);
+  });
+
+  test("takers at once share the messages: none twice, none lost, each in order", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    const total = 200;
+    const order: unknown[] = [];
+    for (let i = 0; i < total; i++) order.push(await send(hub, "op", "n1"));
+    const taken: unknown[] = [];
+    const taker = async () => {
+      for (;;) {
+        const ids = (await receive(hub, "n1", { count: 3 })).map((message) => message["id"]);
+        if (ids.length === 0) return;
+        expect(ids).toEqual(order.filter((id) => ids.includes(id)));
+        taken.push(...ids);
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, taker));
+    expect(taken).toHaveLength(total);
+    expect(taken.toSorted()).toEqual(order.toSorted());
+  });
+
+  test("senders at once keep each their order", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    const senders = ["a", "b", "c", "d"];
+    const sendTen = async (from: string) => {
+      for (let i = 0; i < 10; i++) await send(hub, from, "n1", { content: `${from}${i}` });
+    };
+    await Promise.all(senders.map(sendTen));
+    const messages = await receive(hub, "n1", { count: 1000 });
+    for (const from of senders) {
+      const own = messages.filter((message) => message["from_node"] === from);
+      expect(own.map((message) => message["content"])).toEqual(
+        Array.from({ length: 10 }, (_, i) => `${from}${i}`),
+      );
+    }
+  });
+});
+
+describe("a caller that hangs up while it waits", () => {
+  test("takes nothing with it: the next in line gets the message", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    const held: Held[] = [];
+    for (let i = 0; i < 6; i++) held.push(await holdReceive(hub, "n1"));
+    await settled(hub);
+    for (const [i, one] of held.entries()) if (i % 3 !== 2) one.hangUp();
+    await settled(hub);
+    await send(hub, "op", "n1", { content: "one" });
+    await send(hub, "op", "n1", { content: "two" });
+    const stayed = held.filter((_, i) => i % 3 === 2);
+    expect((await Promise.all(stayed.map(contentsOf))).flat().toSorted()).toEqual(["one", "two"]);
+  });
+
+  test("leaves the message in the mailbox where nobody else waits", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    for (let round = 0; round < 10; round++) {
+      const held = await holdReceive(hub, "n1", { count: 5 });
+      await settled(hub);
+      held.hangUp();
+      await settled(hub);
+      await send(hub, "op", "n1", { content: `m${round}` });
+      expect(await receive(hub, "n1")).toMatchObject([{ content: `m${round}`, redelivered: false }]);
+    }
+  });
+
+  test("by fetch's abort as well, and one that wanted an ACK counts as not handed out", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    const gone = new AbortController();
+    const body = { node_id: "n1", blocking: true, timeout: 60 };
+    const waiting = hub.post("/message/receive", body, { signal: gone.signal });
+    await settled(hub);
+    gone.abort();
+    await expect(waiting).rejects.toThrow();
+    await settled(hub);
+    await send(hub, "op", "n1", { require_ack: true });
+    expect(await receive(hub, "n1")).toMatchObject([{ redelivered: false, deliveries: 1 }]);
+  });
+
+  test("of a poll keeps no other from its events", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const request = "GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\n\r\n";
+    const [stays, goes] = [await hold(hub.port(), request), await hold(hub.port(), request)];
+    await settled(hub);
+    goes.hangUp();
+    const taskId = await addTask(hub);
+    const answer = record(JSON.parse((await stays.answered).text));
+    expect(pick(answer, "events", "task_id")).toEqual([taskId]);
+  });
+});
+
+describe("a hub that closes", () => {
+  test("answers who waits: receives and polls, with nothing", async () => {
+    const hub = await startHub();
+    await addNode(hub, "n1");
+    const { cursor } = await ok(hub.get("/events"));
+    const poll = `GET /api/v1/poll?since=${cursor}&timeout=300 HTTP/1.1\r\nHost: hub\r\n\r\n`;
+    const receives = await Promise.all(
+      Array.from({ length: 20 }, () => holdReceive(hub, "n1", { timeout: 300 })),
+    );
+    const polls = await Promise.all(Array.from({ length: 20 }, () => hold(hub.port(), poll)));
+    await settled(hub);
+    const started = performance.now();
+    await hub.close();
+    expect(performance.now() - started).toBeLessThan(3_000);
+    for (const held of receives) {
+      const answer = await held.answered;
+      expect([answer.status, JSON.parse(answer.text)]).toEqual([
+        200,
+        { success: true, count: 0, messages: [], transport: "sqlite" },
+      ]);
+    }
+    for (const held of polls) {
+      const answer = await held.answered;
+      expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { success: true, events: [], cursor }]);
+    }
+    await expect(hold(hub.port(), poll)).rejects.toThrow();
+  });
+
+  test("lets what runs come to its end, and keeps what it has answered", async () => {
+    const hub = await startHub();
+    await addNode(hub, "n1");
+    const running = Array.from({ length: 50 }, () => addTask(hub));
+    await running[0];
+    const closing = hub.close();
+    const outcomes = await Promise.allSettled(running);
+    await closing;
+    expect(outcomes.filter((outcome) => outcome.status === "fulfilled").length).toBeGreaterThan(0);
+    await hub.close(); // a second time is no fault
+  });
+});
+
+test("of 20 results at once one is kept", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const taskId = await addTaskOf(hub, "n1");
+  const results = Array.from({ length: 20 }, (_, i) => ({ ...RESULT, lesson: `lesson ${i}` }));
+  const calls = results.map((result) =>
+    hub.post("/task/complete", { task_id: taskId, node_id: "n1", result }),
+  );
+  expect(await statuses(calls)).toEqual({ "200": 1, "409 task_completed": 19 });
+  const winner = (await Promise.all(calls)).findIndex((answer) => answer.status === 200);
+  expect(await taskOf(hub, taskId)).toMatchObject({ result: results[winner] ?? {} });
+});

@@ -1,0 +1,365 @@
+/**
+ * Files (specification 4 Files, decisions.md Files) through the API: what is kept and told, what is refused with nothing
+ * left behind. How multipart and ranges are read in detail is tested in test/http.
+ */
+import { describe, expect, test } from "bun:test";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Answer, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import {
+  ISO,
+  NO_ID,
+  VARIANTS,
+  type VariantName,
+  addNode,
+  addTask,
+  badFields,
+  eventKinds,
+  list,
+  ok,
+  pick,
+  refused,
+  taskOf,
+} from "./scene.ts";
+
+const MIB = 1024 * 1024;
+
+type Upload = {
+  content?: string | Uint8Array<ArrayBuffer>;
+  name?: string;
+  type?: string;
+  metadata?: unknown;
+};
+
+function upload(hub: TestHub, asked: Upload = {}, variant: VariantName = "A"): Promise<Answer> {
+  const form = new FormData();
+  const { content = "content", name = "a.txt", type = "text/plain", metadata } = asked;
+  if (metadata !== undefined) {
+    form.set("metadata", typeof metadata === "string" ? metadata : JSON.stringify(metadata));
+  }
+  form.set("file", new File([content], name, { type }));
+  return hub.post("/file/upload", form, { variant });
+}
+
+async function fileId(hub: TestHub, asked: Upload = {}): Promise<string> {
+  return String((await ok(upload(hub, asked)))["file_id"]);
+}
+
+function download(
+  hub: TestHub,
+  id: string,
+  headers: Record<string, string> = {},
+  method = "GET",
+): Promise<Response> {
+  return fetch(`${hub.base()}/api/v1/file/download/${id}`, { method, headers, keepalive: false });
+}
+
+/** The files that lie in the hub's data directory beside its database. */
+function blobsIn(hub: TestHub): string[] {
+  const dir = join(hub.dataDir, "files");
+  return existsSync(dir) ? [...new Bun.Glob("**/*").scanSync({ cwd: dir, onlyFiles: true, dot: true })] : [];
+}
+
+async function expectNothingLeft(hub: TestHub): Promise<void> {
+  expect(await ok(hub.get("/file/list"))).toMatchObject({ files: [], total: 0 });
+  expect(blobsIn(hub)).toEqual([]);
+  expect(await eventKinds(hub)).not.toContain("file.uploaded");
+}
+
+describe("upload", () => {
+  test.each(VARIANTS)("on %s answers the record, and the list shows the same", async (variant) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTask(hub);
+    const metadata = { type: "report", node: "n1", task_id: taskId, nested: { a: [1, null, "ä"] } };
+    const body = await ok(
+      upload(hub, { content: "Größe", name: "r.md", type: "text/markdown", metadata }, variant),
+    );
+    const { success, uploaded_at, ...record } = body;
+    const file_id = record["file_id"];
+    expect(success).toBe(true);
+    expect(record).toEqual({
+      file_id,
+      name: "r.md",
+      size: 7,
+      sha256: Bun.SHA256.hash("Größe", "hex"),
+      content_type: "text/markdown",
+      metadata,
+      node_id: "n1",
+      task_id: taskId,
+      url: `/api/v1/file/download/${file_id}`,
+    });
+    expect(uploaded_at).toMatch(ISO);
+    const listed = list(await ok(hub.get("/file/list", { variant })), "files");
+    expect(listed).toEqual([{ ...record, uploaded_at }]);
+    const [event] = list(await ok(hub.get("/events?kind=file.uploaded")), "events");
+    expect(event).toMatchObject({ node_id: "n1", task_id: taskId });
+    expect(await (await download(hub, String(file_id))).text()).toBe("Größe");
+    const byUrl = await fetch(hub.base() + record["url"], { keepalive: false });
+    expect(await byUrl.text()).toBe("Größe");
+  });
+
+  test("without metadata has an empty object, and belongs to nobody", async () => {
+    await using hub = await startHub();
+    expect(await ok(upload(hub))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
+  });
+
+  test("of nothing is a file of 0 bytes", async () => {
+    await using hub = await startHub();
+    const body = await ok(upload(hub, { content: "" }));
+    expect(body).toMatchObject({ size: 0, sha256: Bun.SHA256.hash("", "hex") });
+    const response = await download(hub, String(body["file_id"]));
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+  });
+
+  test("of many megabytes comes back as it was", async () => {
+    await using hub = await startHub();
+    const content = new Uint8Array(24 * MIB);
+    for (let at = 0; at < content.length; at += 4_096) content[at] = at / 4_096;
+    const body = await ok(upload(hub, { content, type: "" }));
+    expect(body).toMatchObject({ size: content.length, sha256: Bun.SHA256.hash(content, "hex") });
+    const bytes = await (await download(hub, String(body["file_id"]))).bytes();
+    expect(Bun.SHA256.hash(bytes, "hex")).toBe(String(body["sha256"]));
+  });
+
+  test("keeps only the last part of a name", async () => {
+    await using hub = await startHub();
+    const names = [
+      ["../../etc/passwd", "passwd"],
+      ["C:\\x\\y.txt", "y.txt"],
+      ["größe 🦊.txt", "größe 🦊.txt"],
+      ["..", "file"],
+    ] as const;
+    for (const [name, kept] of names) expect(await ok(upload(hub, { name }))).toMatchObject({ name: kept });
+    expect(existsSync(join(hub.dataDir, "..", "passwd"))).toBe(false);
+  });
+
+  test("with metadata that is no JSON object is refused, and nothing is left", async () => {
+    await using hub = await startHub();
+    for (const metadata of ["x", "{", "[]", "[1]", "5", "null", '"x"', "true"]) {
+      await badFields(upload(hub, { metadata }), ["metadata"]);
+    }
+    await badFields(upload(hub, { metadata: { task_id: 5, node: "a b" } }), [
+      "metadata.task_id",
+      "metadata.node",
+    ]);
+    await expectNothingLeft(hub);
+  });
+
+  test("for a task or a node that is not there is 404, and nothing is left", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await refused(upload(hub, { metadata: { task_id: NO_ID, node: "n1" } }), 404, "task_not_found");
+    await refused(upload(hub, { metadata: { node: "ghost" } }), 404, "node_not_found");
+    await expectNothingLeft(hub);
+  });
+
+  test("without a part named file, or with two, is refused, and nothing is left", async () => {
+    await using hub = await startHub();
+    const none = new FormData();
+    none.set("data", new File(["x"], "x"));
+    await badFields(hub.post("/file/upload", none), ["file"]);
+    const two = new FormData();
+    for (const name of ["a", "b"]) two.append("file", new File([name], name));
+    await badFields(hub.post("/file/upload", two), ["file"]);
+    await expectNothingLeft(hub);
+  });
+
+  test("over the limit is 413, and nothing is left; of just the limit it is taken", async () => {
+    await using hub = await startHub({ maxFileBytes: 100_000 });
+    await refused(upload(hub, { content: "x".repeat(100_001) }), 413, "body_too_large");
+    await refused(upload(hub, { content: "x".repeat(500_000) }), 413, "body_too_large");
+    await refused(upload(hub, { content: "x".repeat(1_000_000) }), 413, "body_too_large");
+    await expectNothingLeft(hub);
+    expect(await ok(upload(hub, { content: "x".repeat(100_000) }))).toMatchObject({ size: 100_000 });
+  });
+
+  test("far over the limit is the hub's own 413, whether its length is told or not", async () => {
+    await using hub = await startHub({ maxFileBytes: 100_000 });
+    await refused(upload(hub, { content: new Uint8Array(8 * MIB) }), 413, "body_too_large");
+    const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
+    let sent = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (sent === 0) controller.enqueue(Buffer.from(head));
+        sent += 64 * 1024;
+        if (sent > 16 * MIB) controller.close();
+        else controller.enqueue(new Uint8Array(64 * 1024));
+      },
+    });
+    const response = await fetch(`${hub.base()}/api/v1/file/upload`, {
+      method: "POST",
+      headers: { "X-Matrix-Secret": SECRET, "Content-Type": "multipart/form-data; boundary=b" },
+      body: endless,
+      keepalive: false,
+    });
+    expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({ success: false, error: "body_too_large" });
+    await expectNothingLeft(hub);
+  });
+
+  test("that breaks off leaves nothing", async () => {
+    await using hub = await startHub();
+    const text = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf of i';
+    const headers = { "Content-Type": "multipart/form-data; boundary=b" };
+    await badFields(hub.post("/file/upload", new Blob([text]), { headers }), [""]);
+    await expectNothingLeft(hub);
+  });
+});
+
+describe("a task's files", () => {
+  test("are those whose metadata name it, on both variants, until they are deleted", async () => {
+    await using hub = await startHub();
+    const [taskId, other] = [await addTask(hub), await addTask(hub)];
+    const first = await fileId(hub, { metadata: { task_id: taskId } });
+    const second = await fileId(hub, { metadata: { task_id: taskId } });
+    await fileId(hub);
+    for (const variant of VARIANTS) {
+      expect(await taskOf(hub, taskId, variant)).toMatchObject({ files: [first, second] });
+      expect(await taskOf(hub, other, variant)).toMatchObject({ files: [] });
+    }
+    await ok(hub.call("DELETE", `/file/${first}`));
+    expect(await taskOf(hub, taskId)).toMatchObject({ files: [second] });
+  });
+
+  test("outlive the task", async () => {
+    await using hub = await startHub();
+    const taskId = await addTask(hub);
+    const id = await fileId(hub, { metadata: { task_id: taskId } });
+    await ok(hub.admin("/task/delete", { task_id: taskId }));
+    expect((await download(hub, id)).status).toBe(200);
+  });
+});
+
+describe("download", () => {
+  test("is safe to open: attachment, nosniff, an ETag", async () => {
+    await using hub = await startHub();
+    const id = await fileId(hub, { content: "<script>", name: 'a"b.html', type: "text/html" });
+    const response = await download(hub, id);
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-disposition")).toMatch(/^attachment;/);
+    expect(response.headers.get("content-disposition")).not.toContain('a"b');
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(response.headers.get("content-type")).toMatch(/^text\/html/);
+    expect(response.headers.get("content-length")).toBe("8");
+    expect(response.headers.get("accept-ranges")).toBe("bytes");
+    expect(response.headers.get("etag")).toMatch(/^"[^"]+"$/);
+    expect(response.headers.get("x-request-id")).toBeTruthy();
+    expect(await response.text()).toBe("<script>");
+  });
+
+  test.each([
+    ["bytes=0-3", 206, "0123", "bytes 0-3/10"],
+    ["bytes=4-", 206, "456789", "bytes 4-9/10"],
+    ["bytes=-3", 206, "789", "bytes 7-9/10"],
+    ["bytes=8-100", 206, "89", "bytes 8-9/10"],
+    ["lines=1-2", 200, "0123456789", null],
+  ] as const)("of %s", async (range, status, content, contentRange) => {
+    await using hub = await startHub({ variants: ["A"] });
+    const response = await download(hub, await fileId(hub, { content: "0123456789" }), { Range: range });
+    expect([response.status, await response.text()]).toEqual([status, content]);
+    expect(response.headers.get("content-range")).toBe(contentRange);
+  });
+
+  test("of a range that is not there is a problem, 416", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const response = await download(hub, await fileId(hub, { content: "0123456789" }), {
+      Range: "bytes=10-",
+    });
+    expect(response.status).toBe(416);
+    expect(response.headers.get("content-range")).toBe("bytes */10");
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+    expect(await response.json()).toMatchObject({ success: false, error: "range_not_satisfiable" });
+  });
+
+  test("of what the caller has already is 304", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const id = await fileId(hub);
+    const etag = (await download(hub, id)).headers.get("etag") ?? "";
+    const again = await download(hub, id, { "If-None-Match": etag });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+    expect((await download(hub, id, { "If-None-Match": '"other"' })).status).toBe(200);
+    const part = await download(hub, id, { Range: "bytes=0-1", "If-Range": '"other"' });
+    expect([part.status, await part.text()]).toEqual([200, "content"]);
+  });
+
+  test("by HEAD tells its size and no byte", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const id = await fileId(hub);
+    const response = await download(hub, id, {}, "HEAD");
+    expect([response.status, await response.text()]).toEqual([200, ""]);
+    expect(response.headers.get("content-length")).toBe("7");
+    expect((await download(hub, NO_ID, {}, "HEAD")).status).toBe(404);
+  });
+
+  test("of an unknown file is 404, on B wants the secret first", async () => {
+    await using hub = await startHub();
+    const id = await fileId(hub);
+    const bare = { headers: { "X-Matrix-Secret": null } };
+    await refused(hub.get(`/file/download/${NO_ID}`, bare), 404, "file_not_found");
+    await refused(hub.get(`/file/download/${id}`, { ...bare, variant: "B" }), 401, "unauthorized");
+    expect((await hub.get(`/file/download/${id}`, { variant: "B" })).status).toBe(200);
+  });
+});
+
+describe("list", () => {
+  test("is newest first and paged like tasks", async () => {
+    await using hub = await startHub();
+    const ids: string[] = [];
+    for (let i = 0; i < 22; i++) ids.push(await fileId(hub, { name: `${i}` }));
+    const page = await ok(hub.get("/file/list"));
+    expect(page).toMatchObject({ page: 1, per_page: 20, total: 22, pages: 2 });
+    expect(pick(page, "files", "file_id")).toEqual(ids.toReversed().slice(0, 20));
+    const second = await ok(hub.get("/file/list?page=2"));
+    expect(pick(second, "files", "file_id")).toEqual(ids.toReversed().slice(20));
+    expect(await ok(hub.get("/file/list?per_page=99"))).toMatchObject({ per_page: 50, pages: 1 });
+    await badFields(hub.get("/file/list?page=0&per_page=x"), ["page", "per_page"]);
+  });
+});
+
+describe("delete", () => {
+  const WAYS = {
+    "POST file/delete": (hub: TestHub, id: string) => hub.post("/file/delete", { file_id: id }),
+    "DELETE file/<file_id>": (hub: TestHub, id: string) => hub.call("DELETE", `/file/${id}`),
+  };
+
+  test.each(Object.entries(WAYS))("by %s takes record and bytes away for good", async (_, remove) => {
+    await using hub = await startHub();
+    const [id, other] = [await fileId(hub), await fileId(hub)];
+    expect(await ok(remove(hub, id))).toEqual({ success: true, file_id: id });
+    expect((await download(hub, id)).status).toBe(404);
+    await refused(remove(hub, id), 404, "file_not_found");
+    expect(pick(await ok(hub.get("/file/list")), "files", "file_id")).toEqual([other]);
+    expect(blobsIn(hub)).toHaveLength(1);
+    expect((await eventKinds(hub)).at(-1)).toBe("file.deleted");
+  });
+
+  test("wants the secret, and a file_id", async () => {
+    await using hub = await startHub();
+    const id = await fileId(hub);
+    const bare = { headers: { "X-Matrix-Secret": null } };
+    await refused(hub.call("DELETE", `/file/${id}`, bare), 401, "unauthorized");
+    await refused(hub.post("/file/delete", { file_id: id }, bare), 401, "unauthorized");
+    await badFields(hub.post("/file/delete", {}), ["file_id"]);
+    await badFields(hub.post("/file/delete", { file_id: 5 }), ["file_id"]);
+    expect((await download(hub, id)).status).toBe(200);
+  });
+});
+
+test("files are there after a restart", async () => {
+  const dataDir = newDataDir();
+  try {
+    let record: unknown;
+    {
+      await using hub = await startHub({ dataDir });
+      await fileId(hub);
+      record = list(await ok(hub.get("/file/list")), "files")[0];
+    }
+    await using hub = await startHub({ dataDir });
+    const [again] = list(await ok(hub.get("/file/list")), "files");
+    expect(again).toEqual(record as Record<string, unknown>);
+    expect(await (await download(hub, String(again?.["file_id"]))).text()).toBe("content");
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});

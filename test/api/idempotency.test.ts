@@ -1,0 +1,526 @@
+/**
+ * Idempotency-Key (decisions.md, Envelope): a repeat gets the first answer and has no second effect, whenever and
+ * however often it comes. That keys of different callers are apart stands in keys.test.ts.
+ */
+import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import {
+  ADMIN_KEY,
+  type Answer,
+  type CallOptions,
+  type TestHub,
+  newDataDir,
+  startHub,
+} from "../support/hub.ts";
+import {
+  NO_ID,
+  RESULT,
+  VARIANTS,
+  type VariantName,
+  addNode,
+  addNodes,
+  addTask,
+  addTaskOf,
+  badFields,
+  hold,
+  list,
+  nodeOf,
+  ok,
+  rawPost,
+  receive,
+  refused,
+  send,
+} from "./scene.ts";
+
+const DRAFT = { title: "t", description: "d" };
+const HOUR_MS = 3_600_000;
+
+function keyed(key: string, more: CallOptions = {}): CallOptions {
+  return { ...more, headers: { "Idempotency-Key": key, ...more.headers } };
+}
+
+/** Whether an answer says that it is a replay. */
+function isReplay({ headers }: Answer): boolean {
+  const header = headers.get("idempotent-replayed");
+  expect([null, "true"]).toContain(header);
+  return header === "true";
+}
+
+async function expectReplay(first: Answer, repeat: Promise<Answer>): Promise<void> {
+  const again = await repeat;
+  expect([isReplay(first), isReplay(again)]).toEqual([false, true]);
+  expect([again.status, again.body]).toEqual([first.status, first.body]);
+  expect(again.headers.get("content-type")).toBe(first.headers.get("content-type"));
+}
+
+async function tasksIn(hub: TestHub): Promise<unknown> {
+  return (await ok(hub.get("/task/list")))["total"];
+}
+
+describe("a repeat", () => {
+  test("gets the first answer, marked, and does nothing", async () => {
+    await using hub = await startHub();
+    const first = await hub.post("/task/create", DRAFT, keyed("k1"));
+    await ok(first);
+    hub.clock.pass(60_000);
+    for (let i = 0; i < 3; i++) await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1")));
+    expect(await tasksIn(hub)).toBe(1);
+    const other = await hub.post("/task/create", DRAFT, keyed("k2"));
+    expect([isReplay(other), await tasksIn(hub)]).toEqual([false, 2]);
+  });
+
+  test("without a key is another request", async () => {
+    await using hub = await startHub();
+    await ok(hub.post("/task/create", DRAFT));
+    expect(isReplay(await hub.post("/task/create", DRAFT))).toBe(false);
+    expect(await tasksIn(hub)).toBe(2);
+  });
+
+  test("has a request id of its own", async () => {
+    await using hub = await startHub();
+    const own = (id: string) => keyed("k1", { headers: { "Idempotency-Key": "k1", "X-Request-Id": id } });
+    await hub.post("/task/create", DRAFT, own("first"));
+    const again = await hub.post("/task/create", DRAFT, own("second"));
+    expect(again.headers.get("x-request-id")).toBe("second");
+  });
+
+  test("gets the answer of then, whatever has changed since", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const first = await hub.post("/task/create", DRAFT, keyed("k1"));
+    const task_id = String((await ok(first))["task_id"]);
+    await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+    await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1")));
+    await ok(hub.admin("/task/delete", { task_id }));
+    await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1")));
+    expect(await tasksIn(hub)).toBe(0);
+  });
+
+  test("gets it for 24 hours", async () => {
+    await using hub = await startHub();
+    const first = await hub.post("/task/create", DRAFT, keyed("k1"));
+    hub.clock.pass(24 * HOUR_MS - 60_000);
+    await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1")));
+    hub.clock.pass(60_001);
+    const anew = await hub.post("/task/create", DRAFT, keyed("k1"));
+    expect([isReplay(anew), await tasksIn(hub)]).toEqual([false, 2]);
+    await expectReplay(anew, hub.post("/task/create", DRAFT, keyed("k1")));
+  });
+
+  test("gets it on another listener too, as it was worded", async () => {
+    await using hub = await startHub();
+    const first = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" }));
+    expect(first.body).toMatchObject({ status: "pending" });
+    await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1", { variant: "A" })));
+  });
+
+  test("may have any key of visible ASCII", async () => {
+    await using hub = await startHub();
+    for (const key of ["x", "0", "a/b?c=d&e", '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "x".repeat(255)]) {
+      const first = await hub.post("/task/create", DRAFT, keyed(key));
+      await expectReplay(first, hub.post("/task/create", DRAFT, keyed(key)));
+    }
+    expect(await tasksIn(hub)).toBe(5);
+  });
+});
+
+describe("what is stored", () => {
+  test("an answer of the state of things, an error too", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1", "n2"]);
+    const taken = await addTaskOf(hub, "n2");
+    const cases = [
+      ["/task/claim", { task_id: NO_ID, node_id: "n1" }, 404],
+      ["/task/claim", { task_id: taken, node_id: "n1" }, 409],
+      ["/task/complete", { task_id: taken, node_id: "n1", result: RESULT }, 403],
+      ["/node/heartbeat", { node_id: "ghost" }, 404],
+      ["/message/send", { from_node: "op", to_node: "ghost", content: "x" }, 404],
+      ["/message/receive", { node_id: "ghost" }, 404],
+      ["/message/ack", { node_id: "n1", message_id: NO_ID }, 404],
+      ["/signin", { node_id: "ghost" }, 404],
+      ["/file/delete", { file_id: NO_ID }, 404],
+    ] as const;
+    const firsts: Answer[] = [];
+    for (const [i, [path, body, status]] of cases.entries()) {
+      const first = await hub.post(path, body, keyed(`k${i}`));
+      expect([path, first.status]).toEqual([path, status]);
+      firsts.push(first);
+    }
+    // Now all of it would go differently.
+    await addNode(hub, "ghost");
+    await ok(hub.admin("/task/revoke", { task_id: taken }));
+    for (const [i, [path, body]] of cases.entries()) {
+      const first = firsts[i];
+      if (!first) throw new Error("as many firsts as cases");
+      await expectReplay(first, hub.post(path, body, keyed(`k${i}`)));
+    }
+  });
+
+  test("not a 400, nor what comes before it: the key is still free", async () => {
+    await using hub = await startHub();
+    const path = "/task/delete";
+    const task_id = await addTask(hub);
+    const admin = { "X-Admin-Key": ADMIN_KEY };
+    const call = (body: unknown, headers: Record<string, string | null> = admin) =>
+      hub.post(path, body, keyed("k1", { headers: { "Idempotency-Key": "k1", ...headers } }));
+    await refused(call({ task_id }, { "X-Matrix-Secret": null }), 401, "unauthorized");
+    await refused(call({ task_id }, {}), 403, "admin_key_required");
+    await refused(call(new FormData()), 415, "unsupported_media_type");
+    await refused(call(JSON.stringify({ task_id, x: "x".repeat(1024 * 1024) })), 413, "body_too_large");
+    await badFields(call({}), ["task_id"]);
+    await badFields(call("{"), [""]);
+    const first = await call({ task_id });
+    expect([first.status, isReplay(first)]).toEqual([200, false]);
+    await expectReplay(first, call({ task_id }));
+  });
+
+  test("is not given to whom the secret or the body would keep out", async () => {
+    await using hub = await startHub();
+    await ok(hub.post("/task/create", DRAFT, keyed("k1")));
+    const stranger = keyed("k1", { headers: { "Idempotency-Key": "k1", "X-Matrix-Secret": "wrong" } });
+    await refused(hub.post("/task/create", DRAFT, stranger), 401, "unauthorized");
+    await badFields(hub.post("/task/create", {}, keyed("k1")), ["title", "description"]);
+  });
+
+  test.each(VARIANTS)("every POST of %s", async (variant) => {
+    await using hub = await startHub();
+    for (const [path, body] of await everyPost(hub, variant)) {
+      const attempt = () =>
+        hub.admin(path, body, {
+          variant,
+          headers: { "X-Admin-Key": ADMIN_KEY, "Idempotency-Key": "one-for-all" },
+        });
+      const first = await attempt();
+      expect([path, first.status]).toEqual([path, 200]);
+      const before = (await ok(hub.get("/events?since=0&limit=1000")))["cursor"];
+      await expectReplay(first, attempt());
+      const after = (await ok(hub.get("/events?since=0&limit=1000")))["cursor"];
+      expect([path, after]).toEqual([path, before]);
+    }
+  });
+
+  async function everyPost(
+    hub: TestHub,
+    variant: VariantName,
+  ): Promise<readonly (readonly [string, unknown])[]> {
+    await addNodes(hub, ["n1", "n2"]);
+    const form = new FormData();
+    form.set("file", new File(["x"], "x.txt"));
+    const { file_id } = await ok(hub.post("/file/upload", form));
+    const [claimed, assigned, batched] = [await addTask(hub), await addTask(hub), await addTask(hub)];
+    const [done, revoked] = [await addTaskOf(hub, "n1"), await addTaskOf(hub, "n1")];
+    const message_id = await send(hub, "op", "n1", { require_ack: true });
+    const message = { from_node: "n2", to_node: "n1", content: "x" };
+    const batch = { assignments: [{ task_id: batched, node_id: "n1" }] };
+    return [
+      ["/node/register", { node_id: "n3", name: "n" }],
+      ["/node/heartbeat", { node_id: "n1" }],
+      ["/task/create", { ...DRAFT, task_type: "coding" }],
+      ["/task/claim", { task_id: claimed, node_id: "n1" }],
+      ["/task/assign", { task_id: assigned, node_id: "n1" }],
+      ["/task/complete", { task_id: done, node_id: "n1", result: RESULT }],
+      ["/task/revoke", { task_id: revoked }],
+      ["/task/batch-assign", variant === "A" ? batch : { assignments: null }],
+      ["/task/delete", { task_id: done }],
+      ["/message/send", message],
+      ["/agent/message", message],
+      ["/message/receive", { node_id: "n1", count: 1 }],
+      ["/message/broadcast", { from_node: "n2", content: "x" }],
+      ["/agent/broadcast", { from_node: "n2", content: "x" }],
+      ["/message/ack", { node_id: "n1", message_id }],
+      ["/agent/ack", { node_id: "n1", message_id }],
+      ["/signin", { node_id: "n1" }],
+      ["/file/delete", { file_id }],
+    ];
+  }
+
+  test("is looked at for a POST only", async () => {
+    await using hub = await startHub();
+    await addTask(hub);
+    expect(await ok(hub.get("/task/list", keyed("k1")))).toMatchObject({ total: 1 });
+    await addTask(hub);
+    const again = await hub.get("/task/list", keyed("k1"));
+    expect([isReplay(again), again.body["total"]]).toEqual([false, 2]);
+  });
+});
+
+describe("the body", () => {
+  async function sameAs(first: string, second: string): Promise<number> {
+    await using hub = await startHub({ variants: ["A"] });
+    await ok(hub.post("/task/create", first, keyed("k1")));
+    const again = await hub.post("/task/create", second, keyed("k1"));
+    if (again.status === 422) await refused(again, 422, "idempotency_key_reused");
+    else expect(isReplay(again)).toBe(true);
+    expect(await tasksIn(hub)).toBe(1);
+    return again.status;
+  }
+
+  test.each([
+    ["with its names in another order", '{"title":"t","description":"d"}', '{"description":"d","title":"t"}'],
+    ["with other spaces", '{"title":"t","description":"d"}', ' {\n"title" :"t",\t"description": "d" } '],
+    ["with other escapes", '{"title":"\\u0074","description":"d/"}', '{"title":"t","description":"d\\/"}'],
+    [
+      "with the same numbers",
+      '{"title":"t","description":"d","lux_reward":1.0}',
+      '{"title":"t","description":"d","lux_reward":1}',
+    ],
+    [
+      "with inner names in another order",
+      '{"title":"t","description":"d","x":[{"a":1,"b":{"c":2,"d":3}}]}',
+      '{"x":[{"b":{"d":3,"c":2},"a":1}],"title":"t","description":"d"}',
+    ],
+  ])("%s is the same", async (_, first, second) => {
+    expect(await sameAs(first, second)).toBe(200);
+  });
+
+  test.each([
+    ["with another text", '{"title":"t","description":"d"}', '{"title":"T","description":"d"}'],
+    [
+      "with one field more",
+      '{"title":"t","description":"d"}',
+      '{"title":"t","description":"d","priority":1}',
+    ],
+    [
+      "with an unknown field more",
+      '{"title":"t","description":"d"}',
+      '{"title":"t","description":"d","x":1}',
+    ],
+    [
+      "with a list in another order",
+      '{"title":"t","description":"d","x":[1,2]}',
+      '{"title":"t","description":"d","x":[2,1]}',
+    ],
+    [
+      "with a list for an object",
+      '{"title":"t","description":"d","x":{"a":1}}',
+      '{"title":"t","description":"d","x":[["a",1]]}',
+    ],
+    [
+      "with a text for a number",
+      '{"title":"t","description":"d","x":1}',
+      '{"title":"t","description":"d","x":"1"}',
+    ],
+  ])("%s is another", async (_, first, second) => {
+    expect(await sameAs(first, second)).toBe(422);
+  });
+
+  test("a 422 leaves the first answer as it was", async () => {
+    await using hub = await startHub();
+    const first = await hub.post("/task/create", DRAFT, keyed("k1"));
+    const other = { ...DRAFT, title: "other" };
+    await refused(hub.post("/task/create", other, keyed("k1")), 422, "idempotency_key_reused");
+    await refused(hub.post("/task/create", other, keyed("k1")), 422, "idempotency_key_reused");
+    await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1")));
+  });
+
+  test("of another path is another request", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const message = { from_node: "op", to_node: "n1", content: "x", node_id: "n1" };
+    for (const path of [
+      "/message/send",
+      "/agent/message",
+      "/signin",
+      "/node/heartbeat",
+      "/message/broadcast",
+    ]) {
+      const first = await hub.post(path, message, keyed("k1"));
+      expect([path, first.status, isReplay(first)]).toEqual([path, 200, false]);
+    }
+    expect(await receive(hub, "n1")).toHaveLength(3);
+  });
+});
+
+describe("an upload", () => {
+  /** A multipart body byte for byte. */
+  function bodyOf(content: string, boundary = "b1"): CallOptions {
+    const text = [
+      `--${boundary}`,
+      'Content-Disposition: form-data; name="file"; filename="a.txt"',
+      "",
+      content,
+      `--${boundary}--`,
+      "",
+    ].join("\r\n");
+    const type = `multipart/form-data; boundary=${boundary}`;
+    return { body: new Blob([text]), headers: { "Idempotency-Key": "k1", "Content-Type": type } };
+  }
+
+  test("is the same byte for byte, and is kept once", async () => {
+    await using hub = await startHub();
+    const first = await hub.call("POST", "/file/upload", bodyOf("content"));
+    await ok(first);
+    await expectReplay(first, hub.call("POST", "/file/upload", bodyOf("content")));
+    await refused(hub.call("POST", "/file/upload", bodyOf("Content")), 422, "idempotency_key_reused");
+    await refused(hub.call("POST", "/file/upload", bodyOf("content", "b2")), 422, "idempotency_key_reused");
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
+    expect((await hub.get(`/file/download/${first.body["file_id"]}`)).status).toBe(200);
+  });
+
+  test("ten times at once is kept once", async () => {
+    await using hub = await startHub();
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => hub.call("POST", "/file/upload", bodyOf("content"))),
+    );
+    expect(new Set(answers.map((answer) => answer.body["file_id"])).size).toBe(1);
+    expect(answers.filter((answer) => !isReplay(answer))).toHaveLength(1);
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
+  });
+
+  test("that is refused by the state of things is answered so again", async () => {
+    await using hub = await startHub();
+    const text = [
+      "--b1",
+      'Content-Disposition: form-data; name="metadata"',
+      "",
+      JSON.stringify({ node: "late" }),
+      "--b1",
+      'Content-Disposition: form-data; name="file"; filename="a.txt"',
+      "",
+      "content",
+      "--b1--",
+      "",
+    ].join("\r\n");
+    const headers = { "Idempotency-Key": "k1", "Content-Type": "multipart/form-data; boundary=b1" };
+    const attempt = () => hub.post("/file/upload", new Blob([text]), { headers });
+    const first = await refused(attempt(), 404, "node_not_found");
+    await addNode(hub, "late");
+    await expectReplay(first, attempt());
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 0 });
+  });
+});
+
+describe("at once", () => {
+  const AT_ONCE = 50;
+  const all = (attempt: () => Promise<Answer>) => Promise.all(Array.from({ length: AT_ONCE }, attempt));
+
+  function expectOneEffect(answers: readonly Answer[]): void {
+    expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
+    expect(answers.filter((answer) => answer.status !== 200)).toEqual([]);
+    expect(answers.filter((answer) => !isReplay(answer))).toHaveLength(1);
+  }
+
+  test("50 with one key make one task", async () => {
+    await using hub = await startHub();
+    expectOneEffect(await all(() => hub.post("/task/create", DRAFT, keyed("k1"))));
+    expect(await tasksIn(hub)).toBe(1);
+  });
+
+  test("50 with one key send one message, and 50 takers with one key take it", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const message = { from_node: "op", to_node: "n1", content: "x" };
+    expectOneEffect(await all(() => hub.post("/message/send", message, keyed("k1"))));
+    const taken = await all(() => hub.post("/message/receive", { node_id: "n1" }, keyed("k2")));
+    expectOneEffect(taken);
+    expect(list(taken[0]?.body ?? {}, "messages")).toHaveLength(1);
+    expect(await receive(hub, "n1")).toEqual([]);
+  });
+
+  test("50 with one key pay once", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1", { lux_reward: 3 });
+    const body = { task_id: taskId, node_id: "n1", result: RESULT };
+    expectOneEffect(await all(() => hub.post("/task/complete", body, keyed("k1"))));
+    expectOneEffect(await all(() => hub.post("/signin", { node_id: "n1" }, keyed("k1"))));
+    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 13, tasks_completed: 1 });
+  });
+
+  test("50 with one key and two bodies: one body wins, the other is 422", async () => {
+    await using hub = await startHub();
+    let turn = 0;
+    const answers = await all(() =>
+      hub.post("/task/create", { ...DRAFT, title: `t${turn++ % 2}` }, keyed("k1")),
+    );
+    expect(answers.filter((answer) => answer.status === 200)).toHaveLength(AT_ONCE / 2);
+    expect(answers.filter((answer) => answer.status === 422)).toHaveLength(AT_ONCE / 2);
+    expect(await tasksIn(hub)).toBe(1);
+  });
+
+  test("50 keys are 50 requests", async () => {
+    await using hub = await startHub();
+    let turn = 0;
+    const answers = await all(() => hub.post("/task/create", DRAFT, keyed(`k${turn++}`)));
+    expect(answers.filter(isReplay)).toEqual([]);
+    expect(await tasksIn(hub)).toBe(AT_ONCE);
+  });
+
+  test("the second waits for the first that still runs", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const body = { node_id: "n1", blocking: true, timeout: 60 };
+    const attempt = () => hub.post("/message/receive", body, keyed("k1"));
+    const [first, second] = [attempt(), attempt()];
+    let answered = 0;
+    for (const one of [first, second]) one.then(() => answered++).catch(() => {});
+    await ok(hub.get("/status"));
+    expect(answered).toBe(0);
+    await send(hub, "op", "n1");
+    const answers = [await first, await second];
+    expect(answers.map(isReplay).toSorted()).toEqual([false, true]);
+    for (const answer of answers) expect(answer.body).toMatchObject({ count: 1 });
+    expect(await receive(hub, "n1")).toEqual([]);
+  });
+
+  test("the second waits no longer than the first, and the key of one caller keeps no other waiting", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const attempt = (key: string, timeout: number) =>
+      hub.post("/message/receive", { node_id: "n1", blocking: true, timeout }, keyed(key));
+    const held = attempt("slow", 60);
+    await ok(attempt("quick", 0));
+    await send(hub, "op", "n1");
+    expect(await ok(held)).toMatchObject({ count: 1 });
+  });
+
+  test("a first that was refused for its body frees those who wait", async () => {
+    await using hub = await startHub();
+    const answers = await Promise.all([
+      hub.post("/task/create", {}, keyed("k1")),
+      hub.post("/task/create", DRAFT, keyed("k1")),
+      hub.post("/task/create", DRAFT, keyed("k1")),
+    ]);
+    expect(answers.map((answer) => answer.status)).toEqual([400, 200, 200]);
+    expect(await tasksIn(hub)).toBe(1);
+  });
+});
+
+test("a caller that hangs up gets on its return what was taken for it", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const body = { node_id: "n1", blocking: true, timeout: 60 };
+  const first = await hold(hub.port(), rawPost("/message/receive", body, ["Idempotency-Key: k1"]));
+  await ok(hub.get("/status")); // came later, so the first is there
+  first.hangUp();
+  await send(hub, "op", "n1", { content: "for you" });
+  const again = await hub.post("/message/receive", body, keyed("k1"));
+  expect(list(await ok(again), "messages")).toMatchObject([{ content: "for you" }]);
+});
+
+test("what was answered is answered again after a restart", async () => {
+  const dataDir = newDataDir();
+  try {
+    const firsts: Answer[] = [];
+    const attempt = async (hub: TestHub) => [
+      await hub.post("/task/create", DRAFT, keyed("k1")),
+      await hub.post("/signin", { node_id: "n1" }, keyed("k1")),
+      await hub.post("/task/claim", { task_id: NO_ID, node_id: "n1" }, keyed("k1")),
+    ];
+    {
+      await using hub = await startHub({ dataDir });
+      await addNode(hub, "n1");
+      firsts.push(...(await attempt(hub)));
+    }
+    await using hub = await startHub({ dataDir });
+    const again = await attempt(hub);
+    expect(again.map(isReplay)).toEqual([true, true, true]);
+    expect(again.map((answer) => [answer.status, answer.body])).toEqual(
+      firsts.map((answer) => [answer.status, answer.body]),
+    );
+    expect(await tasksIn(hub)).toBe(1);
+    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 10 });
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});

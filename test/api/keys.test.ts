@@ -1,0 +1,418 @@
+/**
+ * Who may call what (specification 5, decisions.md Keys): every endpoint with and without the secret, pinned and bound
+ * keys, expiry, revoking, rotating, and the brake on guessing. Further keys are made with the real `luxhub keys`
+ * beside the running hub, which takes them over by itself.
+ */
+import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  ADMIN_KEY,
+  type Answer,
+  type CallOptions,
+  SECRET,
+  type TestHub,
+  newDataDir,
+  startHub,
+} from "../support/hub.ts";
+import {
+  NO_ID,
+  RESULT,
+  VARIANTS,
+  addNodes,
+  addTask,
+  addTaskOf,
+  list,
+  ok,
+  refused,
+  send,
+  taskOf,
+  until,
+} from "./scene.ts";
+
+const MAIN = join(import.meta.dir, "../../src/main.ts");
+const WINDOW_MS = 60_000;
+
+/** Runs `luxhub keys …` on the hub's data directory; what it printed. */
+async function keys(hub: TestHub, ...words: string[]): Promise<string> {
+  const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
+    env: { ...process.env, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  return out;
+}
+
+/** Makes a key and waits until the hub knows it; its secret. */
+async function addKey(hub: TestHub, keyId: string, ...flags: string[]): Promise<string> {
+  const secret = (await keys(hub, "add", keyId, ...flags)).split("\n")[0] ?? "";
+  expect(secret).toMatch(/^\S{16,}$/);
+  await until(`${keyId} is valid`, () => knows(hub, secret, flags.includes("--admin")));
+  hub.clock.pass(WINDOW_MS + 1_000); // what was tried too early shall not count as guessing
+  return secret;
+}
+
+/** Whether a key is valid now: it gets past its check, to what comes after. */
+async function knows(hub: TestHub, secret: string, isAdmin: boolean): Promise<boolean> {
+  const headers: Record<string, string> = isAdmin ? { "X-Admin-Key": secret } : { "X-Matrix-Secret": secret };
+  const { status } = await hub.post("/task/delete", {}, { headers });
+  return isAdmin ? status === 400 : status === 403;
+}
+
+function as(secret: string | null, more: CallOptions = {}): CallOptions {
+  return { ...more, headers: { "X-Matrix-Secret": secret, ...more.headers } };
+}
+
+/** Every endpoint with what variant A asks of its caller (specification 4; decisions.md for those it adds). */
+const ENDPOINTS = {
+  "POST /node/register": "S",
+  "POST /node/heartbeat": "S",
+  "GET /node/list": "Public",
+  "GET /node/n1": "Public",
+  "POST /task/create": "S",
+  "POST /task/assign": "S",
+  "POST /task/claim": "S",
+  "POST /task/complete": "S",
+  "POST /task/revoke": "S+Admin",
+  "POST /task/batch-assign": "S",
+  "POST /task/delete": "S+Admin",
+  "GET /task/list": "Public",
+  "GET /task/pull": "S",
+  "GET /task/stats": "Public",
+  "POST /agent/message": "S",
+  "GET /agent/messages": "S",
+  "POST /agent/broadcast": "S",
+  "POST /agent/ack": "S",
+  "POST /message/send": "S",
+  "POST /message/receive": "S",
+  "POST /message/broadcast": "S",
+  "POST /message/ack": "S",
+  "GET /message/history": "S",
+  "POST /signin": "S",
+  "GET /lux/ledger": "S",
+  "POST /file/upload": "S",
+  "GET /file/download/x": "Public",
+  "GET /file/list": "Public",
+  "POST /file/delete": "S",
+  "DELETE /file/x": "S",
+  "GET /status": "Public",
+  "GET /events": "Public",
+  "GET /pg/diagnostic": "Public",
+  "GET /poll?timeout=0": "Public",
+} as const;
+
+type Auth = (typeof ENDPOINTS)[keyof typeof ENDPOINTS];
+
+describe("every endpoint", () => {
+  const CALLERS = {
+    nobody: { "X-Matrix-Secret": null },
+    "a wrong secret": { "X-Matrix-Secret": "wrong" },
+    "the admin key as secret": { "X-Matrix-Secret": ADMIN_KEY },
+    "only the admin key": { "X-Matrix-Secret": null, "X-Admin-Key": ADMIN_KEY },
+    "the secret": {},
+    "the secret and a wrong admin key": { "X-Admin-Key": "wrong" },
+    "the secret as admin key": { "X-Admin-Key": SECRET },
+    "both keys": { "X-Admin-Key": ADMIN_KEY },
+  } as const;
+  type CallerName = keyof typeof CALLERS;
+  const STRANGERS: readonly CallerName[] = [
+    "nobody",
+    "a wrong secret",
+    "the admin key as secret",
+    "only the admin key",
+  ];
+
+  /** 401, 403, or that the request got past the gate. */
+  function expected(auth: Auth, caller: CallerName): string {
+    if (auth === "Public") return "in";
+    if (STRANGERS.includes(caller)) return "401 unauthorized";
+    return auth === "S" || caller === "both keys" ? "in" : "403 admin_key_required";
+  }
+
+  function outcomeOf({ status, body }: Answer): string {
+    return status === 401 || status === 403 || status === 429 ? `${status} ${body["error"]}` : "in";
+  }
+
+  test.each(VARIANTS)("asks of its callers on %s what the specification says", async (variant) => {
+    await using hub = await startHub({ variants: [variant] });
+    const outcomes: Record<string, string> = {};
+    const wanted: Record<string, string> = {};
+    for (const [endpoint, authOnA] of Object.entries(ENDPOINTS)) {
+      const [method = "", path = ""] = endpoint.split(" ");
+      const auth = variant === "B" && authOnA === "Public" ? "S" : authOnA;
+      for (const caller of Object.keys(CALLERS) as CallerName[]) {
+        const answer = await hub.call(method, path, { variant, headers: CALLERS[caller] });
+        hub.clock.pass(WINDOW_MS); // so many wrong secrets at once would be taken for guessing
+        outcomes[`${endpoint} by ${caller}`] = outcomeOf(answer);
+        wanted[`${endpoint} by ${caller}`] = expected(auth, caller);
+      }
+    }
+    expect(outcomes).toEqual(wanted);
+  });
+
+  test("a secret is read from its header only", async () => {
+    await using hub = await startHub({ variants: ["B"] });
+    for (const path of [`/status?secret=${SECRET}`, `/status?X-Matrix-Secret=${SECRET}`]) {
+      await refused(hub.get(path, as(null, { variant: "B" })), 401, "unauthorized");
+    }
+    const bearer = {
+      variant: "B",
+      headers: { Authorization: `Bearer ${SECRET}`, Cookie: `X-Matrix-Secret=${SECRET}` },
+    };
+    await refused(hub.get("/status", as(null, bearer as CallOptions)), 401, "unauthorized");
+  });
+});
+
+describe("guessing", () => {
+  const attempt = (hub: TestHub, secret: string | null, headers: Record<string, string> = {}) =>
+    hub.post("/task/create", { title: "t", description: "d" }, as(secret, { headers }));
+
+  test("the 20th wrong secret in a minute is 429, for a while; a right one is always answered", async () => {
+    await using hub = await startHub();
+    for (let i = 1; i < 20; i++) await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
+    for (let i = 0; i < 3; i++) {
+      const answer = await refused(attempt(hub, "guess 20"), 429, "too_many_wrong_secrets");
+      const seconds = Number(answer.headers.get("retry-after"));
+      expect(seconds).toBeGreaterThanOrEqual(1);
+      expect(seconds).toBeLessThanOrEqual(60);
+    }
+    await ok(attempt(hub, SECRET));
+    await ok(hub.get("/status", { variant: "B" }));
+    await refused(attempt(hub, "guess 21"), 429, "too_many_wrong_secrets");
+    hub.clock.pass(WINDOW_MS);
+    await refused(attempt(hub, "guess 22"), 401, "unauthorized");
+  });
+
+  test("a missing secret does not count, nor one that nobody looks at", async () => {
+    await using hub = await startHub();
+    for (let i = 0; i < 25; i++) {
+      await refused(attempt(hub, null), 401, "unauthorized");
+      await ok(hub.get("/status", as("wrong")));
+      await refused(hub.post("/nope", {}, as("wrong")), 404, "not_found");
+      await ok(attempt(hub, SECRET));
+    }
+    await refused(attempt(hub, "guess 1"), 401, "unauthorized");
+    for (let i = 2; i < 20; i++) await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
+    await refused(attempt(hub, null), 401, "unauthorized");
+    await refused(attempt(hub, "guess 20"), 429, "too_many_wrong_secrets");
+    await refused(attempt(hub, null), 401, "unauthorized");
+  });
+
+  test("is counted over all listeners, whatever address the request claims", async () => {
+    await using hub = await startHub();
+    for (let i = 1; i < 20; i++) {
+      const headers = { "X-Forwarded-For": `10.0.0.${i}`, Forwarded: `for=10.0.0.${i}` };
+      const variant = i % 2 === 0 ? "A" : "B";
+      const path = variant === "A" ? "/task/pull" : "/status";
+      await refused(hub.get(path, as(`guess ${i}`, { variant, headers })), 401, "unauthorized");
+    }
+    await refused(attempt(hub, "x", { "X-Forwarded-For": "10.9.9.9" }), 429, "too_many_wrong_secrets");
+  });
+
+  test("slowly is not held back", async () => {
+    await using hub = await startHub();
+    for (let i = 0; i < 40; i++) {
+      await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
+      hub.clock.pass(6_000);
+    }
+  });
+});
+
+// Each waits for the hub to take a change over, which it does every second of real time: side by side.
+describe.concurrent("further keys", () => {
+  test("several are valid at once, so that a secret is rotated with no downtime", async () => {
+    await using hub = await startHub();
+    const next = await addKey(hub, "next");
+    const status = async (secret: string) => (await hub.get("/status", as(secret, { variant: "B" }))).status;
+    expect([await status(SECRET), await status(next)]).toEqual([200, 200]);
+    await keys(hub, "revoke", "primary");
+    await until("primary is revoked", async () => (await status(SECRET)) === 401);
+    expect(await status(next)).toBe(200);
+    const admin = as(next, { headers: { "X-Admin-Key": ADMIN_KEY } });
+    await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
+  });
+
+  test("an administrator key is rotated so, too", async () => {
+    await using hub = await startHub();
+    const next = await addKey(hub, "next-admin", "--admin");
+    const remove = (key: string) =>
+      hub.post("/task/delete", { task_id: NO_ID }, { headers: { "X-Admin-Key": key } });
+    await refused(remove(next), 404, "task_not_found");
+    await refused(remove(ADMIN_KEY), 404, "task_not_found");
+    await refused(hub.get("/status", as(next, { variant: "B" })), 401, "unauthorized"); // no secret
+    await keys(hub, "revoke", "primary-admin");
+    await until("the old one is revoked", async () => (await remove(ADMIN_KEY)).status === 403);
+    await refused(remove(next), 404, "task_not_found");
+  });
+
+  test("one that expires ends by the hub's clock", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "short", "--expires", "2h");
+    const attempt = () => hub.get("/status", as(secret, { variant: "B" }));
+    await ok(attempt());
+    hub.clock.pass(3_600_000);
+    await ok(attempt());
+    hub.clock.pass(3_600_000);
+    await refused(attempt(), 401, "unauthorized");
+    await keys(hub, "expire", "short", "never");
+    await until("it is valid again", async () => (await attempt()).status === 200);
+  });
+
+  test("one that is revoked is so in every variant, and no longer sets one", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "gone", "--variant", "B");
+    expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
+    await keys(hub, "revoke", "gone");
+    await until("it is revoked", async () => (await hub.get("/status", as(secret))).body["variant"] === "A");
+    await refused(hub.get("/task/pull?node_id=n1", as(secret)), 401, "unauthorized");
+    await refused(hub.get("/status", as(secret, { variant: "B" })), 401, "unauthorized");
+  });
+
+  test("one that is pinned is answered in its variant on the other's listener", async () => {
+    await using hub = await startHub();
+    const [ofA, ofB] = await Promise.all([
+      addKey(hub, "fleet-a", "--variant", "A"),
+      addKey(hub, "fleet-b", "--variant", "B"),
+    ]);
+    for (const listener of VARIANTS) {
+      const call = (secret: string): CallOptions => as(secret, { variant: listener });
+      expect(await ok(hub.get("/status", call(ofA)))).toMatchObject({ variant: "A", version: "1.5" });
+      expect(await ok(hub.get("/status", call(ofB)))).toMatchObject({ variant: "B", version: "1.0" });
+      const ask = { title: "t", description: "d", task_type: listener, priority: "p5" };
+      const onA = await ok(hub.post("/task/create", ask, call(ofA)));
+      expect(onA).toMatchObject({ status: "open", task: { priority: 2 } });
+      const onB = await ok(hub.post("/task/create", ask, call(ofB)));
+      expect(onB).toMatchObject({ status: "pending", task: { priority: "p5" } });
+      const node = { node_id: `n-${listener}`, name: "n", capabilities: [listener] };
+      const registered = await ok(hub.post("/node/register", node, call(ofB)));
+      expect(registered).toMatchObject({ heartbeat_interval: 30, node: { capabilities: [listener] } });
+      expect(await taskOf(hub, String(onB["task_id"]))).toMatchObject({ assigned_node: node.node_id });
+    }
+  });
+
+  test("a key may be pinned later, the first one too, and freed", async () => {
+    await using hub = await startHub();
+    const variant = async () => (await ok(hub.get("/status")))["variant"];
+    await keys(hub, "pin", "primary", "B");
+    await until("it is pinned", async () => (await variant()) === "B");
+    // Without any secret the listener's variant answers.
+    expect(await ok(hub.get("/status", as(null)))).toMatchObject({ variant: "A" });
+    await keys(hub, "pin", "primary", "none");
+    await until("it is free", async () => (await variant()) === "A");
+  });
+
+  test("one that is bound acts for its node only", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    await addNodes(hub, ["n1", "n2"]);
+    const mine = await send(hub, "op", "n1", { require_ack: true });
+    const theirs = await send(hub, "op", "n2", { require_ack: true });
+    const upload = (node: string) => {
+      const form = new FormData();
+      form.set("file", new File(["x"], "x.txt"));
+      form.set("metadata", JSON.stringify({ node }));
+      return form;
+    };
+    const fileOf = async (nodeId: string) => (await ok(hub.post("/file/upload", upload(nodeId))))["file_id"];
+    const tasks = { n1: await addTask(hub), n2: await addTask(hub) } as const;
+    const files = { n1: await fileOf("n1"), n2: await fileOf("n2") } as const;
+    const messages = { n1: mine, n2: theirs } as const;
+
+    const calls = (node_id: "n1" | "n2"): readonly (readonly [string, string, unknown?])[] => [
+      ["POST", "/node/register", { node_id, name: "n" }],
+      ["POST", "/node/heartbeat", { node_id }],
+      ["POST", "/task/create", { title: "t", description: "d", creator_node: node_id }],
+      ["POST", "/task/claim", { task_id: tasks[node_id], node_id }],
+      ["POST", "/task/assign", { task_id: tasks[node_id], node_id }],
+      ["POST", "/task/batch-assign", { assignments: [{ task_id: tasks[node_id], node_id }] }],
+      ["POST", "/task/complete", { task_id: tasks[node_id], node_id, result: RESULT }],
+      ["GET", `/task/pull?node_id=${node_id}`],
+      ["GET", `/agent/messages?node_id=${node_id}`],
+      ["POST", "/message/receive", { node_id }],
+      ["POST", "/message/ack", { node_id, message_id: messages[node_id] }],
+      ["POST", "/agent/ack", { node_id, message_id: messages[node_id] }],
+      ["GET", `/message/history?node_id=${node_id}`],
+      ["POST", "/message/send", { from_node: node_id, to_node: "n2", content: "x" }],
+      ["POST", "/agent/message", { from_node: node_id, to_node: "n2", content: "x" }],
+      ["POST", "/message/broadcast", { from_node: node_id, content: "x" }],
+      ["POST", "/agent/broadcast", { from_node: node_id, content: "x" }],
+      ["POST", "/signin", { node_id }],
+      ["GET", `/lux/ledger?node_id=${node_id}`],
+      ["POST", "/file/upload", upload(node_id)],
+      ["DELETE", `/file/${files[node_id]}`],
+    ];
+    for (const [method, path, body] of calls("n2")) {
+      const answer = await hub.call(method, path, as(secret, { body }));
+      expect([method, path, answer.status, answer.body["error"]]).toEqual([
+        method,
+        path,
+        403,
+        "key_bound_to_other_node",
+      ]);
+    }
+    expect(await taskOf(hub, tasks.n2)).toMatchObject({ status: "open" });
+    for (const [method, path, body] of calls("n1")) {
+      const answer = await hub.call(method, path, as(secret, { body }));
+      expect([method, path, answer.status]).toEqual([method, path, 200]);
+    }
+    await refused(
+      hub.post("/file/delete", { file_id: files.n2 }, as(secret)),
+      403,
+      "key_bound_to_other_node",
+    );
+    // Reading what is nobody's own is open to it, as to every key.
+    expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
+  });
+
+  test("one that is bound hands no task of another node on, even with the admin key", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    await addNodes(hub, ["n1", "n2"]);
+    const taskId = await addTaskOf(hub, "n1");
+    const both = as(secret, { headers: { "X-Admin-Key": ADMIN_KEY } });
+    const handOn = hub.post("/task/revoke", { task_id: taskId, node_id: "n2" }, both);
+    await refused(handOn, 403, "key_bound_to_other_node");
+  });
+
+  test("the same Idempotency-Key of two keys is two requests", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "second");
+    const ask = (key: string) =>
+      ok(
+        hub.post(
+          "/task/create",
+          { title: "t", description: "d" },
+          as(key, { headers: { "Idempotency-Key": "k1" } }),
+        ),
+      );
+    const [first, second] = [await ask(SECRET), await ask(secret)];
+    expect(second["task_id"]).not.toBe(first["task_id"]);
+    expect((await ask(secret))["task_id"]).toBe(second["task_id"]);
+  });
+
+  test("they outlive a restart, and no secret is written down", async () => {
+    const dataDir = newDataDir();
+    try {
+      let secret = "";
+      {
+        await using hub = await startHub({ dataDir });
+        secret = await addKey(hub, "stays", "--variant", "B", "--node", "n1");
+        await keys(hub, "revoke", "primary");
+      }
+      await using hub = await startHub({ dataDir });
+      expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
+      await refused(hub.get("/status", { variant: "B" }), 401, "unauthorized");
+      const listed = await keys(hub, "list");
+      expect(listed).toContain("stays");
+      expect(listed).not.toContain(secret);
+      for await (const name of new Bun.Glob("**/*").scan(dataDir)) {
+        const bytes = Buffer.from(await Bun.file(join(dataDir, name)).bytes());
+        expect([name, bytes.includes(secret)]).toEqual([name, false]);
+      }
+    } finally {
+      rmSync(dataDir, { recursive: true });
+    }
+  });
+});

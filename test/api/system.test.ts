@@ -1,0 +1,308 @@
+/** The hub itself (specification 4 System, decisions.md Events and System): status, events, poll, diagnostic. */
+import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import {
+  ISO,
+  RESULT,
+  VARIANTS,
+  addNode,
+  addNodes,
+  addTask,
+  addTaskOf,
+  badFields,
+  complete,
+  eventKinds,
+  list,
+  ok,
+  pick,
+  receive,
+  record,
+  send,
+  until,
+} from "./scene.ts";
+
+async function cursorOf(hub: TestHub): Promise<number> {
+  return Number((await ok(hub.get("/events?since=0&limit=1000")))["cursor"]);
+}
+
+describe("status", () => {
+  test("counts nodes and tasks, and how long the hub is up", async () => {
+    await using hub = await startHub();
+    const empty = await ok(hub.get("/status"));
+    expect(empty).toMatchObject({ status: "ok", nodes_count: 0, tasks_count: 0, transport: "sqlite" });
+    expect(empty["software"]).toMatch(/luxhub/);
+    expect(Object.keys(empty).toSorted()).toEqual(
+      [
+        "nodes_count",
+        "software",
+        "status",
+        "success",
+        "tasks_count",
+        "transport",
+        "uptime",
+        "variant",
+        "version",
+      ].toSorted(),
+    );
+    await addNodes(hub, ["n1", "n2"]);
+    await ok(complete(hub, await addTaskOf(hub, "n1"), "n1"));
+    await addTask(hub);
+    hub.clock.pass(100_000);
+    const later = await ok(hub.get("/status"));
+    expect(later).toMatchObject({ nodes_count: 2, tasks_count: 2 });
+    const passed = Number(later["uptime"]) - Number(empty["uptime"]);
+    expect(passed).toBeGreaterThanOrEqual(100);
+    expect(passed).toBeLessThan(110);
+  });
+
+  test("uptime does not follow a clock that jumps", async () => {
+    await using hub = await startHub();
+    hub.clock.jump(-3_600_000);
+    const { uptime } = await ok(hub.get("/status"));
+    expect(Number(uptime)).toBeGreaterThanOrEqual(0);
+    expect(Number(uptime)).toBeLessThan(10);
+  });
+});
+
+describe("events", () => {
+  test("tell the life of everything, in one order", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTask(hub, { lux_reward: 1, creator_node: "boss" });
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+    await ok(hub.admin("/task/revoke", { task_id: taskId }));
+    await ok(hub.post("/task/assign", { task_id: taskId, node_id: "n1" }));
+    await ok(complete(hub, taskId, "n1"));
+    await ok(hub.post("/signin", { node_id: "n1" }));
+    const messageId = await send(hub, "op", "n1", { require_ack: true });
+    await receive(hub, "n1");
+    await ok(hub.post("/message/ack", { node_id: "n1", message_id: messageId }));
+    const form = new FormData();
+    form.set("file", new File(["x"], "x.txt"));
+    const { file_id } = await ok(hub.post("/file/upload", form));
+    await ok(hub.post("/file/delete", { file_id }));
+    await ok(hub.admin("/task/delete", { task_id: taskId }));
+    const body = await ok(hub.get("/events?since=0"));
+    const events = list(body, "events");
+    expect(events.map((event) => event["kind"])).toEqual([
+      "hub.started",
+      "node.registered",
+      "node.online",
+      "task.created",
+      "task.assigned",
+      "task.revoked",
+      "task.assigned",
+      "task.completed",
+      "lux.paid",
+      "lux.signin",
+      "message.sent",
+      "message.acked",
+      "file.uploaded",
+      "file.deleted",
+      "task.deleted",
+    ]);
+    const ids = events.map((event) => Number(event["id"]));
+    expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(body["cursor"]).toBe(ids.at(-1) ?? 0);
+    for (const event of events) {
+      expect(Object.keys(event).toSorted()).toEqual(["at", "data", "id", "kind", "node_id", "task_id"]);
+      expect(event["at"]).toMatch(ISO);
+      const concernsTask = /^task\.|lux\.paid/.test(String(event["kind"]));
+      expect(event["task_id"]).toBe(concernsTask ? taskId : null);
+    }
+    const byNode = events.filter((event) => event["node_id"] === "n1").map((event) => event["kind"]);
+    expect(byNode).toContain("task.completed");
+    expect(byNode).toContain("message.sent");
+  });
+
+  test("go on after a cursor: exclusive, ascending, with nothing twice and nothing left out", async () => {
+    await using hub = await startHub();
+    for (let i = 0; i < 10; i++) await addTask(hub);
+    const seen: unknown[] = [];
+    let cursor = 0;
+    for (;;) {
+      const body = await ok(hub.get(`/events?since=${cursor}&limit=3`));
+      const ids = pick(body, "events", "id");
+      if (ids.length === 0) {
+        expect(body["cursor"]).toBe(cursor);
+        break;
+      }
+      expect(body["cursor"]).toBe(Number(ids.at(-1)));
+      seen.push(...ids);
+      cursor = Number(body["cursor"]);
+    }
+    expect(seen).toEqual(pick(await ok(hub.get("/events?since=0")), "events", "id"));
+    expect(seen).toHaveLength(11);
+  });
+
+  test("without since they are the newest, ascending, 100 unless told", async () => {
+    await using hub = await startHub();
+    await Promise.all(Array.from({ length: 110 }, () => addTask(hub)));
+    const all = pick(await ok(hub.get("/events?since=0&limit=1000")), "events", "id");
+    expect(all).toHaveLength(111);
+    const newest = await ok(hub.get("/events"));
+    expect(pick(newest, "events", "id")).toEqual(all.slice(-100));
+    expect(newest["cursor"]).toBe(Number(all.at(-1)));
+    expect(pick(await ok(hub.get("/events?limit=2")), "events", "id")).toEqual(all.slice(-2));
+    expect(pick(await ok(hub.get("/events?since=0")), "events", "id")).toEqual(all.slice(0, 100));
+  });
+
+  test("filter by kind", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1");
+    await addTask(hub);
+    const kinds = async (query: string) => pick(await ok(hub.get(`/events?${query}`)), "events", "kind");
+    expect(await kinds("since=0&kind=task.created")).toEqual(["task.created", "task.created"]);
+    expect(await kinds("kind=task.created&limit=1")).toEqual(["task.created"]);
+    const [assigned] = list(await ok(hub.get("/events?kind=task.assigned")), "events");
+    expect(assigned).toMatchObject({ task_id: taskId, node_id: "n1" });
+    const none = await ok(hub.get("/events?since=0&kind=node.offline"));
+    expect(none).toMatchObject({ events: [], cursor: 0 });
+  });
+
+  test.each(VARIANTS)("refuse what is out of range on %s", async (variant) => {
+    await using hub = await startHub({ variants: [variant] });
+    const attempt = (query: string) => hub.get(`/events?${query}`, { variant });
+    for (const since of ["-1", "x", "1.5", ""]) await badFields(attempt(`since=${since}`), ["since"]);
+    for (const limit of ["0", "1001", "-1", "x"]) await badFields(attempt(`limit=${limit}`), ["limit"]);
+    for (const kind of ["nope", "task", "task.*", ""]) await badFields(attempt(`kind=${kind}`), ["kind"]);
+    await ok(attempt("since=999999999&limit=1000&kind=transport.changed"));
+  });
+
+  test("go on with greater ids after a restart, which is an event itself", async () => {
+    const dataDir = newDataDir();
+    try {
+      let cursor = 0;
+      {
+        await using hub = await startHub({ dataDir });
+        await addTask(hub);
+        cursor = await cursorOf(hub);
+      }
+      await using hub = await startHub({ dataDir });
+      await addTask(hub);
+      const kinds = ["hub.started", "task.created"];
+      expect(await eventKinds(hub)).toEqual([...kinds, ...kinds]);
+      expect(pick(await ok(hub.get(`/events?since=${cursor}`)), "events", "kind")).toEqual(kinds);
+    } finally {
+      rmSync(dataDir, { recursive: true });
+    }
+  });
+});
+
+describe("poll", () => {
+  test("gives task events that are there at once, and only those", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await send(hub, "op", "n1");
+    const taskId = await addTaskOf(hub, "n1");
+    await ok(hub.post("/signin", { node_id: "n1" }));
+    const body = await ok(hub.get("/poll?since=0&timeout=60"));
+    const events = list(body, "events");
+    expect(events.map((event) => [event["kind"], event["task_id"]])).toEqual([
+      ["task.created", taskId],
+      ["task.assigned", taskId],
+    ]);
+    expect(body["cursor"]).toBe(Number(events.at(-1)?.["id"]));
+  });
+
+  test("waits for the first when there is none; from now, or from a cursor", async () => {
+    await using hub = await startHub();
+    await addTask(hub, { title: "before" });
+    const cursor = await cursorOf(hub);
+    const polls = [
+      hub.get("/poll?timeout=60"),
+      hub.get(`/poll?since=${cursor}&timeout=60`),
+      hub.get(`/poll?since=${cursor}&timeout=60`, { variant: "B" }),
+    ];
+    await ok(hub.get("/status")); // came later, so the others wait by now
+    await addNode(hub, "n1"); // no task event: it answers nobody
+    const taskId = await addTask(hub);
+    for (const poll of polls) {
+      const body = await ok(poll);
+      expect(pick(body, "events", "task_id")).toEqual([taskId]);
+      expect(body["cursor"]).toBeGreaterThan(cursor);
+    }
+  });
+
+  test("answers empty when the time is over, with the cursor to go on from", async () => {
+    await using hub = await startHub();
+    await addTask(hub);
+    const cursor = await cursorOf(hub);
+    const started = performance.now();
+    expect(await ok(hub.get("/poll?timeout=0.1"))).toEqual({ success: true, events: [], cursor });
+    expect(performance.now() - started).toBeGreaterThanOrEqual(90);
+    const again = await ok(hub.get(`/poll?since=${cursor}&timeout=0`));
+    expect(again).toEqual({ success: true, events: [], cursor });
+  });
+
+  test("followed by its cursor misses nothing and sees nothing twice", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const seen: unknown[] = [];
+    const follow = (async () => {
+      let cursor = 0;
+      while (seen.length < 90) {
+        const body = await ok(hub.get(`/poll?since=${cursor}&timeout=10`));
+        seen.push(...pick(body, "events", "id"));
+        cursor = Number(body["cursor"]);
+      }
+    })();
+    const work = Array.from({ length: 30 }, async () => {
+      const taskId = await addTaskOf(hub, "n1");
+      const body = { task_id: taskId, node_id: "n1", result: RESULT };
+      await ok(hub.post("/task/complete", body));
+    });
+    await Promise.all([...work, follow]);
+    const all = list(await ok(hub.get("/events?since=0&limit=1000")), "events");
+    const ofTasks = all.filter((event) => String(event["kind"]).startsWith("task."));
+    expect(seen).toEqual(ofTasks.map((event) => event["id"]));
+  });
+
+  test("refuses what is out of range", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    for (const timeout of ["301", "-1", "x", "", "300.5"]) {
+      await badFields(hub.get(`/poll?since=-1&timeout=${timeout}`), ["since", "timeout"]);
+    }
+    await ok(hub.get("/poll?timeout=0"));
+  });
+});
+
+describe("pg/diagnostic", () => {
+  test("tells of the store, and nothing that helps an attacker", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "secret-node");
+    for (const variant of VARIANTS) {
+      const body = await ok(hub.get("/pg/diagnostic", { variant }));
+      expect(body).toMatchObject({ engine: "sqlite", connected: true });
+      expect(body["engine_version"]).toMatch(/^3\.\d+/);
+      expect(Number(body["size_bytes"])).toBeGreaterThan(0);
+      expect(Number(body["latency_ms"])).toBeGreaterThanOrEqual(0);
+      expect(record(body["details"])).toBeDefined();
+      const text = JSON.stringify(body);
+      for (const word of [
+        hub.dataDir,
+        tmpdir(),
+        SECRET,
+        ADMIN_KEY,
+        "127.0.0.1",
+        hostname(),
+        ".db",
+        "secret",
+      ]) {
+        expect([word, text.includes(word)]).toEqual([word, false]);
+      }
+    }
+  });
+
+  test("its size grows with what is stored", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const size = async () => Number((await ok(hub.get("/pg/diagnostic")))["size_bytes"]);
+    const before = await size();
+    for (let i = 0; i < 4; i++) await addTask(hub, { description: "x".repeat(64 * 1024) });
+    await until("it has grown", async () => (await size()) > before + 200_000);
+  });
+});

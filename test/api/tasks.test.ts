@@ -1,0 +1,650 @@
+/**
+ * Tasks (specification 3 and 4, decisions.md Tasks): every state with every command, what is read and refused, what is
+ * paid, lists, pull and stats. What differs by variant stands in variants.test.ts, the balancer in balancer.test.ts.
+ */
+import { describe, expect, test } from "bun:test";
+import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import {
+  ISO,
+  NO_ID,
+  RESULT,
+  addNode,
+  addNodes,
+  addTask,
+  addTaskOf,
+  badFields,
+  complete,
+  eventKinds,
+  list,
+  nodeOf,
+  ok,
+  pick,
+  record,
+  refused,
+  taskOf,
+} from "./scene.ts";
+
+const DRAFT = { title: "Title", description: "Description" };
+
+describe("create", () => {
+  test("answers the whole task", async () => {
+    await using hub = await startHub();
+    const asked = { ...DRAFT, task_type: "coding", priority: 2, creator_node: "boss", lux_reward: 12.5 };
+    const body = await ok(hub.post("/task/create", asked));
+    const { task, ...head } = body;
+    const { created_at, updated_at, ...rest } = record(task);
+    const taskId = body["task_id"];
+    expect(head).toEqual({ success: true, task_id: taskId, status: "open", assigned_node: null });
+    expect(rest).toEqual({
+      ...asked,
+      task_id: taskId,
+      status: "open",
+      assigned_node: null,
+      result: null,
+      attempts: 0,
+      files: [],
+    });
+    expect(created_at).toMatch(ISO);
+    expect(updated_at).toBe(created_at);
+    expect(await taskOf(hub, String(taskId))).toEqual(record(task));
+  });
+
+  test("gives what is left out its default", async () => {
+    await using hub = await startHub();
+    const { task } = await ok(hub.post("/task/create", DRAFT));
+    expect(task).toMatchObject({ priority: 1, lux_reward: 0, task_type: null, creator_node: null });
+  });
+
+  test("makes as many tasks as it is called, each with its id", async () => {
+    await using hub = await startHub();
+    const ids = await Promise.all(Array.from({ length: 20 }, () => addTask(hub)));
+    expect(new Set(ids).size).toBe(20);
+    expect(await ok(hub.get("/status"))).toMatchObject({ tasks_count: 20 });
+  });
+
+  test("keeps text as it was given", async () => {
+    await using hub = await startHub();
+    const texts = { title: "  Größe 🦊 \u0001\t", description: 'a"b\\c\n\u2028<script>' };
+    const taskId = await addTask(hub, texts);
+    expect(await taskOf(hub, taskId)).toMatchObject(texts);
+  });
+
+  const BAD = [
+    [{}, ["title", "description"]],
+    [{ title: "x" }, ["description"]],
+    [{ title: "", description: " \n" }, ["title", "description"]],
+    [{ title: 5, description: null }, ["title", "description"]],
+    [{ title: ["x"], description: { x: 1 } }, ["title", "description"]],
+    [{ ...DRAFT, title: "x".repeat(501) }, ["title"]],
+    [{ ...DRAFT, description: "x".repeat(64 * 1024 + 1) }, ["description"]],
+    [{ ...DRAFT, description: "ä".repeat(32 * 1024 + 1) }, ["description"]],
+    [
+      { ...DRAFT, title: "a\0b", description: "a\0b", task_type: "\0" },
+      ["title", "description", "task_type"],
+    ],
+    [{ ...DRAFT, title: "\ud800", description: "a\udc00b" }, ["title", "description"]],
+    [{ ...DRAFT, task_type: 5 }, ["task_type"]],
+    [{ ...DRAFT, creator_node: "a b" }, ["creator_node"]],
+    [{ ...DRAFT, creator_node: "" }, ["creator_node"]],
+    [{ ...DRAFT, lux_reward: -1 }, ["lux_reward"]],
+    [{ ...DRAFT, lux_reward: 0.0000001 }, ["lux_reward"]],
+    [{ ...DRAFT, lux_reward: 1.0000001 }, ["lux_reward"]],
+    [{ ...DRAFT, lux_reward: 1_000_000_000.5 }, ["lux_reward"]],
+    [{ ...DRAFT, lux_reward: "5" }, ["lux_reward"]],
+    [{ ...DRAFT, lux_reward: null }, ["lux_reward"]],
+    [{ ...DRAFT, lux_reward: true }, ["lux_reward"]],
+    [
+      { title: 1, description: 2, task_type: 3, priority: 4, creator_node: 5, lux_reward: "6" },
+      ["title", "description", "task_type", "priority", "creator_node", "lux_reward"],
+    ],
+  ] as const;
+  test("refuses what is missing, blank, too long or of a wrong type, all of it at once", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    for (const [body, paths] of BAD) await badFields(hub.post("/task/create", body), paths);
+    expect(await ok(hub.get("/task/list"))).toMatchObject({ tasks: [], total: 0 });
+  });
+
+  test("takes what is just within the limits", async () => {
+    await using hub = await startHub();
+    const fields = { title: "🦊".repeat(250), description: "ä".repeat(32 * 1024) };
+    expect(await taskOf(hub, await addTask(hub, fields))).toMatchObject(fields);
+  });
+
+  test("keeps a reward exactly", async () => {
+    await using hub = await startHub();
+    for (const lux_reward of [0, 0.000001, 0.1, 0.3, 1.1, 123456.789012, 999_999_999.999999, 1_000_000_000]) {
+      expect(await taskOf(hub, await addTask(hub, { lux_reward }))).toMatchObject({ lux_reward });
+    }
+  });
+});
+
+describe("each state with each command", () => {
+  /** Puts a task into a state; its id. Nodes n1, n2 are registered. */
+  const STATES = {
+    unknown: async () => NO_ID,
+    open: (hub: TestHub) => addTask(hub),
+    "assigned to n1": (hub: TestHub) => addTaskOf(hub, "n1"),
+    "assigned to n2": (hub: TestHub) => addTaskOf(hub, "n2"),
+    "completed by n1": (hub: TestHub) => completed(hub, "n1"),
+    "completed by n2": (hub: TestHub) => completed(hub, "n2"),
+    deleted: async (hub: TestHub) => {
+      const taskId = await addTask(hub);
+      await ok(hub.admin("/task/delete", { task_id: taskId }));
+      return taskId;
+    },
+  } satisfies Record<string, (hub: TestHub) => Promise<string>>;
+
+  async function completed(hub: TestHub, nodeId: string): Promise<string> {
+    const taskId = await addTaskOf(hub, nodeId);
+    await ok(complete(hub, taskId, nodeId));
+    return taskId;
+  }
+
+  const COMMANDS = {
+    "assign n1": (hub: TestHub, task_id: string) => hub.post("/task/assign", { task_id, node_id: "n1" }),
+    "claim n1": (hub: TestHub, task_id: string) => hub.post("/task/claim", { task_id, node_id: "n1" }),
+    "complete n1": (hub: TestHub, task_id: string) => complete(hub, task_id, "n1"),
+    "complete n1, other result": (hub: TestHub, task_id: string) =>
+      hub.post("/task/complete", { task_id, node_id: "n1", result: { ...RESULT, lesson: "none" } }),
+    revoke: (hub: TestHub, task_id: string) => hub.admin("/task/revoke", { task_id }),
+    "revoke to n1": (hub: TestHub, task_id: string) => hub.admin("/task/revoke", { task_id, node_id: "n1" }),
+    delete: (hub: TestHub, task_id: string) => hub.admin("/task/delete", { task_id }),
+  } satisfies Record<string, (hub: TestHub, taskId: string) => Promise<Answer>>;
+
+  type State = keyof typeof STATES;
+  type Command = keyof typeof COMMANDS;
+
+  const N1 = "200 assigned n1";
+  const UNKNOWN = "404 task_not_found";
+  const COMPLETED = "409 task_completed";
+  /** The answer (code, or status and node) of each command in each state. */
+  const TABLE: Readonly<Record<State, Readonly<Record<Command, string>>>> = {
+    unknown: allOf(UNKNOWN),
+    deleted: allOf(UNKNOWN),
+    open: {
+      "assign n1": N1,
+      "claim n1": N1,
+      "complete n1": "409 task_not_assigned",
+      "complete n1, other result": "409 task_not_assigned",
+      revoke: "409 task_not_assigned",
+      "revoke to n1": "409 task_not_assigned",
+      delete: "200",
+    },
+    "assigned to n1": {
+      "assign n1": N1,
+      "claim n1": N1,
+      "complete n1": "200 completed",
+      "complete n1, other result": "200 completed",
+      revoke: "200 open null",
+      "revoke to n1": N1,
+      delete: "200",
+    },
+    "assigned to n2": {
+      "assign n1": "409 task_not_open",
+      "claim n1": "409 task_not_open",
+      "complete n1": "403 not_assigned_to_node",
+      "complete n1, other result": "403 not_assigned_to_node",
+      revoke: "200 open null",
+      "revoke to n1": N1,
+      delete: "200",
+    },
+    "completed by n1": {
+      "assign n1": COMPLETED,
+      "claim n1": COMPLETED,
+      "complete n1": "200 completed",
+      "complete n1, other result": COMPLETED,
+      revoke: COMPLETED,
+      "revoke to n1": COMPLETED,
+      delete: "200",
+    },
+    "completed by n2": {
+      "assign n1": COMPLETED,
+      "claim n1": COMPLETED,
+      "complete n1": "403 not_assigned_to_node",
+      "complete n1, other result": "403 not_assigned_to_node",
+      revoke: COMPLETED,
+      "revoke to n1": COMPLETED,
+      delete: "200",
+    },
+  };
+
+  function allOf(outcome: string): Record<Command, string> {
+    const commands = Object.keys(COMMANDS) as Command[];
+    return Object.fromEntries(commands.map((command) => [command, outcome])) as Record<Command, string>;
+  }
+
+  function outcomeOf({ status, body }: Answer): string {
+    if (status !== 200) return `${status} ${body["error"]}`;
+    return [status, body["status"], body["assigned_node"]]
+      .filter((part) => part !== undefined)
+      .map(String)
+      .join(" ");
+  }
+
+  test.each(Object.keys(STATES) as State[])("%s", async (state) => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNodes(hub, ["n1", "n2"]);
+    for (const command of Object.keys(COMMANDS) as Command[]) {
+      const taskId = await STATES[state](hub);
+      const before = (await ok(hub.get("/events?since=0&limit=1000")))["cursor"];
+      const answer = await COMMANDS[command](hub, taskId);
+      expect(`${command}: ${outcomeOf(answer)}`).toBe(`${command}: ${TABLE[state][command]}`);
+      if (answer.status === 200) continue;
+      const after = await ok(hub.get(`/events?since=${before}`));
+      expect([command, after["events"]]).toEqual([command, []]);
+    }
+  });
+
+  test("a node that is not registered is 404 for an open task", async () => {
+    await using hub = await startHub();
+    const taskId = await addTask(hub);
+    const body = { task_id: taskId, node_id: "ghost" };
+    await refused(hub.post("/task/assign", body), 404, "node_not_found");
+    await refused(hub.post("/task/claim", body), 404, "node_not_found");
+    await refused(complete(hub, taskId, "ghost"), 404, "node_not_found");
+    await addNode(hub, "n1");
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+    await refused(complete(hub, taskId, "ghost"), 404, "node_not_found");
+    await refused(hub.admin("/task/revoke", body), 404, "node_not_found");
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "assigned", assigned_node: "n1" });
+  });
+});
+
+describe("assign and claim", () => {
+  test.each(["assign", "claim"])("%s answers as create does, and a repeat answers the same", async (verb) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTask(hub);
+    const body = { task_id: taskId, node_id: "n1" };
+    const first = await ok(hub.post(`/task/${verb}`, body));
+    expect(first).toMatchObject({ task_id: taskId, status: "assigned", assigned_node: "n1" });
+    expect(record(first["task"])).toEqual(await taskOf(hub, taskId));
+    hub.clock.pass(5_000);
+    expect(await ok(hub.post(`/task/${verb}`, body))).toEqual(first);
+    expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
+  });
+
+  test.each(["assign", "claim"])("%s names every field that is bad", async (verb) => {
+    await using hub = await startHub({ variants: ["A"] });
+    await badFields(hub.post(`/task/${verb}`, {}), ["task_id", "node_id"]);
+    await badFields(hub.post(`/task/${verb}`, { task_id: 1, node_id: 2 }), ["task_id", "node_id"]);
+    await badFields(hub.post(`/task/${verb}`, { task_id: "", node_id: "" }), ["task_id", "node_id"]);
+    await badFields(hub.post(`/task/${verb}`, { task_id: "x\0", node_id: "a/b" }), ["task_id", "node_id"]);
+    await badFields(hub.post(`/task/${verb}`, { task_id: NO_ID, node_id: "x".repeat(129) }), ["node_id"]);
+  });
+
+  test("any string may be asked for as a task_id", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await addNode(hub, "n1");
+    for (const task_id of ["x", "' OR 1=1 --", "ä 🦊"]) {
+      await refused(hub.post("/task/claim", { task_id, node_id: "n1" }), 404, "task_not_found");
+    }
+  });
+
+  test("a node may claim what its capabilities do not name", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { capabilities: "research" });
+    const taskId = await addTask(hub, { task_type: "coding" });
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+  });
+});
+
+describe("complete", () => {
+  test("stores the result, pays the reward, and says so", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1", { lux_reward: 2.000001 });
+    hub.clock.pass(60_000);
+    expect(await ok(complete(hub, taskId, "n1"))).toEqual({
+      success: true,
+      status: "completed",
+      lux_paid: 2.000001,
+      task_id: taskId,
+    });
+    const task = await taskOf(hub, taskId);
+    expect(task).toMatchObject({ status: "completed", assigned_node: "n1", result: RESULT, attempts: 0 });
+    const tookMs = Date.parse(String(task["updated_at"])) - Date.parse(String(task["created_at"]));
+    expect(tookMs).toBeGreaterThanOrEqual(60_000);
+    expect(await nodeOf(hub, "n1")).toMatchObject({
+      lux_balance: 2.000001,
+      tasks_assigned: 0,
+      tasks_completed: 1,
+    });
+    const life = ["task.created", "task.assigned", "task.completed", "lux.paid"];
+    expect(await eventKinds(hub, taskId)).toEqual(life);
+  });
+
+  test("a repeat with the same result answers the same and pays nothing more", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
+    const first = await ok(complete(hub, taskId, "n1"));
+    const before = await taskOf(hub, taskId);
+    expect(await ok(complete(hub, taskId, "n1"))).toEqual(first);
+    const reordered = {
+      lesson: RESULT.lesson,
+      extra: 1,
+      problem: RESULT.problem,
+      improvement: RESULT.improvement,
+    };
+    const body = { task_id: taskId, node_id: "n1", result: reordered };
+    expect(await ok(hub.post("/task/complete", body, { variant: "B" }))).toEqual(first);
+    expect(await taskOf(hub, taskId)).toEqual(before);
+    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
+    expect((await eventKinds(hub)).filter((kind) => kind === "lux.paid")).toHaveLength(1);
+  });
+
+  test("another result is refused and changes nothing", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
+    await ok(complete(hub, taskId, "n1"));
+    for (const part of ["problem", "improvement", "lesson"]) {
+      const result = { ...RESULT, [part]: "something else" };
+      const again = hub.post("/task/complete", { task_id: taskId, node_id: "n1", result });
+      await refused(again, 409, "task_completed");
+    }
+    expect(await taskOf(hub, taskId)).toMatchObject({ result: RESULT });
+    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
+  });
+
+  test("a task without a reward pays 0 and leaves no entry", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1");
+    expect(await ok(complete(hub, taskId, "n1"))).toMatchObject({ lux_paid: 0 });
+    expect(await ok(hub.get("/lux/ledger?node_id=n1"))).toMatchObject({ entries: [], total: 0 });
+    expect(await eventKinds(hub, taskId)).not.toContain("lux.paid");
+  });
+
+  const IDS = { task_id: NO_ID, node_id: "n1" };
+  const PARTS = ["result.problem", "result.improvement", "result.lesson"];
+  const BAD = [
+    [{}, ["task_id", "node_id", "result"]],
+    [IDS, ["result"]],
+    [{ ...IDS, result: null }, ["result"]],
+    [{ ...IDS, result: "done" }, ["result"]],
+    [{ ...IDS, result: ["a", "b", "c"] }, ["result"]],
+    [{ ...IDS, result: {} }, PARTS],
+    [{ ...IDS, result: { problem: "p" } }, PARTS.slice(1)],
+    [{ ...IDS, result: { problem: "p", improvement: "i" } }, ["result.lesson"]],
+    [{ ...IDS, result: { problem: "p", lesson: "l" } }, ["result.improvement"]],
+    [{ ...IDS, result: { improvement: "i", lesson: "l" } }, ["result.problem"]],
+    [{ ...IDS, result: { problem: "", improvement: " ", lesson: "\t\n" } }, PARTS],
+    [{ ...IDS, result: { problem: 1, improvement: null, lesson: ["l"] } }, PARTS],
+    [{ ...IDS, result: { ...RESULT, lesson: "x".repeat(64 * 1024 + 1) } }, ["result.lesson"]],
+    [{ ...IDS, result: { ...RESULT, problem: "\0" } }, ["result.problem"]],
+    [{ ...IDS, result: { ...RESULT, improvement: "\udfff" } }, ["result.improvement"]],
+    [{ node_id: "", result: {} }, ["task_id", "node_id", ...PARTS]],
+  ] as const;
+  test("refuses a result that is not whole, and names all that is bad at once", async () => {
+    await using hub = await startHub();
+    for (const [body, paths] of BAD) {
+      await badFields(hub.post("/task/complete", body), paths);
+      await badFields(hub.post("/task/complete", body, { variant: "B" }), paths);
+    }
+  });
+
+  test("takes result texts of 64 KiB each", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1");
+    const text = "ä".repeat(32 * 1024);
+    const result = { problem: text, improvement: text, lesson: text };
+    await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result }));
+    expect(await taskOf(hub, taskId)).toMatchObject({ result });
+  });
+});
+
+describe("revoke", () => {
+  test("opens the task again, for whoever claims it next", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1", "n2"]);
+    const taskId = await addTaskOf(hub, "n1");
+    const body = await ok(hub.admin("/task/revoke", { task_id: taskId, reason: "too slow" }));
+    expect(body).toMatchObject({ task_id: taskId, status: "open", assigned_node: null });
+    expect(record(body["task"])).toEqual(await taskOf(hub, taskId));
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0 });
+    await refused(complete(hub, taskId, "n1"), 409, "task_not_assigned");
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n2" }));
+    const kinds = ["task.created", "task.assigned", "task.revoked", "task.assigned"];
+    expect(await eventKinds(hub, taskId)).toEqual(kinds);
+    const [revoked] = list(await ok(hub.get("/events?since=0&kind=task.revoked")), "events");
+    expect(revoked).toMatchObject({ node_id: "n1", task_id: taskId, data: { reason: "too slow" } });
+    expect(await taskOf(hub, taskId)).toMatchObject({ attempts: 0 });
+  });
+
+  test("hands the task to another node in one step", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1", "n2"]);
+    const taskId = await addTaskOf(hub, "n1");
+    const body = await ok(hub.admin("/task/revoke", { task_id: taskId, node_id: "n2" }));
+    expect(body).toMatchObject({ status: "assigned", assigned_node: "n2", task: { assigned_node: "n2" } });
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0 });
+    expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 1 });
+    await refused(complete(hub, taskId, "n1"), 403, "not_assigned_to_node");
+    await ok(complete(hub, taskId, "n2"));
+  });
+
+  test("names every field that is bad", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await badFields(hub.admin("/task/revoke", {}), ["task_id"]);
+    const bad = { task_id: 5, node_id: "a b", reason: 7 };
+    await badFields(hub.admin("/task/revoke", bad), ["task_id", "node_id", "reason"]);
+  });
+});
+
+describe("delete", () => {
+  test("takes the task away for good, whatever its state; LUX stays paid", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const open = await addTask(hub);
+    const assigned = await addTaskOf(hub, "n1");
+    const done = await addTaskOf(hub, "n1", { lux_reward: 4 });
+    await ok(complete(hub, done, "n1"));
+    for (const task_id of [open, assigned, done]) {
+      expect(await ok(hub.admin("/task/delete", { task_id }))).toEqual({ success: true, task_id });
+      await refused(hub.admin("/task/delete", { task_id }), 404, "task_not_found");
+      expect((await eventKinds(hub, task_id)).at(-1)).toBe("task.deleted");
+    }
+    expect(await ok(hub.get("/task/list"))).toMatchObject({ tasks: [], total: 0, pages: 0 });
+    const stats = await ok(hub.get("/task/stats"));
+    expect(stats).toMatchObject({ total: 0, by_status: { open: 0, assigned: 0, completed: 0 } });
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, lux_balance: 4 });
+    const ledger = await ok(hub.get("/lux/ledger?node_id=n1"));
+    expect(pick(ledger, "entries", "task_id")).toEqual([done]);
+  });
+
+  test("wants a task_id", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    await badFields(hub.admin("/task/delete", {}), ["task_id"]);
+    await badFields(hub.admin("/task/delete", { task_id: null }), ["task_id"]);
+  });
+});
+
+describe("batch-assign of A", () => {
+  test("answers item by item, in the order asked", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1", "n2"]);
+    const [open, taken, later] = [await addTask(hub), await addTaskOf(hub, "n2"), await addTask(hub)];
+    const done = await addTaskOf(hub, "n1");
+    await ok(complete(hub, done, "n1"));
+    const asked = [
+      [later, "n2", null],
+      [taken, "n1", "task_not_open"],
+      [NO_ID, "n1", "task_not_found"],
+      [open, "ghost", "node_not_found"],
+      [done, "n1", "task_completed"],
+      [open, "n1", null],
+      [open, "n1", null],
+      [open, "n2", "task_not_open"],
+      [taken, "n2", null],
+    ] as const;
+    const assignments = asked.map(([task_id, node_id]) => ({ task_id, node_id }));
+    const body = await ok(hub.post("/task/batch-assign", { assignments }));
+    expect(body["results"]).toEqual(
+      asked.map(([task_id, node_id, error]) => ({ task_id, node_id, success: error === null, error })),
+    );
+    expect(await taskOf(hub, open)).toMatchObject({ assigned_node: "n1" });
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1 });
+    expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 2 });
+    expect(await eventKinds(hub, open)).toEqual(["task.created", "task.assigned"]);
+  });
+
+  test("takes 1 to 500, and names what is bad by its place", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const item = { task_id: NO_ID, node_id: "n1" };
+    const many = (count: number) => ({ assignments: Array.from({ length: count }, () => item) });
+    expect(list(await ok(hub.post("/task/batch-assign", many(500))), "results")).toHaveLength(500);
+    await badFields(hub.post("/task/batch-assign", many(0)), ["assignments"]);
+    await badFields(hub.post("/task/batch-assign", many(501)), ["assignments"]);
+    await badFields(hub.post("/task/batch-assign", { assignments: item }), ["assignments"]);
+    const bad = [item, { task_id: 1 }, "x", { ...item, node_id: "a b" }];
+    await badFields(hub.post("/task/batch-assign", { assignments: bad }), [
+      "assignments.1.task_id",
+      "assignments.1.node_id",
+      "assignments.2",
+      "assignments.3.node_id",
+    ]);
+  });
+});
+
+describe("list", () => {
+  test("is newest first, and newest stays first when an older task changes", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const ids = [await addTask(hub), await addTask(hub), await addTask(hub)];
+    await ok(hub.post("/task/claim", { task_id: ids[0], node_id: "n1" }));
+    expect(pick(await ok(hub.get("/task/list")), "tasks", "task_id")).toEqual(ids.toReversed());
+  });
+
+  test("filters by node, also with a status, and counts what it filters", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1", "n2"]);
+    const open = await addTask(hub);
+    const assigned = await addTaskOf(hub, "n1");
+    const done = await addTaskOf(hub, "n1");
+    await ok(complete(hub, done, "n1"));
+    const other = await addTaskOf(hub, "n2");
+    const listed = async (query: string) => {
+      const body = await ok(hub.get(`/task/list?${query}`));
+      const ids = pick(body, "tasks", "task_id");
+      expect(body).toMatchObject({ total: ids.length, pages: ids.length === 0 ? 0 : 1 });
+      return ids;
+    };
+    expect(await listed("")).toEqual([other, done, assigned, open]);
+    expect(await listed("node_id=n1")).toEqual([done, assigned]);
+    expect(await listed("node_id=n1&status=assigned")).toEqual([assigned]);
+    expect(await listed("node_id=n1&status=pending")).toEqual([assigned]);
+    expect(await listed("node_id=n1&status=completed")).toEqual([done]);
+    expect(await listed("node_id=n1&status=open")).toEqual([]);
+    expect(await listed("node_id=ghost")).toEqual([]); // in a filter an unknown node is no error
+    expect(await listed("status=completed&unknown=1")).toEqual([done]);
+    await badFields(hub.get("/task/list?node_id=a%20b"), ["node_id"]);
+  });
+
+  test("pages do not overlap and leave nothing out", async () => {
+    await using hub = await startHub();
+    const ids: string[] = [];
+    for (let i = 0; i < 7; i++) ids.push(await addTask(hub));
+    const seen: unknown[] = [];
+    for (let page = 1; page <= 4; page++) {
+      const body = await ok(hub.get(`/task/list?page=${page}&per_page=2`));
+      expect(body).toMatchObject({ page, per_page: 2, total: 7, pages: 4 });
+      seen.push(...pick(body, "tasks", "task_id"));
+    }
+    expect(seen).toEqual(ids.toReversed());
+  });
+
+  test("is never stale: what was answered is in it", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    for (let i = 0; i < 20; i++) {
+      const taskId = await addTask(hub);
+      expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
+      await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+      expect(await taskOf(hub, taskId, "B")).toMatchObject({ assigned_node: "n1" });
+    }
+  });
+});
+
+describe("pull", () => {
+  test("lists what the node could claim, best first: priority, then age", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "any");
+    await addNode(hub, "coder", { capabilities: "coding, review" });
+    await addNode(hub, "painter", { capabilities: ["painting"] });
+    const low = await addTask(hub, { priority: 2 });
+    const background = await addTask(hub, { priority: "p5", task_type: "coding" });
+    const medium = await addTask(hub, { task_type: "review" });
+    const medium2 = await addTask(hub);
+    const high = await addTask(hub, { priority: 0, task_type: "coding" });
+    await addTaskOf(hub, "any", { priority: 0 });
+    const pulled = async (nodeId: string, more = "") =>
+      pick(await ok(hub.get(`/task/pull?node_id=${nodeId}${more}`)), "tasks", "task_id");
+    expect(await pulled("any")).toEqual([high, medium, medium2, low, background]);
+    expect(await pulled("coder")).toEqual([high, medium, medium2, low, background]);
+    expect(await pulled("painter")).toEqual([medium2, low]);
+    expect(await pulled("any", "&limit=2")).toEqual([high, medium]);
+    await ok(hub.post("/task/claim", { task_id: high, node_id: "coder" }));
+    expect(await pulled("any", "&limit=2")).toEqual([medium, medium2]);
+  });
+
+  test("gives 20 unless told", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await Promise.all(Array.from({ length: 25 }, () => addTask(hub)));
+    const count = async (more: string) =>
+      list(await ok(hub.get(`/task/pull?node_id=n1${more}`)), "tasks").length;
+    expect(await count("")).toBe(20);
+    expect(await count("&limit=25")).toBe(25);
+  });
+
+  test("wants a node that is registered, and a limit above 0", async () => {
+    await using hub = await startHub();
+    await refused(hub.get("/task/pull?node_id=ghost"), 404, "node_not_found");
+    await badFields(hub.get("/task/pull"), ["node_id"]);
+    await badFields(hub.get("/task/pull?limit=0"), ["node_id", "limit"]);
+    await badFields(hub.get("/task/pull?node_id=n1&limit=x"), ["limit"]);
+  });
+
+  test.each(["A", "B"] as const)("a POST is 405 on %s", async (variant) => {
+    await using hub = await startHub();
+    const answer = await refused(hub.post("/task/pull", {}, { variant }), 405, "method_not_allowed");
+    expect(answer.headers.get("allow")).toBe("GET, HEAD");
+  });
+});
+
+describe("stats", () => {
+  test("the nodes that completed most: by count, then by LUX from rewards; at most ten", async () => {
+    await using hub = await startHub();
+    const work = async (nodeId: string, rewards: readonly number[]) => {
+      await addNode(hub, nodeId);
+      for (const lux_reward of rewards) {
+        await ok(complete(hub, await addTaskOf(hub, nodeId, { lux_reward }), nodeId));
+      }
+    };
+    await work("two-rich", [5, 5.5]);
+    await work("three", [0, 0, 0]);
+    await work("two-poor", [1, 0]);
+    await work("idle", []);
+    await ok(hub.post("/signin", { node_id: "three" }));
+    await ok(hub.post("/signin", { node_id: "idle" }));
+    expect(await ok(hub.get("/task/stats"))).toEqual({
+      success: true,
+      total: 7,
+      by_status: { open: 0, assigned: 0, completed: 7 },
+      top_nodes: [
+        { node_id: "three", completed: 3, lux_earned: 0 },
+        { node_id: "two-rich", completed: 2, lux_earned: 10.5 },
+        { node_id: "two-poor", completed: 2, lux_earned: 1 },
+      ],
+    });
+    for (let i = 0; i < 9; i++) await work(`one-${i}`, [i]);
+    const top = list(await ok(hub.get("/task/stats")), "top_nodes");
+    expect(top).toHaveLength(10);
+    expect(top.slice(3).map((node) => node["node_id"])).toEqual([8, 7, 6, 5, 4, 3, 2].map((i) => `one-${i}`));
+  });
+});

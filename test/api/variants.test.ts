@@ -1,0 +1,501 @@
+/**
+ * The two variants over one store: every endpoint is there on both, and what differs is exactly what the
+ * specification and decisions.md (Which variant answers) say. A difference that is not named here is a defect.
+ */
+import { describe, expect, test } from "bun:test";
+import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { fileEndpoints } from "../../src/api/files.ts";
+import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import {
+  RESULT,
+  VARIANTS,
+  type VariantName,
+  addNode,
+  addTask,
+  addTaskOf,
+  badFields,
+  complete,
+  list,
+  nodeOf,
+  ok,
+  pick,
+  record,
+  refused,
+  taskOf,
+} from "./scene.ts";
+
+describe("every endpoint on both variants", () => {
+  /** Calls everything once with success. The answers, by method and path. */
+  async function tour(variant: VariantName): Promise<Map<string, Answer["body"]>> {
+    await using hub = await startHub();
+    const seen = new Map<string, Answer["body"]>();
+    const get = async (path: string, query = "") => {
+      seen.set(`GET ${path}`, await ok(hub.get(path + query, { variant })));
+    };
+    const post = async (path: string, body: unknown, call: "post" | "admin" = "post") => {
+      const answer = await ok(hub[call](path, body, { variant }));
+      seen.set(`POST ${path}`, answer);
+      return answer;
+    };
+
+    await post("/node/register", {
+      node_id: "n1",
+      name: "One",
+      host: "10.0.0.1",
+      port: 80,
+      capabilities: "x",
+    });
+    await post("/node/heartbeat", { node_id: "n1" });
+    await post("/task/create", { title: "t", description: "d", lux_reward: 2, task_type: "other" });
+    // Tasks for the rest of the tour are made through A, where nobody takes them away.
+    const [first, second, third] = [await addTask(hub), await addTask(hub), await addTask(hub)];
+    await get("/task/pull", "?node_id=n1");
+    await post("/task/assign", { task_id: first, node_id: "n1" });
+    await post("/task/claim", { task_id: second, node_id: "n1" });
+    await post("/task/complete", { task_id: first, node_id: "n1", result: RESULT });
+    await post("/task/revoke", { task_id: second, reason: "why not" }, "admin");
+    const batch = { assignments: [{ task_id: third, node_id: "n1" }] };
+    await post("/task/batch-assign", variant === "A" ? batch : undefined);
+    await post("/task/delete", { task_id: second }, "admin");
+    await get("/task/list");
+    await get("/task/stats");
+
+    const sent = await post("/message/send", {
+      from_node: "op",
+      to_node: "n1",
+      content: "hi",
+      require_ack: true,
+    });
+    await get("/agent/messages", "?node_id=n1");
+    await post("/message/receive", { node_id: "n1" });
+    await post("/message/ack", { node_id: "n1", message_id: sent["message_id"] });
+    await post("/agent/ack", { node_id: "n1", message_id: sent["message_id"] });
+    await post("/message/broadcast", { from_node: "op", content: "all" });
+    await post("/agent/message", { from_node: "op", to_node: "n1", content: "hi" });
+    await post("/agent/broadcast", { from_node: "op", content: "all" });
+    await get("/message/history", "?node_id=n1");
+
+    await post("/signin", { node_id: "n1" });
+    await get("/lux/ledger", "?node_id=n1");
+
+    const upload = async () => {
+      const form = new FormData();
+      form.set("file", new File(["bytes"], "a.txt"));
+      form.set("metadata", JSON.stringify({ node: "n1", task_id: third }));
+      return ok(hub.post("/file/upload", form, { variant }));
+    };
+    const file = await upload();
+    seen.set("POST /file/upload", file);
+    await get("/file/list");
+    const download = await hub.get(`/file/download/${file["file_id"]}`, { variant });
+    expect(download.status).toBe(200);
+    seen.set("GET /file/download/:file_id", {});
+    seen.set("DELETE /file/:file_id", await ok(hub.call("DELETE", `/file/${file["file_id"]}`, { variant })));
+    await post("/file/delete", { file_id: (await upload())["file_id"] });
+
+    seen.set("GET /node/:node_id", await ok(hub.get("/node/n1", { variant })));
+    await get("/node/list");
+    await get("/status");
+    await get("/events", "?since=0");
+    await get("/poll", "?since=0");
+    await get("/pg/diagnostic");
+    return seen;
+  }
+
+  /** The names of all fields, inner ones too: `task.title`, `tasks.0.title`. */
+  function namesIn(value: unknown, path = ""): string[] {
+    if (typeof value !== "object" || value === null) return [path];
+    return Object.entries(value).flatMap(([name, inner]) => namesIn(inner, `${path}.${name}`));
+  }
+
+  test("answers with the same fields, but for batch-assign and what is named by a variant's words", async () => {
+    const [a, b] = [await tour("A"), await tour("B")];
+    expect([...a.keys()].toSorted()).toEqual([...b.keys()].toSorted());
+    for (const [endpoint, body] of a) {
+      const other = b.get(endpoint) ?? {};
+      if (endpoint === "POST /task/batch-assign") {
+        expect(Object.keys(body).toSorted()).toEqual(["results", "success"]);
+        expect(Object.keys(other).toSorted()).toEqual(["assigned", "assignments", "pending", "success"]);
+      } else if (endpoint === "GET /task/stats") {
+        expect(record(body["by_status"])).toEqual({ open: 1, assigned: 1, completed: 1 });
+        expect(record(other["by_status"])).toEqual({ pending: 2, completed: 1 });
+      } else {
+        const plain = (names: string[]) =>
+          names.map((name) => name.replace(/capabilities\.\d+$/, "capabilities")).toSorted();
+        expect([endpoint, ...plain(namesIn(body))]).toEqual([endpoint, ...plain(namesIn(other))]);
+      }
+    }
+  });
+
+  test("the tour leaves no endpoint out", async () => {
+    const seen = await tour("A");
+    const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
+      ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
+    );
+    expect([...seen.keys()].toSorted()).toEqual(declared.toSorted());
+  });
+});
+
+describe("one store", () => {
+  test("a task is the same on both but for the words of status and priority", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1", {
+      title: "Title",
+      description: "Description",
+      task_type: "coding",
+      creator_node: "boss",
+      priority: 0,
+      lux_reward: 1.25,
+    });
+    const [a, b] = [await taskOf(hub, taskId, "A"), await taskOf(hub, taskId, "B")];
+    expect(a).toMatchObject({
+      task_id: taskId,
+      title: "Title",
+      description: "Description",
+      task_type: "coding",
+      creator_node: "boss",
+      priority: 0,
+      lux_reward: 1.25,
+      status: "assigned",
+      assigned_node: "n1",
+      result: null,
+      attempts: 0,
+      files: [],
+    });
+    expect(b).toEqual({ ...a, status: "pending", priority: "high" });
+  });
+
+  test("a node is the same on both but for the form of capabilities", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { host: "10.0.0.1", port: 8080, capabilities: ["x", "y"] });
+    const [a, b] = [await nodeOf(hub, "n1", "A"), await nodeOf(hub, "n1", "B")];
+    expect(a).toMatchObject({ host: "10.0.0.1", port: 8080, capabilities: "x,y" });
+    expect(b).toEqual({ ...a, capabilities: ["x", "y"] });
+  });
+
+  test("what is asked on one listener is seen on the other", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", {}, "B");
+    const taskId = await addTask(hub, { lux_reward: 3 }, "B");
+    expect(await taskOf(hub, taskId, "A")).toMatchObject({ status: "assigned", lux_reward: 3 });
+    expect(await ok(complete(hub, taskId, "n1"))).toEqual({
+      success: true,
+      status: "completed",
+      lux_paid: 3,
+      task_id: taskId,
+    });
+    expect(await taskOf(hub, taskId, "B")).toMatchObject({ status: "completed", result: RESULT });
+  });
+});
+
+describe("status", () => {
+  test.each([
+    ["A", "1.5"],
+    ["B", "1.0"],
+  ] as const)("%s is version %s", async (variant, version) => {
+    await using hub = await startHub();
+    expect(await ok(hub.get("/status", { variant }))).toMatchObject({ status: "ok", version, variant });
+  });
+
+  test("a hub may listen for one variant only", async () => {
+    await using hub = await startHub({ variants: ["B"] });
+    expect(hub.listeners.map((listener) => listener.spec.variant)).toEqual(["B"]);
+    expect(await ok(hub.get("/status", { variant: "B" }))).toMatchObject({ variant: "B" });
+  });
+});
+
+describe("task status", () => {
+  const WORDS = { A: ["open", "assigned", "completed"], B: ["pending", "pending", "completed"] } as const;
+
+  test.each(VARIANTS)("%s words the three stored states", async (variant) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const [open, assigned, completed] = WORDS[variant];
+    const taskId = await addTask(hub);
+    expect(await taskOf(hub, taskId, variant)).toMatchObject({ status: open, assigned_node: null });
+    const claim = { task_id: taskId, node_id: "n1" };
+    const claimed = await ok(hub.post("/task/claim", claim, { variant }));
+    expect(claimed).toMatchObject({ status: assigned, assigned_node: "n1", task: { status: assigned } });
+    expect(await ok(complete(hub, taskId, "n1", { variant }))).toMatchObject({ status: completed });
+    expect(await taskOf(hub, taskId, variant)).toMatchObject({ status: completed, assigned_node: "n1" });
+  });
+
+  test.each(VARIANTS)("the list of %s filters by the words of either variant", async (variant) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const open = await addTask(hub);
+    const assigned = await addTaskOf(hub, "n1");
+    const completed = await addTaskOf(hub, "n1");
+    await ok(complete(hub, completed, "n1"));
+    const listed = async (filter: string) =>
+      pick(await ok(hub.get(`/task/list?status=${filter}`, { variant })), "tasks", "task_id");
+    expect(await listed("open")).toEqual([open]);
+    expect(await listed("assigned")).toEqual([assigned]);
+    expect(await listed("pending")).toEqual([assigned, open]);
+    expect(await listed("completed")).toEqual([completed]);
+    await badFields(hub.get("/task/list?status=done", { variant }), ["status"]);
+    await badFields(hub.get("/task/list?status=Open", { variant }), ["status"]);
+  });
+
+  test.each([
+    ["A", { open: 2, assigned: 1, completed: 0 }],
+    ["B", { pending: 3, completed: 0 }],
+  ] as const)("stats of %s count in its words, those with none too", async (variant, byStatus) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await addTask(hub);
+    await addTask(hub);
+    await addTaskOf(hub, "n1");
+    const stats = await ok(hub.get("/task/stats", { variant }));
+    expect(stats).toMatchObject({ total: 3, top_nodes: [] });
+    expect(stats["by_status"]).toEqual(byStatus);
+  });
+});
+
+describe("priority", () => {
+  const FORMS = [
+    [0, 0, "high"],
+    [1, 1, "medium"],
+    [2, 2, "low"],
+    ["high", 0, "high"],
+    ["medium", 1, "medium"],
+    ["low", 2, "low"],
+    ["p0", 0, "high"],
+    ["p1", 1, "medium"],
+    ["p2", 2, "low"],
+    ["p5", 2, "p5"],
+    [undefined, 1, "medium"],
+  ] as const;
+
+  test.each(VARIANTS)("given to %s in any form, both show it in theirs", async (variant) => {
+    await using hub = await startHub();
+    for (const [given, onA, onB] of FORMS) {
+      const created = await ok(
+        hub.post("/task/create", { title: "t", description: "d", priority: given }, { variant }),
+      );
+      const taskId = String(created["task_id"]);
+      const shown = {
+        answer: record(created["task"])["priority"],
+        A: (await taskOf(hub, taskId, "A"))["priority"],
+        B: (await taskOf(hub, taskId, "B"))["priority"],
+      };
+      expect({ given, ...shown }).toEqual({ given, answer: variant === "A" ? onA : onB, A: onA, B: onB });
+    }
+  });
+
+  test.each(VARIANTS)("given to %s as anything else is bad", async (variant) => {
+    await using hub = await startHub();
+    for (const priority of [3, 5, -1, 1.5, "1", "0", "HIGH", "urgent", "p3", "", null, true, [1], {}]) {
+      const body = { title: "t", description: "d", priority };
+      await badFields(hub.post("/task/create", body, { variant }), ["priority"]);
+    }
+  });
+});
+
+describe("capabilities", () => {
+  const FORMS = [
+    ["x,y", "x,y", ["x", "y"]],
+    [" x , y ", "x,y", ["x", "y"]],
+    ["", "", []],
+    [",", "", []],
+    ["x", "x", ["x"]],
+    [["x", "y"], "x,y", ["x", "y"]],
+    [[], "", []],
+    [undefined, "", []],
+  ] as const;
+
+  test.each(VARIANTS)("given to %s in any form, both show them in theirs", async (variant) => {
+    await using hub = await startHub();
+    for (const [given, onA, onB] of FORMS) {
+      const registered = await addNode(hub, "n1", { capabilities: given }, variant);
+      const expected = { A: onA, B: onB };
+      expect({ given, shown: record(registered["node"])["capabilities"] }).toEqual({
+        given,
+        shown: expected[variant],
+      });
+      for (const shown of VARIANTS) {
+        expect((await nodeOf(hub, "n1", shown))["capabilities"]).toEqual(expected[shown]);
+        const [listed] = list(await ok(hub.get("/node/list", { variant: shown })), "nodes");
+        expect(listed?.["capabilities"]).toEqual(expected[shown]);
+      }
+    }
+  });
+
+  test.each(VARIANTS)("given to %s as anything else are bad", async (variant) => {
+    await using hub = await startHub();
+    const attempt = (capabilities: unknown) =>
+      hub.post("/node/register", { node_id: "n1", name: "n", capabilities }, { variant });
+    for (const value of [5, true, null, {}]) await badFields(attempt(value), ["capabilities"]);
+    await badFields(attempt(["x", 5, "y", null]), ["capabilities.1", "capabilities.3"]);
+  });
+});
+
+describe("paging", () => {
+  /** As many tasks as are asked for, through the API. */
+  async function fill(hub: TestHub, count: number): Promise<void> {
+    for (let made = 0; made < count; made += 100) {
+      await Promise.all(Array.from({ length: Math.min(100, count - made) }, () => addTask(hub)));
+    }
+  }
+
+  test("A has 20 a page, or as many as are asked for up to 50", async () => {
+    await using hub = await startHub();
+    await fill(hub, 55);
+    const page = async (query: string) => {
+      const body = await ok(hub.get(`/task/list${query}`));
+      return { ...body, tasks: list(body, "tasks").length };
+    };
+    expect(await page("")).toMatchObject({ tasks: 20, page: 1, per_page: 20, total: 55, pages: 3 });
+    expect(await page("?page=3")).toMatchObject({ tasks: 15, page: 3, per_page: 20 });
+    expect(await page("?page=4")).toMatchObject({ tasks: 0, page: 4, total: 55, pages: 3 });
+    expect(await page("?per_page=1")).toMatchObject({ tasks: 1, per_page: 1, pages: 55 });
+    expect(await page("?per_page=50")).toMatchObject({ tasks: 50, per_page: 50, pages: 2 });
+    for (const above of ["51", "100", "1000000", "99999999999999999999"]) {
+      expect(await page(`?per_page=${above}`)).toMatchObject({ tasks: 50, per_page: 50, pages: 2 });
+    }
+    expect(await page("?per_page=50&page=2")).toMatchObject({ tasks: 5, page: 2 });
+  });
+
+  test("B has one page of 500 without paging fields, and pages as A with them", async () => {
+    await using hub = await startHub();
+    await fill(hub, 502);
+    const page = async (query: string) => {
+      const body = await ok(hub.get(`/task/list${query}`, { variant: "B" }));
+      return { ...body, tasks: list(body, "tasks").length };
+    };
+    expect(await page("")).toMatchObject({ tasks: 500, page: 1, per_page: 500, total: 502, pages: 2 });
+    expect(await page("?status=pending")).toMatchObject({ tasks: 500, per_page: 500, total: 502 });
+    expect(await page("?per_page=50")).toMatchObject({ tasks: 50, per_page: 50, pages: 11 });
+    expect(await page("?per_page=400")).toMatchObject({ tasks: 50, per_page: 50 });
+    expect(await page("?page=2")).toMatchObject({ tasks: 20, page: 2, per_page: 20, pages: 26 });
+  });
+
+  test.each(VARIANTS)("%s refuses a page out of range", async (variant) => {
+    await using hub = await startHub();
+    for (const value of ["0", "-1", "1.5", "x", "", "1e3"]) {
+      await badFields(hub.get(`/task/list?page=${value}`, { variant }), ["page"]);
+      await badFields(hub.get(`/task/list?per_page=${value}`, { variant }), ["per_page"]);
+      const both = hub.get(`/task/list?page=${value}&per_page=${value}&status=x`, { variant });
+      await badFields(both, ["page", "per_page", "status"]);
+    }
+  });
+});
+
+describe("create", () => {
+  test("B gives a task to an available node at once, A leaves it open", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", {}, "B");
+    const onA = await ok(hub.post("/task/create", { title: "t", description: "d" }));
+    expect(onA).toMatchObject({ status: "open", assigned_node: null, task: { assigned_node: null } });
+    const onB = await ok(hub.post("/task/create", { title: "t", description: "d" }, { variant: "B" }));
+    expect(onB).toMatchObject({ status: "pending", assigned_node: "n1", task: { assigned_node: "n1" } });
+    expect(await taskOf(hub, String(onB["task_id"]))).toMatchObject({ status: "assigned" });
+  });
+
+  test.each(VARIANTS)("%s ignores assigned_node, whatever it is", async (variant) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { capabilities: ["other"] }, "B");
+    for (const assigned_node of ["n1", "nobody", 5, null, { a: 1 }]) {
+      const body = { title: "t", description: "d", task_type: "this", assigned_node };
+      expect(await ok(hub.post("/task/create", body, { variant }))).toMatchObject({ assigned_node: null });
+    }
+  });
+});
+
+describe("batch-assign", () => {
+  test("A wants assignments, B reads none", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTask(hub);
+    await badFields(hub.post("/task/batch-assign", {}), ["assignments"]);
+    await badFields(hub.post("/task/batch-assign", undefined), ["assignments"]);
+    const ignored = { assignments: "all of them" };
+    expect(await ok(hub.post("/task/batch-assign", ignored, { variant: "B" }))).toEqual({
+      success: true,
+      assigned: 1,
+      pending: 0,
+      assignments: [{ task_id: taskId, node_id: "n1" }],
+    });
+  });
+
+  test("B takes no body, an empty one and an empty object alike", async () => {
+    await using hub = await startHub();
+    for (const body of [undefined, "", "{}"]) {
+      const answer = await ok(hub.post("/task/batch-assign", body, { variant: "B" }));
+      expect(answer).toEqual({ success: true, assigned: 0, pending: 0, assignments: [] });
+    }
+  });
+});
+
+describe("complete of an open task", () => {
+  test("A wants it claimed first", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTask(hub);
+    await refused(complete(hub, taskId, "n1"), 409, "task_not_assigned");
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", result: null });
+  });
+
+  test("B takes it for the node in the same step", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTask(hub, { lux_reward: 7 });
+    const done = await ok(complete(hub, taskId, "n1", { variant: "B" }));
+    expect(done).toEqual({ success: true, status: "completed", lux_paid: 7, task_id: taskId });
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "completed", assigned_node: "n1" });
+    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
+  });
+
+  test("B takes it for a registered node only", async () => {
+    await using hub = await startHub();
+    const taskId = await addTask(hub);
+    await refused(complete(hub, taskId, "ghost", { variant: "B" }), 404, "node_not_found");
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
+  });
+
+  test.each(VARIANTS)("%s keeps others off a task that is assigned", async (variant) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await addNode(hub, "n2");
+    const taskId = await addTaskOf(hub, "n1");
+    await refused(complete(hub, taskId, "n2", { variant }), 403, "not_assigned_to_node");
+  });
+});
+
+describe("heartbeat", () => {
+  const TIMES = { A: [60, 180], B: [30, 90] } as const;
+
+  test.each(VARIANTS)("the interval of %s", async (variant) => {
+    await using hub = await startHub();
+    const [interval, offlineAfter] = TIMES[variant];
+    const registered = await addNode(hub, "n1", {}, variant);
+    expect(registered).toMatchObject({ heartbeat_interval: interval, offline_after: offlineAfter });
+    for (const spoken of VARIANTS) {
+      const beat = await ok(hub.post("/node/heartbeat", { node_id: "n1" }, { variant: spoken }));
+      // That of the variant in which the node registered, whichever it speaks now.
+      expect(beat).toMatchObject({ heartbeat_interval: interval });
+    }
+  });
+
+  test("registering in the other variant changes it", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", {}, "A");
+    expect(await addNode(hub, "n1", {}, "B")).toMatchObject({ heartbeat_interval: 30, created: false });
+    expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({
+      heartbeat_interval: 30,
+    });
+  });
+});
+
+describe("auth", () => {
+  test("A is open where the specification says Public, B nowhere", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const bare = { headers: { "X-Matrix-Secret": null } };
+    for (const path of ["/node/list", "/node/n1", "/task/list", "/task/stats", "/file/list", "/status"]) {
+      await ok(hub.get(path, bare));
+      await refused(hub.get(path, { ...bare, variant: "B" }), 401, "unauthorized");
+    }
+  });
+});
