@@ -12,7 +12,16 @@ const IDLE_MS = 4_000;
 const STARTS = 3;
 const EXECUTABLE = join(PROJECT, "dist", "luxhub");
 /** As the project builds its executable. */
-const COMPILE_FLAGS = ["--compile", "--minify"];
+/** Those of `bun run build`, so that both are built alike. */
+const COMPILE_FLAGS = [
+  "--compile",
+  "--minify",
+  "--sourcemap",
+  "--bytecode",
+  "--format=esm",
+  "--compile-jit-policy",
+  "50",
+];
 
 /** One row: medians over the starts. */
 export type IdleMemory = { name: string; rssKib: number; pssKib: number };
