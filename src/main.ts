@@ -1,4 +1,5 @@
 /** argv to command. Exit codes: 0 done, 1 could not, 2 asked wrongly. */
+import "./cli/cold-start.ts";
 import { keysCommand } from "./cli/keys.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { HELP, UsageError, say } from "./cli/usage.ts";

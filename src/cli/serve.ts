@@ -8,6 +8,7 @@ import { systemClock } from "../lib/clock.ts";
 import { openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
+import { warmUp } from "./cold-start.ts";
 import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -34,8 +35,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const secrets = loadSecrets(dir, env);
   const hub = await openHub({ config, dir, secrets, clock, log });
   announce(config, hub, dir, secrets, log);
-  // The executable starts with a JIT that hardly compiles, which saves 4 MiB of what runs once; from here on it may.
-  Bun.unsafe.setJITPolicy(1);
+  warmUp();
   const signal = await endSignal();
   log.info("ending", { signal });
   await hub.close();

@@ -19,8 +19,8 @@ const COMPILE_FLAGS = [
   "--sourcemap",
   "--bytecode",
   "--format=esm",
-  "--compile-jit-policy",
-  "50",
+  
+  ,
 ];
 
 /** One row: medians over the starts. */
