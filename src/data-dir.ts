@@ -42,6 +42,8 @@ export function makeDataDir(path: string): DataDir {
   return dataDirAt(path);
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** The secrets, and which of them were made just now. */
 export type Secrets = PrimarySecrets & {
   readonly secretIsNew: boolean;
@@ -51,7 +53,7 @@ export type Secrets = PrimarySecrets & {
 };
 
 /** From the environment, else from the data directory, else made and written there. @throws {ConfigError} */
-export function loadSecrets(dir: DataDir, env: Readonly<Record<string, string | undefined>>): Secrets {
+export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
   return {
@@ -69,15 +71,23 @@ export function makeSecret(): string {
   return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // not to be taken for a flag
 }
 
-function loadSecret(
-  variable: string,
-  env: Readonly<Record<string, string | undefined>>,
-  file: string,
-): { word: string; isNew: boolean } {
+/** The secrets as far as they can be read here: what a hub has from its environment may be unknown to another process. */
+export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecrets> {
+  const secret = findSecret("LUXHUB_SECRET", env, dir.secretFile);
+  const adminKey = findSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
+  return { ...(secret === null ? {} : { secret }), ...(adminKey === null ? {} : { adminKey }) };
+}
+
+function findSecret(variable: string, env: Environment, file: string): string | null {
   const given = env[variable];
-  if (given) return { word: checked(given, variable), isNew: false };
+  if (given) return checked(given, variable);
   const stored = readIfThere(file);
-  if (stored !== null) return { word: checked(stored.trim(), file), isNew: false };
+  return stored === null ? null : checked(stored.trim(), file);
+}
+
+function loadSecret(variable: string, env: Environment, file: string): { word: string; isNew: boolean } {
+  const found = findSecret(variable, env, file);
+  if (found !== null) return { word: found, isNew: false };
   const word = makeSecret();
   writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });
   return { word, isNew: true };

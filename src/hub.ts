@@ -58,7 +58,7 @@ type Closing = (() => Promise<void> | void)[];
 
 /**
  * Opens a hub; it is serving when this resolves.
- * @throws {ConfigError} for what the operator can mend: the directory in use, a port taken, a certificate unreadable
+ * @throws {Error} with one line for the operator: the directory in use, a port taken, a certificate unreadable
  */
 export async function openHub(parts: HubParts): Promise<Hub> {
   const closing: Closing = [];
@@ -72,7 +72,7 @@ export async function openHub(parts: HubParts): Promise<Hub> {
 
 async function assemble({ config, dir, secrets, clock, log }: HubParts, closing: Closing): Promise<Hub> {
   const lock = takeLock(dir.lock);
-  if (!lock) throw new ConfigError(`another luxhub runs on the data directory ${dir.path}`);
+  if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
   const store = openSqlite(dir.database, (error) =>
     log.error("a commit's news failed", { cause: String(error) }),

@@ -2,7 +2,7 @@
 import "./cli/cold-start.ts";
 import { keysCommand } from "./cli/keys.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { HELP, UsageError, say } from "./cli/usage.ts";
+import { HELP, UsageError, VERSION_HELP, readArguments, say } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
 import { SOFTWARE } from "./version.ts";
 
@@ -15,15 +15,25 @@ async function main(argv: readonly string[]): Promise<number> {
       return keysCommand(rest, process.env);
     case "version":
     case "--version":
-      return say(SOFTWARE);
+      return versionCommand(rest);
     case undefined:
     case "help":
     case "--help":
     case "-h":
-      return say(HELP);
+      return helpCommand(rest);
     default:
       throw new UsageError(`unknown command ${JSON.stringify(command)}`, "luxhub help");
   }
+}
+
+function versionCommand(words: readonly string[]): number {
+  const { help } = readArguments(words, [], [], "luxhub version --help");
+  return say(help ? VERSION_HELP : SOFTWARE);
+}
+
+/** `luxhub help COMMAND` is `luxhub COMMAND --help`. */
+function helpCommand([command]: readonly string[]): Promise<number> | number {
+  return command === undefined ? say(HELP) : main([command, "--help"]);
 }
 
 try {

@@ -3,9 +3,9 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { nodeId as nodeIdField } from "../api/fields.ts";
 import { readConfig } from "../config.ts";
-import { dataDirAt, loadSecrets, makeSecret } from "../data-dir.ts";
+import { dataDirAt, findSecrets, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
-import { type KeyRecord, isValid } from "../domain/key.ts";
+import { type KeyRecord, PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
 import { KEYS_MAX } from "../domain/limits.ts";
 import type { VariantName } from "../domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
@@ -13,9 +13,16 @@ import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/queries.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
+import { readConfigFile } from "./config-file.ts";
 import { type Arguments, KEYS_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the secrets of the primary keys come from when they are not in the data directory. */
+const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
+  [PRIMARY_KEY_ID]: "LUXHUB_SECRET",
+  [PRIMARY_ADMIN_KEY_ID]: "LUXHUB_ADMIN_KEY",
+};
 
 const HELP_AT = "luxhub keys --help";
 const KEY_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -35,12 +42,13 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   if (args.help || name === undefined) return say(KEYS_HELP);
   const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
   if (!subcommand) throw new UsageError(`unknown command keys ${name}`, HELP_AT);
-  const { dataDir } = readConfig({ flags: { data: args.flags["data"] }, env, file: null });
+  const { dataDir } = readConfig({ flags: { data: args.flags["data"] }, env, file: readConfigFile() });
   const dir = dataDirAt(resolve(dataDir));
   if (!existsSync(dir.database)) throw new Error(`there is no hub in ${dir.path}; start one there first`);
+  process.umask(0o077);
   const store = openSqlite(dir.database, (error) => console.error(error));
   try {
-    const all = everyKey(primaryKeys(loadSecrets(dir, env)), await store.read(allKeys()));
+    const all = everyKey(primaryKeys(findSecrets(dir, env)), await store.read(allKeys()));
     const keys = { store, all, now: systemClock().now() };
     return say(await subcommand(keys, { ...args, words }));
   } finally {
@@ -120,8 +128,10 @@ async function save(store: Store, key: KeyRecord): Promise<void> {
 
 function find({ all }: Keys, keyId: string): KeyRecord {
   const key = all.find((other) => other.keyId === keyId);
-  if (!key) throw new Error(`there is no key ${keyId}; see luxhub keys list`);
-  return key;
+  if (key) return key;
+  const variable = PRIMARY_VARIABLES[keyId];
+  if (variable === undefined) throw new Error(`there is no key ${keyId}; see luxhub keys list`);
+  throw new Error(`the secret of ${keyId} is not in the data directory: set ${variable} as the hub has it`);
 }
 
 function variantOf(word: string): VariantName {

@@ -1,7 +1,6 @@
 /** `luxhub serve`: starts the hub, says where it is, and ends it on SIGTERM or SIGINT. */
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
+import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -9,11 +8,13 @@ import { openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
 import { warmUp } from "./cold-start.ts";
+import { readConfigFile } from "./config-file.ts";
 import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const CONFIG_FILE = "luxhub.toml";
+/** A terminal's Ctrl-C may come twice at once: from itself, and from whoever started the hub. */
+const SECOND_SIGNAL_MS = 1_000;
 
 /** Resolves with the exit code when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
@@ -24,7 +25,9 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   }
   if (words[0] !== undefined)
     throw new UsageError(`unexpected ${JSON.stringify(words[0])}`, "luxhub serve --help");
-  const config = readConfig({ flags, env, file: readConfigFile(CONFIG_FILE) });
+  const config = readConfig({ flags, env, file: readConfigFile() });
+  const ending = endSignal(); // before anything is open: a signal that comes early ends the hub in order too
+  process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(resolve(config.dataDir));
   const clock = systemClock();
   const output = Bun.stdout.writer();
@@ -36,7 +39,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const hub = await openHub({ config, dir, secrets, clock, log });
   announce(config, hub, dir, secrets, log);
   warmUp();
-  const signal = await endSignal();
+  const signal = await ending;
   log.info("ending", { signal });
   await hub.close();
   log.info("ended");
@@ -45,29 +48,15 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   return 0;
 }
 
-function readConfigFile(path: string): Record<string, unknown> | null {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
-    throw new ConfigError(`cannot read ${path}: ${error instanceof Error ? error.message : error}`);
-  }
-  try {
-    return { ...Bun.TOML.parse(text) };
-  } catch (error) {
-    throw new ConfigError(`${path} is not TOML: ${error instanceof Error ? error.message : error}`);
-  }
-}
-
-/** The first signal ends the hub in order; the second ends it at once. */
+/** The first signal ends the hub in order; one that comes well after it ends it at once. */
 function endSignal(): Promise<string> {
+  const clock = systemClock();
   return new Promise((resolve) => {
-    let ending = false;
+    let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {
-        if (ending) process.exit(1);
-        ending = true;
+        if (clock.steady() - firstAt > SECOND_SIGNAL_MS) process.exit(1);
+        firstAt = Math.min(firstAt, clock.steady());
         resolve(signal);
       });
     }

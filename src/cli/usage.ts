@@ -19,6 +19,8 @@ export const HELP = `luxhub: a hub for a fleet of AI worker nodes
 
 Each command tells more with --help.`;
 
+export const VERSION_HELP = `luxhub version: print the version of the program`;
+
 export const SERVE_HELP = `luxhub serve [flags]: start the hub
 
 ${settingLines(SETTING_ROWS)}

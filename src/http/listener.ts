@@ -47,6 +47,7 @@ export function openListener(listening: Listening): Listener {
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER, // each route has its own limit, and its own words for it
     development: false,
+    reusePort: false, // development: false turns it on, and two hubs would share a port without a word
     ...(address.tls ? { tls: address.tls } : {}),
     routes: Object.fromEntries(
       [...paths].map(([path, table]) => [

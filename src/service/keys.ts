@@ -52,13 +52,17 @@ export function hashSecret(secret: string): string {
   return Bun.SHA256.hash(secret, "hex");
 }
 
-/** The records that stand for the secrets the hub was started with. */
-export function primaryKeys({ secret, adminKey }: PrimarySecrets): readonly [KeyRecord, KeyRecord] {
+/** The records that stand for the secrets the hub was started with, of those that are known. */
+export function primaryKeys({ secret, adminKey }: Partial<PrimarySecrets>): readonly KeyRecord[] {
   const base = { variant: null, nodeId: null, createdAt: 0, expiresAt: null, revokedAt: null };
-  return [
-    { ...base, keyId: PRIMARY_KEY_ID, role: "secret", hash: hashSecret(secret) },
-    { ...base, keyId: PRIMARY_ADMIN_KEY_ID, role: "admin", hash: hashSecret(adminKey) },
-  ];
+  const keys: KeyRecord[] = [];
+  if (secret !== undefined) {
+    keys.push({ ...base, keyId: PRIMARY_KEY_ID, role: "secret", hash: hashSecret(secret) });
+  }
+  if (adminKey !== undefined) {
+    keys.push({ ...base, keyId: PRIMARY_ADMIN_KEY_ID, role: "admin", hash: hashSecret(adminKey) });
+  }
+  return keys;
 }
 
 /**

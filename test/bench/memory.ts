@@ -11,17 +11,8 @@ import { ECHO_SOURCE, PROJECT, type RunningServer, startEcho, startHub } from ".
 const IDLE_MS = 4_000;
 const STARTS = 3;
 const EXECUTABLE = join(PROJECT, "dist", "luxhub");
-/** As the project builds its executable. */
 /** Those of `bun run build`, so that both are built alike. */
-const COMPILE_FLAGS = [
-  "--compile",
-  "--minify",
-  "--sourcemap",
-  "--bytecode",
-  "--format=esm",
-  
-  ,
-];
+const COMPILE_FLAGS = ["--compile", "--minify", "--sourcemap", "--bytecode", "--format=esm"];
 
 /** One row: medians over the starts. */
 export type IdleMemory = { name: string; rssKib: number; pssKib: number };

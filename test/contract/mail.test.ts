@@ -38,7 +38,9 @@ type Office = { readonly mail: Mail; readonly store: Store };
 async function openOffice(engine: Engine): Promise<Office> {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-mail-"));
   closing.push(() => rm(folder, { recursive: true }));
-  const store = openSqlite(join(folder, "db"));
+  const store = openSqlite(join(folder, "db"), (error) => {
+    throw error;
+  });
   closing.push(() => store.close());
   const nodes = ["n0", "n1", "n2", "n3"].map((id): Change => ({ kind: "node.saved", node: node(id) }));
   await store.transact({}, () => accept(null, [...nodes, { kind: "node.offline", nodeId: "n0" }]));

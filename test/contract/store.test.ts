@@ -1,0 +1,1481 @@
+/**
+ * The contract of src/store/store.ts and every query of the store, run against every engine: what is read is held
+ * against a plain computation over the same values. Then what only SQLite promises: its schema, its plans, a full disk.
+ */
+import { Database } from "bun:sqlite";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fits, pick } from "../../src/domain/balancer.ts";
+import type { Change } from "../../src/domain/change.ts";
+import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
+import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
+import type { FileRecord } from "../../src/domain/file.ts";
+import type { KeyRecord } from "../../src/domain/key.ts";
+import {
+  BALANCE_MAX_MICRO,
+  CONTENT_MAX_BYTES,
+  MESSAGES_ANSWER_MAX_BYTES,
+  QUEUE_MAX,
+} from "../../src/domain/limits.ts";
+import type { LedgerEntry } from "../../src/domain/lux.ts";
+import type { DeliveryState, Message } from "../../src/domain/message.ts";
+import type { Node } from "../../src/domain/node.ts";
+import type { Priority, Task, TaskStatus } from "../../src/domain/task.ts";
+import * as mail from "../../src/store/mail-queries.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
+import { oldAnswers, oldEvents, oldMessages } from "../../src/store/old-rows.ts";
+import * as q from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { statementOf } from "../../src/store/statements.ts";
+import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
+import { message, node, task } from "../domain/samples.ts";
+
+type OnFault = (error: unknown) => void;
+
+/** One database of an engine: a store on it, and a look at it from beside the store. */
+type Place = {
+  /** `onFault` hears what a commit listener throws; unless given, nothing may be heard. */
+  open(onFault?: OnFault): Promise<Store>;
+  /** One number, read through a connection of its own that sees only what is committed. */
+  look(sql: string): Promise<number>;
+  remove(): Promise<void>;
+};
+
+type Engine = {
+  readonly name: Store["engine"];
+  /** Why it cannot run here; null: it can. */
+  readonly skip: string | null;
+  place(): Promise<Place>;
+};
+
+const noFault: OnFault = (error) => {
+  throw error;
+};
+
+async function sqlitePlace(): Promise<Place & { readonly path: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-store-"));
+  const path = join(folder, "db");
+  return {
+    path,
+    open: async (onFault = noFault) => openSqlite(path, onFault),
+    look: async (sql) => {
+      const db = new Database(path, { readonly: true });
+      const row = db.query<{ n: number }, []>(sql).get();
+      db.close(true);
+      return row?.n ?? NaN;
+    },
+    remove: () => rm(folder, { recursive: true }),
+  };
+}
+
+const ENGINES: readonly Engine[] = [{ name: "sqlite", skip: null, place: sqlitePlace }];
+
+const closing: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function openFresh(engine: Engine, onFault?: OnFault): Promise<{ store: Store; place: Place }> {
+  const place = await engine.place();
+  closing.push(() => place.remove());
+  const store = await place.open(onFault);
+  closing.push(() => store.close());
+  return { store, place };
+}
+
+const COUNT_EVENTS = "SELECT count(*) AS n FROM events";
+
+function event(name: string, patch: Partial<NewEvent> = {}): Change {
+  return {
+    kind: "event.logged",
+    event: { kind: "hub.started", at: 1, nodeId: null, taskId: null, data: { name }, ...patch },
+  };
+}
+
+const log = (name: string) => () => accept(name, [event(name)]);
+const names = async (store: Store): Promise<readonly unknown[]> =>
+  (await store.read(q.eventsAfter(0, [], 100_000))).map(({ data }) => data["name"]);
+const write = (store: Store, ...changes: readonly Change[]): Promise<null> =>
+  store.transact({}, () => accept(null, changes));
+
+async function outcome(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    (value) => value,
+    (error: unknown) => (error instanceof Rejection ? error.code : error),
+  );
+}
+
+for (const engine of ENGINES) {
+  const suite = engine.skip === null ? describe : describe.skip;
+  const reason = engine.skip === null ? "" : ` (skipped: ${engine.skip})`;
+
+  suite(`store: ${engine.name}${reason}: transact`, () => {
+    test("commits before it resolves", async () => {
+      const { store, place } = await openFresh(engine);
+      const seen = store.transact({}, log("a")).then(() => place.look(COUNT_EVENTS));
+      expect(await place.look(COUNT_EVENTS)).toBe(0);
+      expect(await seen).toBe(1);
+    });
+
+    test("a rejection throws Rejection and writes nothing", async () => {
+      const { store, place } = await openFresh(engine);
+      const rejected = store.transact({}, () => nodeNotFound("n1"));
+      await expect(rejected).rejects.toThrow(Rejection);
+      expect(await outcome(rejected)).toBe("node_not_found");
+      expect(await place.look(COUNT_EVENTS)).toBe(0);
+    });
+
+    test("undecided resolves with undefined and writes nothing", async () => {
+      const { store, place } = await openFresh(engine);
+      expect(await store.transact({}, () => UNDECIDED)).toBeUndefined();
+      expect(await place.look(COUNT_EVENTS)).toBe(0);
+    });
+
+    test("accepted without changes answers", async () => {
+      const { store } = await openFresh(engine);
+      expect(await store.transact({}, () => accept({ a: [1] }))).toEqual({ a: [1] });
+    });
+
+    test("decides in the order of asking, and each sees what those before it did", async () => {
+      const { store } = await openFresh(engine);
+      const load = { last: q.lastEventId() };
+      const seen = await Promise.all(
+        Array.from({ length: 200 }, (_, i) =>
+          store.transact(load, ({ last }) => (i % 3 === 1 ? accept(last) : accept(last, [event(String(i))]))),
+        ),
+      );
+      let written = 0;
+      expect(seen).toEqual(seen.map((_, i) => (i % 3 === 1 ? written : written++)));
+      expect(await names(store)).toEqual(
+        Array.from({ length: 200 }, (_, i) => String(i)).filter((_, i) => i % 3 !== 1),
+      );
+    });
+
+    test("loads each query under its name", async () => {
+      const { store } = await openFresh(engine);
+      await write(store, { kind: "node.saved", node: node("n1") });
+      const load = { one: q.nodeById("n1"), none: q.nodeById("n2"), all: q.onlineNodeIds() };
+      expect(await store.transact(load, (rows) => accept(rows))).toMatchObject({
+        one: { nodeId: "n1" },
+        none: null,
+        all: ["n1"],
+      });
+    });
+
+    test("what throws in decide rejects only itself; the others of the same group commit once", async () => {
+      const { store, place } = await openFresh(engine);
+      const fault = new Error("a bug");
+      const outcomes = [
+        outcome(store.transact({}, log("a"))),
+        outcome(
+          store.transact({}, (): Decision<null> => {
+            throw fault;
+          }),
+        ),
+        outcome(store.transact({}, () => nodeNotFound("n9"))),
+        outcome(store.transact({}, () => UNDECIDED)),
+        outcome(store.transact({ last: q.lastEventId() }, ({ last }) => accept(last, [event("b")]))),
+      ];
+      expect(await Promise.all(outcomes)).toEqual(["a", fault, "node_not_found", undefined, 1]);
+      expect(await names(store)).toEqual(["a", "b"]);
+      expect(await place.look(COUNT_EVENTS)).toBe(2);
+    });
+
+    test("what the store refuses rejects only itself, with all its changes", async () => {
+      const { store } = await openFresh(engine);
+      const created: Change = { kind: "task.created", task: task("t") };
+      const outcomes = await Promise.all([
+        outcome(store.transact({}, () => accept("first", [created, event("first")]))),
+        outcome(store.transact({}, () => accept("twice", [event("twice"), created, event("never")]))),
+        outcome(store.transact({}, log("after"))),
+      ]);
+      expect(outcomes).toEqual(["first", expect.any(Error), "after"]);
+      expect(await names(store)).toEqual(["first", "after"]);
+    });
+
+    test("takes as much as QUEUE_MAX, then answers StoreBusy, then goes on", async () => {
+      const { store } = await openFresh(engine);
+      const decide = (): Decision<number> => accept(1);
+      const taken = Array.from({ length: QUEUE_MAX }, () => store.transact({}, decide));
+      expect(await outcome(store.transact({}, decide))).toBeInstanceOf(StoreBusy);
+      expect((await Promise.all(taken)).length).toBe(QUEUE_MAX);
+      expect(await store.transact({}, decide)).toBe(1);
+    });
+  });
+
+  suite(`store: ${engine.name}${reason}: onCommit, read, close`, () => {
+    test("tells of each commit what it wrote, in order, after the commit and before the answers", async () => {
+      const { store, place } = await openFresh(engine);
+      const told: string[] = [];
+      const looks: Promise<number>[] = [];
+      store.onCommit((changes) => {
+        looks.push(place.look(COUNT_EVENTS));
+        for (const change of changes)
+          if (change.kind === "event.logged") told.push(`wrote ${change.event.data["name"]}`);
+      });
+      await Promise.all(
+        ["a", "b"].map((name) =>
+          store.transact({}, log(name)).then((answer) => told.push(`answered ${answer}`)),
+        ),
+      );
+      await store.transact({}, log("c")).then((answer) => told.push(`answered ${answer}`));
+      const before = (first: string, second: string): void =>
+        expect(told.indexOf(first)).toBeLessThan(told.indexOf(second));
+      expect(told.toSorted()).toEqual([
+        "answered a",
+        "answered b",
+        "answered c",
+        "wrote a",
+        "wrote b",
+        "wrote c",
+      ]);
+      for (const name of ["a", "b", "c"]) before(`wrote ${name}`, `answered ${name}`);
+      before("wrote a", "wrote b");
+      before("wrote b", "wrote c");
+      const counts = await Promise.all(looks);
+      counts.forEach((count, i) => expect(count).toBeGreaterThanOrEqual(i + 1));
+    });
+
+    test("does not tell of what was not written", async () => {
+      const { store } = await openFresh(engine);
+      let calls = 0;
+      store.onCommit(() => calls++);
+      await outcome(store.transact({}, () => nodeNotFound("n1")));
+      await store.transact({}, () => UNDECIDED);
+      await store.transact({}, () => accept(1));
+      await outcome(
+        store.transact({}, (): Decision<null> => {
+          throw new Error("a bug");
+        }),
+      );
+      expect(calls).toBe(0);
+    });
+
+    test("tells the ids that the log gave the events, in the order of the changes", async () => {
+      const { store } = await openFresh(engine);
+      const told: [names: unknown[], ids: readonly number[]][] = [];
+      store.onCommit((changes, eventIds) => {
+        const logged = changes.filter((change) => change.kind === "event.logged");
+        told.push([logged.map((change) => change.event.data["name"]), eventIds]);
+      });
+      const saved = (id: string): Change => ({ kind: "node.saved", node: node(id) });
+      const mixed = (name: string): Change[] => [
+        saved(`1 ${name}`),
+        event(`1 ${name}`),
+        { kind: "task.created", task: task(name) },
+        event(`2 ${name}`),
+        event(`3 ${name}`),
+        saved(`2 ${name}`),
+      ];
+      const bug = (): Decision<null> => {
+        throw new Error("a bug");
+      };
+      const groups: readonly (readonly (() => Decision<unknown>)[])[] = [
+        [() => accept(1, mixed("a")), () => nodeNotFound("n"), () => accept(1, [saved("n")]), log("b")],
+        // With a fault among them they are written twice, the first time for nothing.
+        [log("c"), bug, () => accept(1, [event("never"), { kind: "task.created", task: task("a") }])],
+        [() => accept(1, mixed("d")), log("e")],
+        Array.from({ length: 60 }, (_, i) => () => accept(i, mixed(`many ${i}`))),
+      ];
+      for (const group of groups)
+        await Promise.all(group.map((decide) => outcome(store.transact({}, decide))));
+      const stored = await store.read(q.eventsAfter(0, [], 100_000));
+      const idOf = new Map(stored.map(({ id, data }) => [data["name"], id]));
+      expect(told).toHaveLength(3 + 1 + 2 + 60);
+      for (const [names, ids] of told)
+        expect([...ids]).toEqual(names.map((name) => idOf.get(String(name)) ?? NaN));
+      expect(told.flatMap(([, ids]) => ids)).toEqual(stored.map(({ id }) => id));
+    });
+
+    test("a listener that throws undoes nothing, repeats nothing, and keeps no other from its news", async () => {
+      const faults: unknown[] = [];
+      const { store, place } = await openFresh(engine, (error) => faults.push(error));
+      const told: unknown[] = [];
+      let decided = 0;
+      const fault = new Error("a bug of a listener");
+      store.onCommit(() => {
+        throw fault;
+      });
+      store.onCommit((changes) => told.push(...changes));
+      const answers = await Promise.all(
+        ["a", "b"].map((name) =>
+          store.transact({}, () => {
+            decided++;
+            return accept(name, [event(name)]);
+          }),
+        ),
+      );
+      expect({ answers, told: told.length, decided }).toEqual({ answers: ["a", "b"], told: 2, decided: 2 });
+      expect(faults).toEqual([fault, fault]);
+      expect(faults[0]).toBe(fault);
+      expect(await place.look(COUNT_EVENTS)).toBe(2);
+    });
+
+    test("reads see what is committed and nothing else", async () => {
+      const { store } = await openFresh(engine);
+      const written = store.transact({}, log("a"));
+      expect(await store.read(q.lastEventId())).toBe(0);
+      await written;
+      expect(await store.read(q.lastEventId())).toBe(1);
+    });
+
+    test("a read that the store cannot do rejects, and the store goes on", async () => {
+      const { store } = await openFresh(engine);
+      const wrong: Query<null> = { sql: "SELECT * FROM nowhere", params: [], shape: () => null };
+      expect(await outcome(store.read(wrong))).toBeInstanceOf(Error);
+      expect(await outcome(store.transact({ wrong }, () => accept(1)))).toBeInstanceOf(Error);
+      expect(await store.transact({}, log("a"))).toBe("a");
+    });
+
+    test("close finishes what is queued, and everything is there when it is opened again", async () => {
+      const { store, place } = await openFresh(engine);
+      const queued = Array.from({ length: 2_000 }, (_, i) => store.transact({}, log(`${i}`)));
+      const closed = store.close();
+      expect(await Promise.all(queued)).toHaveLength(2_000);
+      await closed;
+      const again = await place.open();
+      closing.push(() => again.close());
+      expect(await names(again)).toEqual(Array.from({ length: 2_000 }, (_, i) => `${i}`));
+    });
+
+    test("after close every call fails; close again does nothing", async () => {
+      const { store } = await openFresh(engine);
+      await write(store, event("a"));
+      await store.read(q.lastEventId());
+      await store.close();
+      await store.close();
+      expect(await outcome(store.transact({}, log("b")))).toBeInstanceOf(Error);
+      expect(await outcome(store.read(q.lastEventId()))).toBeInstanceOf(Error);
+      expect(await outcome(store.diagnose())).toBeInstanceOf(Error);
+    });
+
+    test("diagnose tells the engine's state", async () => {
+      const { store } = await openFresh(engine);
+      const waits = store.transact({}, log("a"));
+      expect(await store.diagnose()).toMatchObject({ queued: 1, migration: SQLITE_MIGRATIONS.length });
+      await waits;
+      const diagnosis = await store.diagnose();
+      expect(diagnosis.queued).toBe(0);
+      expect(diagnosis.sizeBytes).toBeGreaterThan(0);
+      expect(diagnosis.engineVersion).toMatch(/^\d+\.\d+/);
+      expect(store.engine).toBe(engine.name);
+    });
+  });
+
+  suite(`store: ${engine.name}${reason}: queries`, () => queriesOf(engine));
+}
+
+// ---- A world of rows, and what the queries must say of it
+
+/** Numbers that look random and are the same at every run. */
+function dice(seed: number): (sides: number) => number {
+  let state = seed;
+  return (sides) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return (state >>> 8) % sides;
+  };
+}
+
+type Placed = { readonly message: Message; readonly seq: number };
+type Got = {
+  messageId: string;
+  toNode: string;
+  state: DeliveryState;
+  deliveries: number;
+  leaseUntil: number | null;
+};
+
+type Rows = {
+  readonly nodes: readonly Node[];
+  /** In the order of creation. */
+  readonly tasks: readonly Task[];
+  readonly ledger: readonly LedgerEntry[];
+  readonly files: readonly FileRecord[];
+  readonly events: readonly LoggedEvent[];
+  readonly keys: readonly KeyRecord[];
+  readonly messages: readonly Placed[];
+  readonly deliveries: readonly Got[];
+  readonly changes: readonly Change[];
+};
+
+const TYPES = ["", "x", "y", "z", "x,y"] as const;
+const CAPABILITIES = [[], ["x"], ["x", "y"], ["xy"], ["z", "x"]] as const;
+
+function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: Change[] } {
+  const changes: Change[] = [];
+  const nodes = Array.from({ length: 14 }, (_, i) => {
+    const one = node(`n${String(i).padStart(2, "0")}`, {
+      name: `Näme ${i}`,
+      host: i % 2 ? `host${i}` : null,
+      port: i % 2 ? 1000 + i : null,
+      capabilities: CAPABILITIES[i % CAPABILITIES.length] ?? [],
+      variant: i % 3 ? "B" : "A",
+      maxTasks: i % 4 === 3 ? 2 : null,
+      online: i % 5 !== 4,
+      registeredAt: 100 + i,
+      lastHeartbeatAt: 200 + i,
+      leaseUntil: 1_000 + ((i * 7) % 14),
+      tasksAssigned: roll(4),
+      tasksCompleted: i < 3 ? 0 : 20 + (i % 4),
+      luxEarnedMicro: i === 5 ? BALANCE_MAX_MICRO : BigInt(i * 1_000),
+      idleSince: 300 + roll(5),
+    });
+    const fresh = { ...one, tasksAssigned: 0, tasksCompleted: 0, luxEarnedMicro: 0n, idleSince: 0 };
+    changes.push({ kind: "node.saved", node: fresh });
+    // A tally carries a number: a sum past 2^53 takes several.
+    const parts = one.luxEarnedMicro > 2n ** 53n ? 9_000 : 1;
+    for (let part = 0; part < parts; part++)
+      changes.push({
+        kind: "node.tallied",
+        nodeId: one.nodeId,
+        assigned: part === 0 ? one.tasksAssigned : 0,
+        completed: part === 0 ? one.tasksCompleted : 0,
+        luxEarnedMicro: Number(one.luxEarnedMicro / BigInt(parts)),
+        idleSince: one.idleSince,
+      });
+    if (!one.online) changes.push({ kind: "node.offline", nodeId: one.nodeId });
+    return one;
+  });
+  return { nodes, changes };
+}
+
+function makeTasks(roll: (sides: number) => number): { tasks: Task[]; changes: Change[] } {
+  const changes: Change[] = [];
+  const tasks = Array.from({ length: 240 }, (_, i) => {
+    const status = (["open", "open", "assigned", "completed"] as const)[roll(4)] ?? "open";
+    const holder = status === "open" ? null : `n${String(roll(6)).padStart(2, "0")}`;
+    const created = task(`t${String((i * 97) % 1_000).padStart(3, "0")}-${i}`, {
+      title: `Title ${i}`,
+      taskType: TYPES[roll(TYPES.length)] ?? "",
+      priority: ([0, 1, 2, 5] as const satisfies readonly Priority[])[roll(4)] ?? 1,
+      creatorNode: i % 7 ? null : "creator",
+      luxRewardMicro: i % 3 ? 0 : 1_000_000_000_000_000 - i,
+      balanced: roll(2) === 1,
+      createdAt: 5_000 + i,
+      updatedAt: 5_000 + i,
+    });
+    changes.push({ kind: "task.created", task: created });
+    changes.push({ kind: "tasks.tallied", open: 1, assigned: 0, completed: 0 });
+    if (status === "open" && roll(3) > 0) return created;
+    const moved: Task = {
+      ...created,
+      status: status === "open" ? "open" : "assigned",
+      assignedNode: holder,
+      revokedFrom: status === "open" ? `n${String(roll(4)).padStart(2, "0")}` : null,
+      attempts: roll(3),
+      updatedAt: 6_000 + i,
+    };
+    changes.push({ kind: "task.moved", task: moved });
+    if (status !== "open") changes.push({ kind: "tasks.tallied", open: -1, assigned: 1, completed: 0 });
+    if (status !== "completed") return moved;
+    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł" };
+    const done: Task = { ...moved, status: "completed", result, updatedAt: 7_000 + i };
+    changes.push({ kind: "task.moved", task: done });
+    changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1 });
+    return done;
+  });
+  return { tasks, changes };
+}
+
+const DAY = 86_400_000;
+
+function makeLedger(): { ledger: LedgerEntry[]; changes: Change[] } {
+  const ledger: LedgerEntry[] = [];
+  const balances = new Map<string, bigint>();
+  const counts = new Map<string, number>();
+  for (let i = 0; i < 120; i++) {
+    const nodeId = `n0${i % 3}`;
+    const signin = i % 4 === 0;
+    const amountMicro = signin ? 10_000_000 : 900_000_000_000_000 + i;
+    const balanceMicro = (balances.get(nodeId) ?? (i % 3 === 0 ? 2n ** 60n : 0n)) + BigInt(amountMicro);
+    balances.set(nodeId, balanceMicro);
+    const n = (counts.get(nodeId) ?? 0) + 1;
+    counts.set(nodeId, n);
+    // Some out of the order of time: a clock that was set back.
+    const at = DAY * (i === 60 ? 500 : i) + 5;
+    const taskId = signin ? null : `paid${i}`;
+    ledger.push({
+      id: `e${i}`,
+      nodeId,
+      n,
+      amountMicro,
+      balanceMicro,
+      kind: signin ? "signin" : "reward",
+      taskId,
+      at,
+    });
+  }
+  return { ledger, changes: ledger.map((entry) => ({ kind: "lux.entered", entry })) };
+}
+
+function makeMail(roll: (sides: number) => number): Pick<Rows, "messages" | "deliveries" | "changes"> {
+  const messages: Placed[] = [];
+  const deliveries: Got[] = [];
+  const changes: Change[] = [];
+  const states = ["waiting", "waiting", "leased", "gone", "acked", "parked"] as const;
+  for (let i = 0; i < 150; i++) {
+    const broadcast = i % 5 === 0;
+    const toNode = broadcast ? null : `n0${roll(4)}`;
+    const one = message(`m${(i * 37) % 1_000}-${i}`, {
+      fromNode: `n0${roll(4)}`,
+      toNode,
+      type: broadcast ? "alert" : "task",
+      content: `Inhalt ${i} 🚀`,
+      requireAck: i % 2 === 0,
+      sentAt: 10_000 + i,
+    });
+    messages.push({ message: one, seq: i + 1 });
+    changes.push({ kind: "message.stored", message: one });
+    const receivers = broadcast
+      ? ["n00", "n01", "n02", "n03"].filter((id) => id !== one.fromNode)
+      : [toNode ?? ""];
+    for (const receiver of receivers) {
+      const state = states[roll(states.length)] ?? "waiting";
+      const deliveries_ = state === "waiting" ? roll(2) : 1 + roll(3);
+      const leaseUntil = state === "leased" ? 2_000 + ((i * 7) % 150) : null;
+      deliveries.push({
+        messageId: one.messageId,
+        toNode: receiver,
+        state,
+        deliveries: deliveries_,
+        leaseUntil,
+      });
+      changes.push({ kind: "delivery.queued", messageId: one.messageId, toNode: receiver, broadcast });
+      const moved = { messageId: one.messageId, seq: i + 1, toNode: receiver, state, leaseUntil };
+      changes.push({ kind: "delivery.moved", ...moved, deliveries: deliveries_ });
+    }
+  }
+  return { messages, deliveries, changes };
+}
+
+function makeRows(): Rows {
+  const roll = dice(7);
+  const { nodes, changes: ofNodes } = makeNodes(roll);
+  const { tasks: bare, changes: ofTasks } = makeTasks(roll);
+  const { ledger, changes: ofLedger } = makeLedger();
+  const { messages, deliveries, changes: ofMail } = makeMail(roll);
+  const files = Array.from({ length: 25 }, (_, i): FileRecord => ({
+    fileId: `f${(i * 17) % 100}-${i}`,
+    name: `file ${i}`,
+    sizeBytes: i === 3 ? 2 ** 40 : i,
+    sha256: "ab".repeat(32),
+    contentType: "text/plain",
+    metadata: `{"i":${i}}`,
+    nodeId: i % 2 ? null : "n01",
+    taskId: i % 3 ? null : (bare[i % 6]?.taskId ?? null),
+    uploadedAt: 9_000 + i,
+  }));
+  const tasks = bare.map((one) => ({
+    ...one,
+    files: files.filter((file) => file.taskId === one.taskId).map((file) => file.fileId),
+  }));
+  const events = Array.from({ length: 400 }, (_, i): LoggedEvent => ({
+    id: i + 1,
+    kind: EVENT_KINDS[roll(EVENT_KINDS.length)] ?? "hub.started",
+    at: 8_000 + i,
+    nodeId: roll(3) ? `n0${roll(4)}` : null,
+    taskId: roll(2) ? `t${i}` : null,
+    data: { i, text: "ß\"'", yes: true, none: null },
+  }));
+  const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
+    keyId: `k${i}`,
+    role: i % 2 ? "admin" : "secret",
+    hash: `hash${i}`,
+    variant: i === 1 ? "B" : null,
+    nodeId: i === 2 ? "n01" : null,
+    createdAt: 10 - i,
+    expiresAt: i === 3 ? 99 : null,
+    revokedAt: i === 4 ? 98 : null,
+  }));
+  const changes: Change[] = [...ofNodes, ...ofTasks, ...ofLedger, ...ofMail];
+  for (const file of files) changes.push({ kind: "file.saved", file });
+  for (const { id: _, ...one } of events) changes.push({ kind: "event.logged", event: one });
+  for (const key of keys) changes.push({ kind: "key.saved", key });
+  return { nodes, tasks, ledger, files, events, keys, messages, deliveries, changes };
+}
+
+const byId = (a: Node, b: Node): number => (a.nodeId < b.nodeId ? -1 : 1);
+const idOf = ({ taskId }: Task): string => taskId;
+const part = <T>(list: readonly T[], { limit, offset }: q.Slice): readonly T[] =>
+  list.slice(offset, offset + limit);
+
+function queriesOf(engine: Engine): void {
+  const rows = makeRows();
+  let place: Place;
+  let store: Store;
+
+  beforeAll(async () => {
+    place = await engine.place();
+    store = await place.open();
+    await write(store, ...rows.changes);
+  });
+
+  afterAll(async () => {
+    await store.close();
+    await place.remove();
+  });
+
+  const read = <R>(query: Query<R>): Promise<R> => store.read(query);
+
+  nodeQueries(rows, read);
+  taskQueries(rows, read);
+  otherQueries(rows, read);
+  mailQueries(rows, read);
+  test("the balancer's preselection holds whom the balancer would pick", async () => {
+    for (const taskType of TYPES)
+      for (const revokedFrom of [null, ...rows.nodes.map(({ nodeId }) => nodeId)]) {
+        const asked = task("t", { taskType, revokedFrom });
+        const best = pick(asked, rows.nodes)?.nodeId ?? null;
+        const found = pick(asked, await read(q.candidatesFor(taskType, revokedFrom)))?.nodeId ?? null;
+        expect({ taskType, revokedFrom, found }).toEqual({ taskType, revokedFrom, found: best });
+      }
+  });
+  budgetQueries(engine);
+  pruneQueries(engine);
+}
+
+type Read = <R>(query: Query<R>) => Promise<R>;
+
+function nodeQueries({ nodes, ledger }: Rows, read: Read): void {
+  const balanceOf = (nodeId: string): bigint =>
+    ledger.findLast((entry) => entry.nodeId === nodeId)?.balanceMicro ?? 0n;
+  const account = (one: Node): q.NodeAccount => ({ node: one, balanceMicro: balanceOf(one.nodeId) });
+
+  test("nodeById, nodeAccount, nodeAccounts, nodesById, nodesCount, onlineNodeIds", async () => {
+    for (const one of nodes) {
+      expect(await read(q.nodeById(one.nodeId))).toEqual(one);
+      expect(await read(q.nodeAccount(one.nodeId))).toEqual(account(one));
+    }
+    expect(await read(q.nodeById("nobody"))).toBeNull();
+    expect(await read(q.nodeAccount("nobody"))).toBeNull();
+    expect(await read(q.nodeAccounts())).toEqual(nodes.toSorted(byId).map(account));
+    const some = ["n03", "n01", "nobody", "n07", "n05"];
+    for (let length = 1; length <= some.length; length++) {
+      const asked = some.slice(0, length);
+      const found = (await read(q.nodesById(asked))).toSorted(byId);
+      expect(found).toEqual(nodes.filter(({ nodeId }) => asked.includes(nodeId)).toSorted(byId));
+    }
+    expect(await read(q.nodesCount())).toBe(nodes.length);
+    expect(await read(q.onlineNodeIds())).toEqual(
+      nodes
+        .filter(({ online }) => online)
+        .map(({ nodeId }) => nodeId)
+        .toSorted(),
+    );
+  });
+
+  test("expiredNodes: whose lease has run out, longest first", async () => {
+    for (const steady of [0, 1_000, 1_005, 9_999])
+      for (const limit of [1, 3, 100]) {
+        const late = nodes.filter((one) => one.online && one.leaseUntil <= steady);
+        const expected = late.toSorted((a, b) => a.leaseUntil - b.leaseUntil).slice(0, limit);
+        expect(await read(q.expiredNodes(steady, limit))).toEqual(expected);
+      }
+  });
+
+  test("availableNodes: in the balancer's order", async () => {
+    const expected = nodes
+      .filter((one) => one.online && (one.maxTasks === null || one.tasksAssigned < one.maxTasks))
+      .toSorted((a, b) => a.tasksAssigned - b.tasksAssigned || a.idleSince - b.idleSince || byId(a, b));
+    expect(expected.length).toBeGreaterThan(5);
+    expect(await read(q.availableNodes())).toEqual(expected);
+  });
+
+  test("topNodes: by completed, then lux, without who completed nothing", async () => {
+    const expected = nodes
+      .filter((one) => one.tasksCompleted > 0)
+      .toSorted((a, b) => b.tasksCompleted - a.tasksCompleted || Number(b.luxEarnedMicro - a.luxEarnedMicro));
+    for (const limit of [1, 10, 100]) expect(await read(q.topNodes(limit))).toEqual(expected.slice(0, limit));
+  });
+}
+
+function taskQueries({ nodes, tasks }: Rows, read: Read): void {
+  const newest = tasks.toReversed();
+  const pool = (keep: (one: Task) => boolean): readonly Task[] =>
+    tasks.filter((one) => one.status === "open" && keep(one)).toSorted((a, b) => a.priority - b.priority);
+
+  test("taskById, tasksById, taskTotals", async () => {
+    for (const one of tasks) expect(await read(q.taskById(one.taskId))).toEqual(one);
+    expect(await read(q.taskById("none"))).toBeNull();
+    const ids = tasks.slice(10, 17).map(idOf);
+    const found = await read(q.tasksById([...ids, "none"]));
+    expect(found.map(idOf).toSorted()).toEqual(ids.toSorted());
+    expect(await read(q.taskTotals())).toEqual({
+      open: tasks.filter(({ status }) => status === "open").length,
+      assigned: tasks.filter(({ status }) => status === "assigned").length,
+      completed: tasks.filter(({ status }) => status === "completed").length,
+    });
+  });
+
+  const sets: readonly (readonly TaskStatus[])[] = [
+    ["open"],
+    ["assigned"],
+    ["completed"],
+    ["open", "assigned"],
+    ["assigned", "completed"],
+    ["completed", "open"],
+    ["open", "assigned", "completed"],
+  ];
+  for (const statuses of sets)
+    for (const nodeId of [null, "n01", "n05", "nobody"])
+      test(`taskPage: ${statuses.join(" or ")} of ${nodeId ?? "anybody"}`, async () => {
+        const all = newest
+          .filter((one) => statuses.includes(one.status))
+          .filter((one) => nodeId === null || one.assignedNode === nodeId);
+        for (const limit of [1, 20, 500])
+          for (const offset of [0, 7, 20, all.length - 1, all.length, all.length + 100]) {
+            const slice = { limit, offset: Math.max(0, offset) };
+            const found = await read(q.taskPage(statuses, nodeId, slice));
+            expect(found.map(idOf)).toEqual(part(all, slice).map(idOf));
+          }
+        expect(await read(q.taskPage(statuses, nodeId, { limit: 500, offset: 0 }))).toEqual([...all]);
+      });
+
+  for (const capabilities of [[], ["x"], ["y", "x"], ["xy"], ["x,y"], ["x", "y", "z"]])
+    for (const limit of [1, 20, 500]) {
+      test(`claimable: ${JSON.stringify(capabilities)}, best ${limit}`, async () => {
+        const expected = pool((one) => fits({ capabilities }, one)).slice(0, limit);
+        expect(expected.length).toBeGreaterThan(0);
+        expect(await read(q.claimable(capabilities, limit))).toEqual(expected);
+      });
+
+      test(`waitingFor: ${JSON.stringify(capabilities)}, best ${limit}`, async () => {
+        const nodeId = "n01";
+        const expected = pool(
+          (one) => one.balanced && one.revokedFrom !== nodeId && fits({ capabilities }, one),
+        ).slice(0, limit);
+        expect(expected.length).toBeGreaterThan(0);
+        expect(await read(q.waitingFor({ nodeId, capabilities }, limit))).toEqual(expected);
+      });
+    }
+
+  for (const onlyBalanced of [true, false])
+    test(`poolAfter: walks the whole pool once, best first (only balanced: ${onlyBalanced})`, async () => {
+      const expected = pool((one) => one.balanced || !onlyBalanced);
+      for (const limit of [1, 7, 500]) {
+        const walked: Task[] = [];
+        let cursor: q.PoolCursor | null = q.POOL_START;
+        while (cursor) {
+          const step: { tasks: readonly Task[]; next: q.PoolCursor | null } = await read(
+            q.poolAfter(cursor, onlyBalanced, limit),
+          );
+          expect(step.tasks.length).toBeLessThanOrEqual(limit);
+          walked.push(...step.tasks);
+          cursor = step.next;
+        }
+        expect(walked).toEqual([...expected]);
+      }
+    });
+
+  test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
+    const away = nodes.filter((one) => !one.online && one.tasksAssigned > 0).map(({ nodeId }) => nodeId);
+    const expected = tasks.filter(
+      (one) => one.status === "assigned" && away.includes(one.assignedNode ?? ""),
+    );
+    expect(expected.length).toBeGreaterThan(2);
+    const found = await read(q.strandedTasks(500));
+    expect(found.map(idOf).toSorted()).toEqual(expected.map(idOf).toSorted());
+    expect(await read(q.strandedTasks(2))).toHaveLength(2);
+  });
+}
+
+function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
+  test("the ledger: last entry (its n is the count), last sign-in, pages", async () => {
+    for (const nodeId of ["n00", "n01", "n02", "n09"]) {
+      const own = ledger.filter((entry) => entry.nodeId === nodeId).toReversed();
+      const last = own[0];
+      expect(await read(q.lastEntry(nodeId))).toEqual(
+        last ? { n: own.length, balanceMicro: last.balanceMicro } : null,
+      );
+      const signins = own.filter(({ kind }) => kind === "signin").map(({ at }) => at);
+      expect(await read(q.lastSigninAt(nodeId))).toBe(signins.length === 0 ? null : Math.max(...signins));
+      for (const slice of [
+        { limit: 20, offset: 0 },
+        { limit: 7, offset: 14 },
+        { limit: 5, offset: 1_000 },
+      ])
+        expect(await read(q.ledgerPage(nodeId, slice))).toEqual([...part(own, slice)]);
+    }
+    expect(ledger.some(({ balanceMicro }) => balanceMicro > 2n ** 53n)).toBe(true);
+  });
+
+  test("files: one, pages, count", async () => {
+    for (const file of files) expect(await read(q.fileById(file.fileId))).toEqual(file);
+    expect(await read(q.fileById("none"))).toBeNull();
+    expect(await read(q.filesCount())).toBe(files.length);
+    for (const slice of [
+      { limit: 10, offset: 0 },
+      { limit: 10, offset: 20 },
+      { limit: 10, offset: 25 },
+    ])
+      expect(await read(q.filePage(slice))).toEqual([...part(files.toReversed(), slice)]);
+  });
+
+  test("events: after a cursor by any set of kinds, the newest, the last, by id", async () => {
+    expect(await read(q.lastEventId())).toBe(events.length);
+    for (const kinds of [
+      [],
+      ["task.created"],
+      ["lux.paid", "node.online"],
+      TASK_EVENT_KINDS,
+      EVENT_KINDS,
+    ] as const)
+      for (const since of [0, 57, 399, 400, 1_000])
+        for (const limit of [1, 100, 1_000]) {
+          const wanted = events.filter(
+            ({ kind, id }) => id > since && (kinds.length === 0 || kinds.some((k) => k === kind)),
+          );
+          expect(await read(q.eventsAfter(since, kinds, limit))).toEqual(wanted.slice(0, limit));
+        }
+    for (const kind of [null, ...EVENT_KINDS])
+      for (const limit of [1, 10, 1_000])
+        expect(await read(q.newestEvents(kind, limit))).toEqual(
+          events.filter((one) => kind === null || one.kind === kind).slice(-limit),
+        );
+    expect(await read(q.eventsById([]))).toEqual([]);
+    for (const ids of [
+      [7],
+      [400, 1, 57],
+      [5, 5, 6],
+      [401, 399, 0],
+      [1_000],
+      events.map(({ id }) => id).reverse(),
+    ])
+      expect(await read(q.eventsById(ids))).toEqual(events.filter(({ id }) => ids.includes(id)));
+  });
+
+  test("a node's events in a part of the log: after one end, up to and with the other", async () => {
+    for (const nodeId of ["n00", "n03", "nobody"])
+      for (const after of [0, 1, 57, 200, 399, 400, 1_000])
+        for (const upTo of [0, 1, 58, 200, 201, 400, 1_000])
+          for (const limit of [1, 9, 1_000])
+            expect(await read(q.nodeEventsIn(nodeId, { after, upTo }, limit))).toEqual(
+              events
+                .filter((one) => one.nodeId === nodeId && one.id > after && one.id <= upTo)
+                .slice(0, limit),
+            );
+  });
+
+  test("keys: all, oldest first", async () => {
+    expect(await read(q.allKeys())).toEqual(keys.toReversed());
+  });
+}
+
+function mailQueries({ messages, deliveries }: Rows, read: Read): void {
+  const placed = new Map(messages.map((one) => [one.message.messageId, one]));
+  const find = (messageId: string): Placed => {
+    const found = placed.get(messageId);
+    if (!found) throw new Error(messageId);
+    return found;
+  };
+  const stubOf = (got: Got) => ({ ...got, seq: find(got.messageId).seq });
+  const nodeIds = ["n00", "n01", "n02", "n03", "n09"];
+
+  test("waitingDeliveries and waitingCount: oldest first", async () => {
+    for (const nodeId of nodeIds) {
+      const waiting = deliveries
+        .filter((got) => got.toNode === nodeId && got.state === "waiting")
+        .map(({ messageId, ...got }) => ({ ...got, ...find(messageId) }));
+      for (const limit of [1, 10, 32, 33, 1_000]) {
+        const found = await read(mail.waitingDeliveries(nodeId, limit));
+        const expected = waiting.slice(0, limit);
+        expect(found).toMatchObject(expected);
+        expect(found).toHaveLength(expected.length);
+      }
+      expect(await read(mail.waitingCount(nodeId))).toBe(waiting.length);
+    }
+  });
+
+  test("deliveryOf, deliveriesOf, messageById, messagesById", async () => {
+    for (const got of deliveries)
+      expect(await read(mail.deliveryOf(got.messageId, got.toNode))).toEqual(stubOf(got));
+    expect(await read(mail.deliveryOf("none", "n01"))).toBeNull();
+    expect(await read(mail.deliveryOf(messages[0]?.message.messageId ?? "", "n09"))).toBeNull();
+    for (const one of messages) expect(await read(mail.messageById(one.message.messageId))).toEqual(one);
+    expect(await read(mail.messageById("none"))).toBeNull();
+    for (const length of [1, 3, 64, 65]) {
+      const some = messages.slice(5, 5 + length);
+      const found = await read(mail.messagesById(some.map((one) => one.message.messageId)));
+      expect(found.toSorted((a, b) => a.sentAt - b.sentAt)).toEqual(some.map((one) => one.message));
+      const seqs = some.map(({ seq }) => seq);
+      const own = deliveries.filter((got) => got.toNode === "n02").map(stubOf);
+      const stubs = await read(mail.deliveriesOf("n02", seqs));
+      expect(stubs.toSorted((a, b) => a.seq - b.seq)).toEqual(own.filter(({ seq }) => seqs.includes(seq)));
+    }
+  });
+
+  test("expiredDeliveries: the longest expired first", async () => {
+    for (const steady of [1_999, 2_040, 9_999])
+      for (const limit of [1, 5, 500]) {
+        const late = deliveries
+          .filter((got) => got.leaseUntil !== null && got.leaseUntil <= steady)
+          .map(stubOf);
+        const found = await read(mail.expiredDeliveries(steady, limit));
+        const order = (list: readonly Pick<Got, "leaseUntil">[]) => list.map(({ leaseUntil }) => leaseUntil);
+        expect(order(found)).toEqual(
+          order(late)
+            .toSorted((a, b) => (a ?? 0) - (b ?? 0))
+            .slice(0, limit),
+        );
+        for (const one of found) expect(late).toContainEqual(one);
+      }
+  });
+
+  test("history: what a node sent or got, newest first, each once", async () => {
+    for (const nodeId of nodeIds) {
+      const own = messages
+        .filter(
+          ({ message: { messageId, fromNode } }) =>
+            fromNode === nodeId ||
+            deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
+        )
+        .toReversed();
+      for (const limit of [1, 7, 32, 50, 1_000])
+        expect(await read(mail.history(nodeId, limit))).toEqual(own.slice(0, limit));
+    }
+  });
+
+  test("mailbox: what a node got, newest first: the newest, or the first after a place", async () => {
+    for (const nodeId of nodeIds) {
+      const own = messages.filter(({ message: { messageId } }) =>
+        deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
+      );
+      for (const limit of [1, 7, 32, 50, 1_000]) {
+        expect(await read(mail.mailbox(nodeId, null, limit))).toEqual(own.toReversed().slice(0, limit));
+        for (const since of [0, 20, 149, 150])
+          expect(await read(mail.mailbox(nodeId, since, limit))).toEqual(
+            own
+              .filter(({ seq }) => seq > since)
+              .slice(0, limit)
+              .toReversed(),
+          );
+      }
+    }
+  });
+}
+
+/** Long messages: an answer holds so many bytes, whatever was asked. */
+function budgetQueries(engine: Engine): void {
+  test("the contents of one answer stay within the byte budget, and the first is always there", async () => {
+    const { store } = await openFresh(engine);
+    const content = "ß".repeat(CONTENT_MAX_BYTES / 2); // two bytes each: characters would be too few
+    const long = Array.from({ length: 40 }, (_, i) =>
+      message(`m${i}`, { content: `${i}`.padEnd(2) + content.slice(1) }),
+    );
+    await write(
+      store,
+      ...long.flatMap((one): Change[] => [
+        { kind: "message.stored", message: one },
+        { kind: "delivery.queued", messageId: one.messageId, toNode: "n1", broadcast: false },
+      ]),
+    );
+    const within = (list: readonly Message[]): readonly string[] => {
+      let bytes = 0;
+      const kept: string[] = [];
+      for (const one of list) {
+        if (bytes >= MESSAGES_ANSWER_MAX_BYTES) break;
+        bytes += Buffer.byteLength(one.content);
+        kept.push(one.messageId);
+      }
+      return kept;
+    };
+    const newest = long.toReversed();
+    const ids = (list: readonly { readonly message: Message }[]) => list.map((one) => one.message.messageId);
+    expect(within(long).length).toBeLessThan(40);
+    expect(ids(await store.read(mail.waitingDeliveries("n1", 1_000)))).toEqual([...within(long)]);
+    expect(ids(await store.read(mail.waitingDeliveries("n1", 33)))).toEqual([...within(long.slice(0, 33))]);
+    expect(ids(await store.read(mail.waitingDeliveries("n1", 32)))).toHaveLength(32);
+    expect(ids(await store.read(mail.history("n1", 1_000)))).toEqual([...within(newest)]);
+    expect(ids(await store.read(mail.mailbox("n1", null, 1_000)))).toEqual([...within(newest)]);
+    expect(ids(await store.read(mail.mailbox("n1", 2, 1_000)))).toEqual(
+      [...within(long.slice(2))].toReversed(),
+    );
+  });
+}
+
+function pruneQueries(engine: Engine): void {
+  test("old rows: counted and removed alike, the oldest first, at most so many, the newest event never", async () => {
+    const { store, place } = await openFresh(engine);
+    // Every other one is a broadcast, to three nodes.
+    const changes = Array.from({ length: 10 }, (_, i): Change[] => [
+      { kind: "message.stored", message: message(`m${i}`, { sentAt: i, toNode: i % 2 ? null : "a" }) },
+      ...(i % 2 ? ["a", "b", "c"] : ["a"]).map((toNode): Change => ({
+        kind: "delivery.queued",
+        messageId: `m${i}`,
+        toNode,
+        broadcast: i % 2 === 1,
+      })),
+      event(`${i}`, { at: i }),
+      {
+        kind: "answer.stored",
+        answer: { scope: `s${9 - i}`, bodyHash: "h", status: 200, body: "{}", storedAt: i },
+      },
+    ]);
+    await write(store, ...changes.flat());
+    const counts = async (before: number, limit: number) =>
+      Promise.all([oldMessages, oldEvents, oldAnswers].map((query) => store.read(query({ before, limit }))));
+    expect(await counts(0, 100)).toEqual([0, 0, 0]);
+    expect(await counts(4, 100)).toEqual([4, 4, 4]);
+    expect(await counts(4, 3)).toEqual([3, 3, 3]);
+    expect(await counts(100, 100)).toEqual([10, 9, 10]);
+
+    const prune = (before: number, limit: number): Promise<null> =>
+      write(
+        store,
+        { kind: "deliveries.pruned", broadcast: false, before, limit },
+        { kind: "deliveries.pruned", broadcast: true, before, limit },
+        { kind: "messages.pruned", before, limit },
+        { kind: "events.pruned", before, limit },
+        { kind: "answers.pruned", before, limit },
+      );
+    const left = async () =>
+      Promise.all(
+        ["messages", "deliveries", "events", "answers"].map((name) =>
+          place.look(`SELECT count(*) AS n FROM ${name}`),
+        ),
+      );
+    expect(await left()).toEqual([10, 20, 10, 10]);
+    await prune(4, 3);
+    expect(await left()).toEqual([7, 15, 7, 7]);
+    expect(await place.look("SELECT min(seq) AS n FROM deliveries")).toBe(4);
+    expect(await store.read(mail.messageById("m2"))).toBeNull();
+    expect(await store.read(mail.messageById("m3"))).not.toBeNull();
+    expect(await store.read(q.storedAnswer("s9", -1))).toBeNull();
+    await prune(100, 100);
+    expect(await left()).toEqual([0, 0, 1, 0]);
+    await write(store, event("next"));
+    expect(await store.read(q.lastEventId())).toBe(11);
+  });
+
+  test("the deliveries of broadcasts go by a step of their own, the others by theirs", async () => {
+    const { store, place } = await openFresh(engine);
+    const queued = (messageId: string, toNode: string, broadcast: boolean): Change => ({
+      kind: "delivery.queued",
+      messageId,
+      toNode,
+      broadcast,
+    });
+    await write(
+      store,
+      { kind: "message.stored", message: message("one", { toNode: "a", sentAt: 1 }) },
+      queued("one", "a", false),
+      { kind: "message.stored", message: message("all", { toNode: null, sentAt: 2 }) },
+      ...["a", "b"].map((toNode) => queued("all", toNode, true)),
+      { kind: "message.stored", message: message("young", { toNode: "a", sentAt: 9 }) },
+      queued("young", "a", false),
+    );
+    const left = (): Promise<number> =>
+      place.look("SELECT sum(seq * 10 + (to_node = 'b')) AS n FROM deliveries");
+    const old = { before: 5, limit: 100 };
+    expect(await left()).toBe(10 + 20 + 21 + 30);
+    await write(store, { kind: "deliveries.pruned", broadcast: false, ...old });
+    expect(await left()).toBe(20 + 21 + 30);
+    await write(store, { kind: "deliveries.pruned", broadcast: true, ...old });
+    expect(await left()).toBe(30);
+  });
+
+  test("a delivery of a message that is not there is refused", async () => {
+    const { store } = await openFresh(engine);
+    const queued: Change = { kind: "delivery.queued", messageId: "none", toNode: "a", broadcast: false };
+    expect(await outcome(write(store, queued, event("never")))).toBeInstanceOf(Error);
+    expect(await names(store)).toEqual([]);
+  });
+
+  test("a stored answer is found until it is too old, and a newer one takes its place", async () => {
+    const { store } = await openFresh(engine);
+    const answer = { scope: "s", bodyHash: "h", status: 409, body: '{"ä":1}', storedAt: 50 };
+    await write(store, { kind: "answer.stored", answer });
+    expect(await store.read(q.storedAnswer("s", 49))).toEqual({
+      bodyHash: "h",
+      status: 409,
+      body: '{"ä":1}',
+    });
+    expect(await store.read(q.storedAnswer("s", 50))).toBeNull();
+    expect(await store.read(q.storedAnswer("t", 0))).toBeNull();
+    await write(store, { kind: "answer.stored", answer: { ...answer, bodyHash: "i", storedAt: 90 } });
+    expect(await store.read(q.storedAnswer("s", 60))).toMatchObject({ bodyHash: "i" });
+  });
+
+  test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
+    const { store } = await openFresh(engine);
+    const first = node("n1", { variant: "A", registeredAt: 1 });
+    await write(
+      store,
+      { kind: "node.saved", node: first },
+      { kind: "node.saved", node: node("n2", { variant: "B" }) },
+      { kind: "node.saved", node: node("n3", { variant: "A", leaseUntil: 5 }) },
+      { kind: "node.offline", nodeId: "n3" },
+      { kind: "node.tallied", nodeId: "n1", assigned: 2, completed: 1, luxEarnedMicro: 7, idleSince: 44 },
+      { kind: "node.offline", nodeId: "n1" },
+      { kind: "node.saved", node: { ...first, name: "New", registeredAt: 99, idleSince: 0 } },
+      { kind: "node.leases.renewed", variant: "A", leaseUntil: 1_234 },
+    );
+    const totals = { tasksAssigned: 2, tasksCompleted: 1, luxEarnedMicro: 7n, idleSince: 44 };
+    expect(await store.read(q.nodeById("n1"))).toEqual({
+      ...first,
+      ...totals,
+      name: "New",
+      leaseUntil: 1_234,
+    });
+    expect(await store.read(q.nodeById("n2"))).toMatchObject({ leaseUntil: node("n2").leaseUntil });
+    expect(await store.read(q.nodeById("n3"))).toMatchObject({ online: false, leaseUntil: 5 });
+    await write(store, { kind: "node.beaten", nodeId: "n3", lastHeartbeatAt: 8, leaseUntil: 9 });
+    expect(await store.read(q.nodeById("n3"))).toMatchObject({
+      online: true,
+      lastHeartbeatAt: 8,
+      leaseUntil: 9,
+    });
+  });
+
+  test("a task that is deleted is gone; an entry of the ledger and a day's sign-in can be entered once", async () => {
+    const { store } = await openFresh(engine);
+    await write(store, { kind: "task.created", task: task("t") }, { kind: "task.deleted", taskId: "t" });
+    expect(await store.read(q.taskById("t"))).toBeNull();
+    const entry = { id: "e", nodeId: "n1", n: 1, amountMicro: 1, balanceMicro: 1n, taskId: "t", at: 5 };
+    const enter = (patch: Partial<LedgerEntry>) =>
+      outcome(write(store, { kind: "lux.entered", entry: { ...entry, kind: "reward", ...patch } }));
+    expect(await enter({})).toBeNull();
+    expect(await enter({ id: "other" })).toBeInstanceOf(Error);
+    expect(await enter({ nodeId: "n2" })).toBeNull();
+    expect(await enter({ n: 2, kind: "signin", taskId: null })).toBeNull();
+    expect(await enter({ n: 3, kind: "signin", taskId: null, at: DAY - 1 })).toBeInstanceOf(Error);
+    expect(await enter({ n: 3, kind: "signin", taskId: null, at: DAY })).toBeNull();
+    expect(await enter({ n: 2, nodeId: "n2", kind: "signin", taskId: null })).toBeNull();
+  });
+}
+
+// ---- What only SQLite promises
+
+describe("store: sqlite: schema", () => {
+  test("an empty file is brought to the newest version, and opening again changes nothing", async () => {
+    const place = await sqlitePlace();
+    closing.push(() => place.remove());
+    await Bun.write(place.path, "");
+    await (await place.open()).close();
+    expect(await place.look("SELECT user_version AS n FROM pragma_user_version")).toBe(
+      SQLITE_MIGRATIONS.length,
+    );
+    const tables = await place.look("SELECT count(*) AS n FROM sqlite_schema");
+    await (await place.open()).close();
+    expect(await place.look("SELECT count(*) AS n FROM sqlite_schema")).toBe(tables);
+  });
+
+  test("a file of a newer schema is refused and left alone", async () => {
+    const place = await sqlitePlace();
+    closing.push(() => place.remove());
+    const db = new Database(place.path, { create: true });
+    db.run(`PRAGMA user_version = ${SQLITE_MIGRATIONS.length + 1}`);
+    db.close(true);
+    expect(() => openSqlite(place.path, noFault)).toThrow("newer luxhub");
+    expect(await place.look("SELECT count(*) AS n FROM sqlite_schema")).toBe(0);
+    expect(await place.look("SELECT user_version AS n FROM pragma_user_version")).toBe(
+      SQLITE_MIGRATIONS.length + 1,
+    );
+  });
+
+  test("processes that open the same new file at the same moment all find it whole", async () => {
+    const place = await sqlitePlace();
+    closing.push(() => place.remove());
+    const children = Array.from({ length: 4 }, () =>
+      Bun.spawn({
+        cmd: [process.execPath, "-e", OPENING_CHILD, place.path],
+        cwd: import.meta.dir,
+        stdin: "pipe",
+        stdout: "pipe",
+        stderr: "pipe",
+      }),
+    );
+    const said = children.map((child) => child.stdout.getReader());
+    await Promise.all(said.map((reader) => reader.read())); // each is there and waits
+    for (const child of children) child.stdin.end();
+    const ends = await Promise.all(
+      children.map(async (child) => `${await child.exited} ${await new Response(child.stderr).text()}`),
+    );
+    expect(ends).toEqual(["0 ", "0 ", "0 ", "0 "]);
+    expect(await place.look(COUNT_EVENTS)).toBe(4);
+    expect(await place.look("SELECT count(*) AS n FROM task_totals")).toBe(1);
+  });
+
+  test("what is no database is refused", async () => {
+    const place = await sqlitePlace();
+    closing.push(() => place.remove());
+    await Bun.write(place.path, "this is no database ".repeat(100));
+    expect(() => openSqlite(place.path, noFault)).toThrow();
+  });
+
+  test("it writes ahead, and flushes each commit", async () => {
+    const { store } = await openFresh({ name: "sqlite", skip: null, place: sqlitePlace });
+    expect((await store.diagnose()).details).toMatchObject({ journal_mode: "wal", synchronous: "full" });
+  });
+});
+
+/** A program that opens a database when its input ends, writes to it, and closes it. */
+const OPENING_CHILD = `
+  import { openSqlite } from "../../src/store/sqlite.ts";
+  process.stdout.write("ready");
+  await Bun.stdin.text();
+  const store = openSqlite(process.argv.at(-1), (error) => { throw error; });
+  const event = { kind: "hub.started", at: 1, nodeId: null, taskId: null, data: {} };
+  const changes = [{ kind: "event.logged", event }];
+  await store.transact({}, () => ({ kind: "accepted", answer: null, changes }));
+  await store.close();
+`;
+
+/** A program whose listener throws at its first transaction; says what it lived to see. */
+const LISTENER_CHILD = `
+  import { openSqlite } from "../../src/store/sqlite.ts";
+  const store = openSqlite(":memory:", (error) => process.stdout.write("heard " + error.message + "; "));
+  store.onCommit(() => { throw new Error("a bug"); });
+  const event = { kind: "hub.started", at: 1, nodeId: null, taskId: null, data: {} };
+  const write = () => ({ kind: "accepted", answer: null, changes: [{ kind: "event.logged", event }] });
+  for (const name of ["first", "second"]) {
+    await store.transact({}, write);
+    process.stdout.write(name + "; ");
+    await new Promise(setImmediate);
+  }
+`;
+
+describe("store: sqlite: a listener that throws", () => {
+  test("does not end the process", async () => {
+    const child = Bun.spawn({
+      cmd: [process.execPath, "-e", LISTENER_CHILD],
+      cwd: import.meta.dir,
+      stdout: "pipe",
+      stderr: "ignore",
+    });
+    const [said, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
+    expect({ said, code }).toEqual({ said: "heard a bug; first; heard a bug; second; ", code: 0 });
+  });
+});
+
+describe("store: sqlite: a full disk", () => {
+  test("what does not fit answers StoreFull and writes nothing; what fits commits; with room again all is well", async () => {
+    const { store, place } = await openFresh({ name: "sqlite", skip: null, place: sqlitePlace });
+    await write(store, event("before"));
+    const pragma = (text: string): Query<number> => ({
+      sql: `PRAGMA ${text}`,
+      params: [],
+      shape: ([row]) => Number(Object.values(row ?? {})[0]),
+    });
+    const pages = await store.read(pragma("page_count"));
+    await store.read(pragma(`max_page_count = ${pages}`));
+    const large = message("m", { content: "x".repeat(100_000) });
+    const outcomes = await Promise.all([
+      outcome(store.transact({}, log("a"))),
+      outcome(write(store, event("never"), { kind: "message.stored", message: large })),
+      outcome(store.transact({}, log("b"))),
+    ]);
+    expect(outcomes).toEqual(["a", expect.any(StoreFull), "b"]);
+    expect(await names(store)).toEqual(["before", "a", "b"]);
+    await store.read(pragma(`max_page_count = ${pages + 1_000}`));
+    await write(store, { kind: "message.stored", message: large });
+    expect(await place.look("SELECT count(*) AS n FROM messages")).toBe(1);
+  });
+});
+
+const TABLES = "(?:nodes|n|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f)";
+
+describe("store: sqlite: plans", () => {
+  let store: Store;
+  let place: Place;
+  beforeAll(async () => {
+    place = await sqlitePlace();
+    store = await place.open();
+  });
+  afterAll(async () => {
+    await store.close();
+    await place.remove();
+  });
+
+  type Step = { readonly id: number; readonly parent: number; readonly detail: string };
+
+  async function planOf(query: Query<unknown>): Promise<readonly Step[]> {
+    const plan = await store.read<readonly Step[]>({
+      sql: `EXPLAIN QUERY PLAN ${query.sql}`,
+      params: query.params,
+      shape: (rows) =>
+        rows.map((row) => ({
+          id: Number(row["id"]),
+          parent: Number(row["parent"]),
+          detail: String(row["detail"]),
+        })),
+    });
+    expect(plan.length).toBeGreaterThan(0);
+    return plan;
+  }
+
+  /** The steps that walk through a table or an index from its beginning. */
+  async function scans(query: Query<unknown>): Promise<readonly string[]> {
+    const plan = await planOf(query);
+    return plan.map(({ detail }) => detail).filter((detail) => new RegExp(`^SCAN ${TABLES}\\b`).test(detail));
+  }
+
+  /** The steps whose rows are all sorted before the first is given, however few are wanted; rows by id are few. */
+  async function sorts(query: Query<unknown>): Promise<readonly string[]> {
+    const plan = await planOf(query);
+    const sorted = new Set(
+      plan.filter(({ detail }) => /B-TREE FOR .*ORDER BY/.test(detail)).map(({ parent }) => parent),
+    );
+    return plan
+      .filter(
+        ({ parent, detail }) => sorted.has(parent) && new RegExp(`^S(?:CAN|EARCH) ${TABLES}\\b`).test(detail),
+      )
+      .map(({ detail }) => detail)
+      .filter((detail) => !detail.endsWith("USING INTEGER PRIMARY KEY (rowid=?)"));
+  }
+
+  const slice = { limit: 20, offset: 40 };
+  const page = (...statuses: readonly TaskStatus[]) => q.taskPage(statuses, null, slice);
+  const pageOf = (...statuses: readonly TaskStatus[]) => q.taskPage(statuses, "n1", slice);
+  const hot: Readonly<Record<string, Query<unknown>>> = {
+    nodeById: q.nodeById("n1"),
+    nodeAccount: q.nodeAccount("n1"),
+    nodesById: q.nodesById(["n1", "n2", "n3"]),
+    expiredNodes: q.expiredNodes(1, 500),
+    topNodes: q.topNodes(10),
+    taskById: q.taskById("t1"),
+    tasksById: q.tasksById(["t1", "t2"]),
+    "taskPage open": page("open"),
+    "taskPage pending": page("open", "assigned"),
+    "taskPage of a node": pageOf("completed"),
+    "taskPage pending of a node": pageOf("open", "assigned"),
+    "taskPage all of a node": pageOf("open", "assigned", "completed"),
+    "claimable anything": q.claimable([], 20),
+    claimable: q.claimable(["x", "y"], 20),
+    "waitingFor anything": q.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
+    waitingFor: q.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
+    poolAfter: q.poolAfter({ priority: 1, seq: 5 }, false, 500),
+    "poolAfter balanced": q.poolAfter(q.POOL_START, true, 500),
+    lastEntry: q.lastEntry("n1"),
+    lastSigninAt: q.lastSigninAt("n1"),
+    ledgerPage: q.ledgerPage("n1", slice),
+    fileById: q.fileById("f1"),
+    lastEventId: q.lastEventId(),
+    eventsAfter: q.eventsAfter(5, [], 100),
+    "eventsAfter one kind": q.eventsAfter(5, ["lux.paid"], 100),
+    "eventsAfter task kinds": q.eventsAfter(5, TASK_EVENT_KINDS, 100),
+    "newestEvents of a kind": q.newestEvents("lux.paid", 100),
+    nodeEventsIn: q.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 100),
+    eventsById: q.eventsById([3, 1, 2]),
+    storedAnswer: q.storedAnswer("s", 0),
+    waitingDeliveries: mail.waitingDeliveries("n1", 10),
+    "waitingDeliveries, measured": mail.waitingDeliveries("n1", 1_000),
+    waitingCount: mail.waitingCount("n1"),
+    deliveryOf: mail.deliveryOf("m1", "n1"),
+    deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
+    expiredDeliveries: mail.expiredDeliveries(1, 500),
+    messageById: mail.messageById("m1"),
+    messagesById: mail.messagesById(["m1", "m2"]),
+    history: mail.history("n1", 50),
+    "history, measured": mail.history("n1", 10),
+    mailbox: mail.mailbox("n1", null, 50),
+    "mailbox since": mail.mailbox("n1", 7, 50),
+    oldAnswers: oldAnswers({ before: 1, limit: 500 }),
+  };
+  for (const [name, query] of Object.entries(hot))
+    test(`${name} walks through no table and sorts none`, async () => {
+      expect(await scans(query)).toEqual([]);
+      expect(await sorts(query)).toEqual([]);
+    });
+
+  /** In the order of what they walk through, and ended by their LIMIT. */
+  const ordered: Readonly<Record<string, readonly [Query<unknown>, RegExp]>> = {
+    candidatesFor: [q.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
+    availableNodes: [q.availableNodes(), /^SCAN nodes USING INDEX nodes_available$/],
+    "taskPage all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
+    strandedTasks: [q.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
+    newestEvents: [q.newestEvents(null, 100), /^SCAN events$/],
+    filePage: [q.filePage(slice), /^SCAN files$/],
+    oldMessages: [oldMessages({ before: 1, limit: 500 }), /^SCAN messages$/],
+    oldEvents: [oldEvents({ before: 1, limit: 500 }), /^SCAN events$/],
+  };
+  for (const [name, [query, expected]] of Object.entries(ordered))
+    test(`${name} walks in order, to its limit`, async () => {
+      const found = await scans(query);
+      expect(found).toHaveLength(1);
+      expect(found[0]).toMatch(expected);
+      expect(await sorts(query)).toEqual([]);
+    });
+
+  /** How a plan comes to the rows of a table. */
+  async function ways(query: Query<unknown>, table: string): Promise<readonly string[]> {
+    const plan = await planOf(query);
+    return plan
+      .map(({ detail }) => detail)
+      .filter((detail) => new RegExp(`^S(?:CAN|EARCH) ${table}\\b`).test(detail));
+  }
+
+  test("a node's page looks only at what the node holds and at what it has done", async () => {
+    expect((await ways(pageOf("assigned", "completed"), "tasks")).toSorted()).toEqual([
+      "SEARCH tasks USING COVERING INDEX tasks_done (assigned_node=?)",
+      "SEARCH tasks USING COVERING INDEX tasks_held (assigned_node=?)",
+    ]);
+  });
+
+  test("a node's page does not walk through the open tasks, of which no node has one", async () => {
+    for (const way of await ways(pageOf("open", "assigned", "completed"), "tasks"))
+      expect(way).toContain("(assigned_node=?");
+  });
+
+  test("stranded tasks are those that their nodes hold", async () => {
+    expect(await ways(q.strandedTasks(500), "t")).toEqual([
+      "SEARCH t USING INDEX tasks_held (assigned_node=?)",
+    ]);
+  });
+
+  test("a node's events are looked for in the window alone", async () => {
+    const query = q.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 32);
+    expect(await ways(query, "events")).toEqual([
+      "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+    ]);
+  });
+
+  /** What a change writes, as a query: for its plan alone. */
+  const writeOf = (change: Change): Query<null> => ({ ...statementOf(change), shape: () => null });
+  const old = { before: 1, limit: 500 };
+  const moved = { seq: 1, toNode: "n1", state: "gone", deliveries: 1, leaseUntil: null } as const;
+  const writes: Readonly<Record<string, Change>> = {
+    "node.beaten": { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 },
+    "task.moved": { kind: "task.moved", task: task("t") },
+    "task.deleted": { kind: "task.deleted", taskId: "t" },
+    "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
+    "file.deleted": { kind: "file.deleted", fileId: "f" },
+    "answers.pruned": { kind: "answers.pruned", ...old },
+  };
+  for (const [name, change] of Object.entries(writes))
+    test(`${name} walks through no table`, async () => {
+      expect(await scans(writeOf(change))).toEqual([]);
+    });
+
+  const deliveryPrunes: readonly (readonly [boolean, string])[] = [
+    [false, "SEARCH deliveries USING PRIMARY KEY (to_node=? AND seq=?)"],
+    [true, "SEARCH deliveries USING INDEX deliveries_broadcast (seq=?)"],
+  ];
+  for (const [broadcast, expected] of deliveryPrunes)
+    test(`deliveries.pruned (broadcast: ${broadcast}) walks through the oldest messages and nothing else`, async () => {
+      const query = writeOf({ kind: "deliveries.pruned", broadcast, ...old });
+      expect(await scans(query)).toEqual(["SCAN messages"]);
+      expect(await ways(query, "deliveries")).toEqual([expected]);
+    });
+  for (const [kind, table] of [
+    ["messages.pruned", "messages"],
+    ["events.pruned", "events"],
+  ] as const)
+    test(`${kind} walks through the oldest alone`, async () => {
+      const query = writeOf({ kind, ...old });
+      expect(await scans(query)).toEqual([`SCAN ${table}`]);
+      expect(await sorts(query)).toEqual([]);
+    });
+
+  test("a plan without an index would be seen", async () => {
+    const slow: Query<null> = {
+      sql: "SELECT * FROM tasks t WHERE title = $1",
+      params: ["x"],
+      shape: () => null,
+    };
+    expect(await scans(slow)).toEqual(["SCAN t"]);
+  });
+});

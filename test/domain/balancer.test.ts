@@ -1,0 +1,144 @@
+/** The balancer (domain/balancer.ts): who is picked, as a table; and what holds for any fleet, as properties. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { type Candidate, balance, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
+import { node, task } from "./samples.ts";
+
+describe("pick", () => {
+  const old = { idleSince: 10 };
+  const rows: readonly (readonly [
+    string,
+    readonly Candidate[],
+    Parameters<typeof task>[1],
+    string | null,
+  ])[] = [
+    ["nobody", [], {}, null],
+    ["the only one", [node("a")], {}, "a"],
+    ["fewest tasks", [node("a", { tasksAssigned: 2 }), node("b", { tasksAssigned: 1 })], {}, "b"],
+    [
+      "fewest tasks before longest idle",
+      [node("a", { tasksAssigned: 2, ...old }), node("b", { tasksAssigned: 1 })],
+      {},
+      "b",
+    ],
+    ["longest idle", [node("a"), node("b", old)], {}, "b"],
+    ["by name when nothing else tells", [node("b"), node("a")], {}, "a"],
+    ["not who is offline", [node("a", { online: false, ...old }), node("b")], {}, "b"],
+    [
+      "not who is full",
+      [node("a", { maxTasks: 1, tasksAssigned: 1 }), node("b", { tasksAssigned: 9 })],
+      {},
+      "b",
+    ],
+    ["not who is over full", [node("a", { maxTasks: 1, tasksAssigned: 3 })], {}, null],
+    ["who has one place left", [node("a", { maxTasks: 2, tasksAssigned: 1 })], {}, "a"],
+    [
+      "not who cannot",
+      [node("a", { capabilities: ["x"], ...old }), node("b", { capabilities: ["y", "z"] })],
+      { taskType: "z" },
+      "b",
+    ],
+    ["who takes all", [node("a", { capabilities: ["x"], ...old }), node("b")], { taskType: "z" }, "b"],
+    ["anybody for a task of no type", [node("a", { capabilities: ["x"] })], { taskType: "" }, "a"],
+    ["not by a part of a word", [node("a", { capabilities: ["coding"] })], { taskType: "cod" }, null],
+    ["not by other case", [node("a", { capabilities: ["Coding"] })], { taskType: "coding" }, null],
+    ["not straight back", [node("a", old), node("b", { tasksAssigned: 9 })], { revokedFrom: "a" }, "b"],
+    ["rather nobody than straight back", [node("a")], { revokedFrom: "a" }, null],
+  ];
+  for (const [name, candidates, of, expected] of rows)
+    test(name, () => expect(pick(task("t", of), candidates)?.nodeId ?? null).toBe(expected));
+});
+
+const candidate = fc.record({
+  online: fc.boolean(),
+  maxTasks: fc.option(fc.integer({ min: 1, max: 4 })),
+  tasksAssigned: fc.integer({ min: 0, max: 4 }),
+  idleSince: fc.integer({ min: 0, max: 3 }),
+  capabilities: fc.subarray(["x", "y"]),
+});
+const fleet = fc
+  .array(candidate, { maxLength: 6 })
+  .map((nodes) => nodes.map((patch, i) => node(`n${i}`, patch)));
+const tasks = fc
+  .array(
+    fc.record({
+      taskType: fc.constantFrom("", "x", "y", "z"),
+      revokedFrom: fc.constantFrom(null, "n0", "n1"),
+    }),
+    { maxLength: 12 },
+  )
+  .map((list) => list.map((patch, i) => task(`t${i}`, patch)));
+
+describe("balance", () => {
+  test("never gives to who is offline, full, unfit or was relieved of the task, and never more than fits", () => {
+    fc.assert(
+      fc.property(fleet, tasks, (nodes, list) => {
+        const given = balance(list, nodes);
+        const count = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
+        for (const { task: one, nodeId } of given) {
+          const to = nodes.find((n) => n.nodeId === nodeId);
+          expect(to?.online).toBe(true);
+          expect(to && fits(to, one)).toBe(true);
+          expect(nodeId).not.toBe(one.revokedFrom);
+          const now = (count.get(nodeId) ?? 0) + 1;
+          count.set(nodeId, now);
+          expect(now).toBeLessThanOrEqual(to?.maxTasks ?? Infinity);
+        }
+        expect(new Set(given.map((g) => g.task.taskId)).size).toBe(given.length);
+      }),
+      { seed: 1 },
+    );
+  });
+
+  test("gives each task, in turn, to the best of those who could have it then; leaves out only what nobody could", () => {
+    fc.assert(
+      fc.property(fleet, tasks, (nodes, list) => {
+        const given = new Map(balance(list, nodes).map((g) => [g.task.taskId, g.nodeId]));
+        const assigned = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
+        for (const one of list) {
+          const able = nodes
+            .map((n) => ({ ...n, tasksAssigned: assigned.get(n.nodeId) ?? 0 }))
+            .filter((n) => n.online && n.nodeId !== one.revokedFrom)
+            .filter((n) => n.maxTasks === null || n.tasksAssigned < n.maxTasks)
+            .filter(
+              (n) =>
+                one.taskType === "" || n.capabilities.length === 0 || n.capabilities.includes(one.taskType),
+            )
+            .toSorted(
+              (a, b) =>
+                a.tasksAssigned - b.tasksAssigned ||
+                a.idleSince - b.idleSince ||
+                (a.nodeId < b.nodeId ? -1 : 1),
+            );
+          const best = able[0];
+          expect(given.get(one.taskId) ?? null).toBe(best?.nodeId ?? null);
+          if (best) assigned.set(best.nodeId, best.tasksAssigned + 1);
+        }
+      }),
+      { seed: 1 },
+    );
+  });
+
+  test("does not touch the nodes it is given", () => {
+    const nodes = [node("a", { maxTasks: 2 })];
+    balance([task("t1"), task("t2"), task("t3")], nodes);
+    expect(nodes).toEqual([node("a", { maxTasks: 2 })]);
+  });
+
+  test("spreads tasks evenly over equal nodes", () => {
+    const list = Array.from({ length: 9 }, (_, i) => task(`t${i}`));
+    const given = balance(list, [node("a"), node("b"), node("c")]);
+    for (const id of ["a", "b", "c"]) expect(given.filter((g) => g.nodeId === id)).toHaveLength(3);
+  });
+});
+
+test("available is online and below the limit", () => {
+  const rows: readonly (readonly [Partial<Candidate>, boolean])[] = [
+    [{}, true],
+    [{ online: false }, false],
+    [{ maxTasks: 1 }, true],
+    [{ maxTasks: 1, tasksAssigned: 1 }, false],
+    [{ maxTasks: null, tasksAssigned: 1_000_000 }, true],
+  ];
+  for (const [patch, expected] of rows) expect(isAvailable(node("a", patch))).toBe(expected);
+});

@@ -1,0 +1,79 @@
+/** Files, keys and the list of events: the small rules (domain/file.ts, key.ts, event.ts). */
+import { describe, expect, test } from "bun:test";
+import { EVENT_KINDS, TASK_EVENT_KINDS, isTaskEvent } from "../../src/domain/event.ts";
+import { type FileRecord, remove, upload } from "../../src/domain/file.ts";
+import { type KeyRecord, isValid } from "../../src/domain/key.ts";
+import { NOW, node, sketch, task } from "./samples.ts";
+
+const FILE: FileRecord = {
+  fileId: "f",
+  name: "a.txt",
+  sizeBytes: 3,
+  sha256: "00",
+  contentType: "text/plain",
+  metadata: '{"secret":1}',
+  nodeId: null,
+  taskId: null,
+  uploadedAt: NOW,
+};
+
+describe("files", () => {
+  const data = '{"file_id":"f","name":"a.txt","size":3}';
+  const words = (file: FileRecord): string => file.fileId;
+  test("upload on its own", () => {
+    expect(sketch(upload(FILE, null, null), words)).toEqual([
+      "answers f",
+      "file.saved",
+      `file.uploaded null null ${data}`,
+    ]);
+  });
+  test("upload for a task and a node", () => {
+    const file = { ...FILE, taskId: "t", nodeId: "n1" };
+    expect(sketch(upload(file, task("t"), node("n1")), words)).toContain(`file.uploaded n1 t ${data}`);
+  });
+  test("upload for what does not exist", () => {
+    expect(sketch(upload({ ...FILE, taskId: "t" }, null, null), words)).toBe("task_not_found");
+    expect(sketch(upload({ ...FILE, nodeId: "n1" }, null, null), words)).toBe("node_not_found");
+  });
+  test("remove", () => {
+    expect(sketch(remove(FILE, "f", NOW), words)).toEqual([
+      "answers f",
+      "file.deleted",
+      `file.deleted null null ${data}`,
+    ]);
+    expect(sketch(remove(null, "f", NOW), words)).toBe("file_not_found");
+  });
+});
+
+test("a key is valid until it expires, and not once revoked", () => {
+  const key: KeyRecord = {
+    keyId: "k",
+    role: "secret",
+    hash: "",
+    variant: null,
+    nodeId: null,
+    createdAt: 0,
+    expiresAt: null,
+    revokedAt: null,
+  };
+  const rows: readonly (readonly [Partial<KeyRecord>, boolean])[] = [
+    [{}, true],
+    [{ expiresAt: NOW + 1 }, true],
+    [{ expiresAt: NOW }, false],
+    [{ revokedAt: NOW }, false],
+    [{ revokedAt: 1, expiresAt: NOW + 1 }, false],
+  ];
+  for (const [patch, expected] of rows) expect(isValid({ ...key, ...patch }, NOW)).toBe(expected);
+});
+
+test("the kinds of events are those of decisions.md, and poll waits for those of tasks", () => {
+  expect<readonly string[]>(EVENT_KINDS).toEqual(
+    (
+      "node.registered node.online node.offline task.created task.assigned task.requeued task.revoked task.completed " +
+      "task.deleted lux.paid lux.signin message.sent message.acked message.parked file.uploaded file.deleted " +
+      "hub.started transport.changed"
+    ).split(" "),
+  );
+  expect(TASK_EVENT_KINDS).toHaveLength(6);
+  expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
+});

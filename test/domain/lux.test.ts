@@ -1,0 +1,162 @@
+/** LUX (domain/lux.ts): exact amounts over their whole range, one sign-in a UTC day, a balance that cannot overflow. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { BALANCE_MAX_MICRO, LUX_REWARD_MAX, MICRO_PER_LUX } from "../../src/domain/limits.ts";
+import {
+  type LastEntry,
+  type LedgerEntry,
+  type SignIn,
+  payReward,
+  signIn,
+  toLux,
+  toMicro,
+} from "../../src/domain/lux.ts";
+import { node, sketch, task } from "./samples.ts";
+
+const MICRO_MAX = LUX_REWARD_MAX * MICRO_PER_LUX;
+
+/** 1234567 -> "1.234567": the number as a caller writes it, without arithmetic. */
+function decimal(units: number, decimals: number): string {
+  const digits = String(units).padStart(decimals + 1, "0");
+  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}
+
+describe("amounts", () => {
+  test("every amount with 6 decimals is read exactly, and given back as it was written", () => {
+    const amount = fc.oneof(
+      fc.integer({ min: 0, max: MICRO_MAX }),
+      fc.integer({ min: MICRO_MAX - 10_000_000, max: MICRO_MAX }),
+      fc.integer({ min: 0, max: 10_000_000 }),
+    );
+    fc.assert(
+      fc.property(amount, (micro) => {
+        const written: unknown = JSON.parse(decimal(micro, 6));
+        expect(toMicro(Number(written))).toBe(micro);
+        expect(toLux(micro)).toBe(Number(written));
+        expect(toLux(BigInt(micro))).toBe(Number(written));
+      }),
+      { numRuns: 3_000, seed: 1 },
+    );
+  });
+
+  // Above 2^29 LUX the numbers JSON can carry lie further apart than the seventh decimal.
+  test("seven decimals are one too many", () => {
+    const tenths = fc
+      .integer({ min: 0, max: 2 ** 29 * MICRO_PER_LUX - 1 })
+      .chain((micro) => fc.integer({ min: 1, max: 9 }).map((last) => `${decimal(micro, 6)}${last}`));
+    fc.assert(
+      fc.property(tenths, (written) => expect(toMicro(Number(written))).toBeNull()),
+      { numRuns: 3_000, seed: 1 },
+    );
+  });
+
+  const rows: readonly (readonly [number, number | null])[] = [
+    [0, 0],
+    [1, 1_000_000],
+    [0.000001, 1],
+    [0.0000001, null],
+    [0.1, 100_000],
+    [0.1 + 0.2, null],
+    [0.3, 300_000],
+    [1.0000005, null],
+    [LUX_REWARD_MAX, MICRO_MAX],
+    [LUX_REWARD_MAX - 0.000001, MICRO_MAX - 1],
+  ];
+  for (const [lux, micro] of rows) test(`${lux} LUX`, () => expect(toMicro(lux)).toBe(micro));
+});
+
+describe("sign-in", () => {
+  const day = (hours: number, date = 15): number => Date.UTC(2025, 5, date, hours);
+  const midnight = day(0, 16);
+  const ask = (lastSigninAt: number | null, now: number, last: LastEntry = null) =>
+    signIn(node("n1"), last, lastSigninAt, { nodeId: "n1", entryId: "e" }, now);
+  const words = (answer: SignIn): string =>
+    `${answer.luxEarnedMicro} ${answer.already} ${answer.balanceMicro} ${new Date(answer.nextSigninAt).toISOString()}`;
+  const paid = (at: number, before: LastEntry): void => {
+    const balance = (before?.balanceMicro ?? 0n) + 10_000_000n;
+    const next = `${new Date(at).toISOString().slice(0, 8)}${String(new Date(at).getUTCDate() + 1)}T00:00:00.000Z`;
+    expect(sketch(ask(null, at, before), words)).toEqual([
+      `answers 10000000 false ${balance} ${next}`,
+      `ledger n1 #${before === null ? 1 : 42} signin 10000000 ${balance}`,
+      'lux.signin n1 null {"amount":10}',
+    ]);
+  };
+
+  test("the first pays", () => paid(day(12), null));
+  test("pays on top of what is there", () => paid(day(12), { n: 41, balanceMicro: 123n }));
+
+  const rows: readonly (readonly [string, number | null, number, "pays" | "already"])[] = [
+    ["again in the same moment", day(12), day(12), "already"],
+    ["again on the day", day(0), day(23), "already"],
+    ["in the last millisecond of the day", day(0), midnight - 1, "already"],
+    ["at the next midnight", day(23), midnight, "pays"],
+    ["a minute after a late one", midnight - 1, midnight, "pays"],
+    ["days later", day(12, 1), day(12), "pays"],
+    ["the clock set back within the day", day(12), day(1), "already"],
+    ["the clock set back by days", day(12), day(12, 10), "already"],
+    ["the clock set back by a year", day(12), Date.UTC(2024, 5, 15), "already"],
+  ];
+  for (const [name, last, now, outcome] of rows)
+    test(name, () => {
+      const decision = ask(last, now, { n: 1, balanceMicro: 5n });
+      expect(decision).toMatchObject({ kind: "accepted", answer: { already: outcome === "already" } });
+      if (decision.kind === "accepted" && outcome === "already") {
+        expect(decision.changes).toEqual([]);
+        expect(decision.answer).toMatchObject({ luxEarnedMicro: 0, balanceMicro: 5n });
+      }
+    });
+
+  test("an unknown node earns nothing", () => {
+    expect(sketch(signIn(null, null, null, { nodeId: "n1", entryId: "e" }, day(12)), words)).toBe(
+      "node_not_found",
+    );
+  });
+
+  test("never twice on one UTC day, in whatever order the clock's readings come", () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 4 * 86_400_000 }), { maxLength: 30 }), (times) => {
+        const entries: LedgerEntry[] = [];
+        for (const now of times) {
+          const last = entries.length === 0 ? null : Math.max(...entries.map((entry) => entry.at));
+          const decision = ask(last, now, entries.at(-1) ?? null);
+          if (decision.kind !== "accepted") throw new Error("rejected");
+          for (const change of decision.changes)
+            if (change.kind === "lux.entered") entries.push(change.entry);
+        }
+        const days = entries.map((entry) => Math.floor(entry.at / 86_400_000));
+        expect(new Set(days).size).toBe(days.length);
+        expect(entries.map(({ n }) => n)).toEqual(entries.map((_, i) => i + 1));
+        expect(entries.at(-1)?.balanceMicro ?? 0n).toBe(10_000_000n * BigInt(entries.length));
+      }),
+      { seed: 1 },
+    );
+  });
+});
+
+describe("the balance limit", () => {
+  const reward = task("t", { luxRewardMicro: 7 });
+  const pay = (balanceMicro: bigint) =>
+    sketch(payReward("n1", reward, { n: 8, balanceMicro }, "e", 1), String);
+  test("takes the last that fits", () => {
+    expect(pay(BALANCE_MAX_MICRO - 7n)).toContain(`ledger n1 #9 reward 7 ${BALANCE_MAX_MICRO}`);
+  });
+  test("refuses what does not fit", () => expect(pay(BALANCE_MAX_MICRO - 6n)).toBe("lux_balance_limit"));
+  test("refuses a sign-in that does not fit", () => {
+    const asked = { nodeId: "n1", entryId: "e" };
+    const decision = signIn(node("n1"), { n: 1, balanceMicro: BALANCE_MAX_MICRO }, null, asked, 1);
+    expect(decision).toMatchObject({ kind: "rejected", code: "lux_balance_limit" });
+  });
+  test("leaves room in 64 bits for one more reward of any size", () => {
+    expect(BALANCE_MAX_MICRO + BigInt(MICRO_MAX)).toBeLessThan(2n ** 63n);
+  });
+});
+
+test("the first reward is the node's first entry", () => {
+  expect(sketch(payReward("n1", task("t", { luxRewardMicro: 7 }), null, "e", 1), String)).toContain(
+    "ledger n1 #1 reward 7 7",
+  );
+});
+
+test("a reward of 0 is no payment", () => {
+  expect(sketch(payReward("n1", task("t"), null, "e", 1), String)).toEqual(["answers 0"]);
+});

@@ -1,0 +1,168 @@
+/**
+ * Values for the tests of the rules: a whole one each, of which a test names only what it is about. And sketches: what
+ * a decision answers and writes, in short words, so that a table can hold it.
+ */
+import type { Change } from "../../src/domain/change.ts";
+import type { Decision, RejectionCode, Undecided } from "../../src/domain/decision.ts";
+import type { Delivery, DeliveryStub, Message } from "../../src/domain/message.ts";
+import type { Node, NodeProfile } from "../../src/domain/node.ts";
+import type { Task, TaskDraft } from "../../src/domain/task.ts";
+
+/** The moment at which the tests decide; samples are older. */
+export const NOW = Date.UTC(2025, 5, 15, 12);
+export const EARLIER = NOW - 60_000;
+/** A reading of the steady clock, apart from the wall clock so that a mix-up shows. */
+export const STEADY = 7_000_000;
+
+export function profile(nodeId: string, patch: Partial<NodeProfile> = {}): NodeProfile {
+  return {
+    nodeId,
+    name: `Name of ${nodeId}`,
+    host: null,
+    port: null,
+    capabilities: [],
+    variant: "B",
+    maxTasks: null,
+    ...patch,
+  };
+}
+
+export function node(nodeId: string, patch: Partial<Node> = {}): Node {
+  return {
+    ...profile(nodeId),
+    online: true,
+    registeredAt: EARLIER,
+    lastHeartbeatAt: EARLIER,
+    leaseUntil: STEADY + 1,
+    tasksAssigned: 0,
+    tasksCompleted: 0,
+    luxEarnedMicro: 0n,
+    idleSince: EARLIER,
+    ...patch,
+  };
+}
+
+export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
+  return {
+    title: "Title",
+    description: "Description",
+    taskType: "",
+    priority: 1,
+    creatorNode: null,
+    luxRewardMicro: 0,
+    balanced: false,
+    ...patch,
+  };
+}
+
+export function task(taskId: string, patch: Partial<Task> = {}): Task {
+  return {
+    ...draft(),
+    taskId,
+    status: "open",
+    assignedNode: null,
+    result: null,
+    revokedFrom: null,
+    attempts: 0,
+    createdAt: EARLIER,
+    updatedAt: EARLIER,
+    files: [],
+    ...patch,
+  };
+}
+
+export function message(messageId: string, patch: Partial<Message> = {}): Message {
+  return {
+    messageId,
+    fromNode: "sender",
+    toNode: "n1",
+    type: "text",
+    content: "secret words",
+    requireAck: false,
+    sentAt: EARLIER,
+    ...patch,
+  };
+}
+
+export function delivery(
+  patch: Partial<Delivery> = {},
+  of: Partial<Message> = {},
+): Delivery & { readonly messageId: string } {
+  return {
+    message: message("m1", of),
+    messageId: of.messageId ?? "m1",
+    seq: 1,
+    toNode: "n1",
+    state: "waiting",
+    deliveries: 0,
+    leaseUntil: null,
+    ...patch,
+  };
+}
+
+export function stub(patch: Partial<DeliveryStub> = {}): DeliveryStub {
+  return {
+    messageId: "m1",
+    seq: 1,
+    toNode: "n1",
+    state: "waiting",
+    deliveries: 0,
+    leaseUntil: null,
+    ...patch,
+  };
+}
+
+/** A code, or what is answered and written, in order. */
+export type Sketch = RejectionCode | "undecided" | readonly string[];
+
+/** `answer` puts the answer into words; it stands first. */
+export function sketch<A>(decision: Decision<A> | Undecided, answer: (answer: A) => string): Sketch {
+  if (decision.kind === "rejected") return decision.code;
+  if (decision.kind === "undecided") return "undecided";
+  return [`answers ${answer(decision.answer)}`, ...decision.changes.map(sketchChange)];
+}
+
+export function sketchTask({ status, assignedNode }: Task): string {
+  return assignedNode === null ? status : `${status} ${assignedNode}`;
+}
+
+const signed = (...values: readonly number[]): string =>
+  values.map((value) => (value > 0 ? `+${value}` : `${value}`)).join(" ");
+
+export function sketchChange(change: Change): string {
+  switch (change.kind) {
+    case "task.created":
+    case "task.moved":
+      return `${change.kind} ${sketchTask(change.task)}`;
+    case "task.deleted":
+      return `${change.kind} ${change.taskId}`;
+    case "tasks.tallied":
+      return `tasks ${signed(change.open, change.assigned, change.completed)}`;
+    case "node.tallied": {
+      const { nodeId, assigned, completed, luxEarnedMicro } = change;
+      return `${nodeId} ${signed(assigned, completed, luxEarnedMicro)}`;
+    }
+    case "lux.entered": {
+      const { nodeId, n, kind, amountMicro, balanceMicro } = change.entry;
+      return `ledger ${nodeId} #${n} ${kind} ${amountMicro} ${balanceMicro}`;
+    }
+    case "event.logged": {
+      const { kind, nodeId, taskId, data } = change.event;
+      return `${kind} ${nodeId} ${taskId} ${JSON.stringify(data)}`;
+    }
+    case "node.saved":
+    case "node.offline":
+    case "node.beaten":
+      return `${change.kind} ${change.kind === "node.saved" ? change.node.nodeId : change.nodeId}`;
+    case "message.stored":
+      return `${change.kind} ${change.message.messageId}`;
+    case "delivery.queued":
+      return `${change.kind} ${change.messageId} ${change.toNode}${change.broadcast ? " of a broadcast" : ""}`;
+    case "delivery.moved":
+      return `${change.toNode} #${change.seq} ${change.state} ${change.deliveries} ${change.leaseUntil}`;
+    case "deliveries.pruned":
+      return `${change.kind} ${change.broadcast ? "of broadcasts" : "of messages to one node"}`;
+    default:
+      return change.kind;
+  }
+}

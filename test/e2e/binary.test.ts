@@ -1,0 +1,126 @@
+/**
+ * The executable as `bun run build` makes it, alone in an empty directory with no home and no Bun on the path: it speaks
+ * both variants, TLS, streams, and files. What the bundler leaves out shows here and nowhere else.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, readdirSync } from "node:fs";
+import packageJson from "../../package.json";
+import { Hub, PROJECT, SECRET, TempDir, objectOf, run } from "./program.ts";
+import { RawConnection, headOf } from "./raw.ts";
+
+const place = new TempDir();
+const EXECUTABLE = place.join("luxhub");
+const NOWHERE = { PATH: "/nonexistent", HOME: "" };
+
+const openssl = Bun.which("openssl");
+
+beforeAll(async () => {
+  const [, build = ""] = packageJson.scripts.build.split(" && ");
+  const [bun = "", ...words] = build.replace("dist/luxhub", EXECUTABLE).split(" ");
+  expect(bun).toBe("bun");
+  const child = Bun.spawn([process.execPath, ...words], { cwd: PROJECT, stdout: "ignore", stderr: "pipe" });
+  const [err, code] = await Promise.all([child.stderr.text(), child.exited]);
+  if (code !== 0) throw new Error(`bun build: ${err}`);
+}, 60_000);
+
+afterAll(() => place[Symbol.dispose]());
+
+/** An empty directory within the place of the executable. */
+function emptyDir(name: string): string {
+  mkdirSync(place.join(name));
+  return place.join(name);
+}
+
+const start = (cwd: string, args: readonly string[] = []): Promise<Hub> =>
+  Hub.start({ command: [EXECUTABLE], cwd, args, env: NOWHERE });
+
+describe("the executable", () => {
+  test("says its version and its help", async () => {
+    const cwd = emptyDir("help");
+    for (const args of [["version"], ["help"], ["serve", "--help"], ["keys", "--help"]]) {
+      const ended = await run(args, { command: [EXECUTABLE], cwd, env: NOWHERE });
+      expect([ended.code, ended.stderr]).toEqual([0, ""]);
+      expect(ended.stdout).toContain("luxhub");
+    }
+    const bogus = await run(["serve", "--bogus"], { command: [EXECUTABLE], cwd, env: NOWHERE });
+    expect([bogus.code, bogus.stdout]).toEqual([2, ""]);
+    expect(bogus.stderr).toMatch(/^luxhub: unknown flag --bogus[^\n]*\n$/);
+    expect(readdirSync(cwd)).toEqual([]);
+  });
+
+  test("serves both variants, streams, and files, and ends in order", async () => {
+    const cwd = emptyDir("both");
+    await using hub = await start(cwd, ["--listen", "B:127.0.0.1:0"]);
+    console.log(`ready as executable: ${Math.round(hub.readyMs)} ms`);
+    const headers = { "X-Matrix-Secret": SECRET };
+    for (const { url, variant } of hub.listeners) {
+      const status = await fetch(`${url}/api/v1/status`, { headers });
+      expect(await status.json()).toMatchObject({ success: true, variant });
+    }
+    await hub.register("worker-1");
+    const stream = await RawConnection.open(hub.port);
+    stream.send(headOf({ path: "/agent/sse?node_id=worker-1" }));
+    await stream.got(/retry: 3000\n\n/);
+    const task = await hub.post("/task/create", { title: "t", description: "d" });
+    const claimed = await hub.post("/task/claim", { task_id: task.body["task_id"], node_id: "worker-1" });
+    expect(claimed.body).toMatchObject({ success: true, status: "assigned" });
+    await stream.got(/event: task\.assigned\n/);
+    await hub.post("/message/send", { from_node: "operator", to_node: "worker-1", content: "Hi" });
+    await stream.got(/event: message\n/);
+
+    // The parser of uploads is loaded with the first of them.
+    const body = new FormData();
+    body.append("file", new Blob(["Hello"]), "hello.txt");
+    body.append("metadata", JSON.stringify({ node: "worker-1" }));
+    const upload = await hub.call("POST", "/file/upload", { body });
+    expect(upload.body).toMatchObject({ success: true, size: 5, name: "hello.txt", node_id: "worker-1" });
+    const file = await fetch(`${hub.api}/file/download/${String(upload.body["file_id"])}`, {
+      headers: { Range: "bytes=1-3" },
+    });
+    expect([file.status, await file.text()]).toEqual([206, "ell"]);
+
+    expect((await hub.stop()).code).toBe(0);
+    await stream.got(/\r\n0\r\n\r\n$/);
+    expect(readdirSync(cwd)).toEqual(["luxhub-data"]);
+  }, 20_000);
+
+  test("keeps keys beside a running hub", async () => {
+    const cwd = emptyDir("keys");
+    await using _hub = await start(cwd);
+    const env = { ...NOWHERE, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: "e2e-admin-key" };
+    const added = await run(["keys", "add", "second"], { command: [EXECUTABLE], cwd, env });
+    expect([added.code, added.stderr]).toEqual([0, ""]);
+    const listed = await run(["keys", "list"], { command: [EXECUTABLE], cwd, env });
+    expect(listed.stdout).toMatch(/\nsecond +secret/);
+  }, 20_000);
+
+  test.skipIf(openssl === null)(
+    `serves A's TLS alias${openssl === null ? " (there is no openssl to make a certificate with)" : ""}`,
+    async () => {
+      const cwd = emptyDir("tls");
+      const certificate = ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"];
+      const names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+      const made = Bun.spawnSync(
+        [openssl ?? "", "req", "-x509", "-newkey", "rsa:2048", "-nodes", ...certificate, ...names],
+        { cwd },
+      );
+      expect(made.exitCode).toBe(0);
+      const args = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--listen", "A+tls:127.0.0.1:0"];
+      await using hub = await start(cwd, args);
+      const [plain, alias] = hub.listeners;
+      expect(alias?.url).toBe(`https://127.0.0.1:${alias?.port}`);
+      await hub.register("worker-1");
+      const tls = { ca: await Bun.file(`${cwd}/cert.pem`).text() };
+      const response = await fetch(`${alias?.url}/api/v1/node/list`, { tls });
+      expect(objectOf(await response.text())).toMatchObject({
+        success: true,
+        nodes: [{ node_id: "worker-1" }],
+      });
+      // The alias is the same hub, and does not answer what is not TLS.
+      expect(plain?.port).not.toBe(alias?.port);
+      const bare = await fetch(`http://127.0.0.1:${alias?.port}/api/v1/status`).catch(() => null);
+      expect(bare?.ok ?? false).toBe(false);
+    },
+    20_000,
+  );
+});

@@ -1,0 +1,454 @@
+/** The command line as its users meet it: help, version, settings and which of them wins, mistakes, and the keys. */
+import { describe, expect, test } from "bun:test";
+import { readdirSync, writeFileSync } from "node:fs";
+import { version } from "../../package.json";
+import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
+import { Hub, SECRET, TempDir, run, until } from "./program.ts";
+
+describe("help and version", () => {
+  const rows: readonly (readonly [args: readonly string[], says: RegExp])[] = [
+    [[], /luxhub serve \[flags\]/],
+    [["help"], /luxhub keys/],
+    [["--help"], /luxhub version/],
+    [["-h"], /luxhub help/],
+    [["serve", "--help"], /--offline-tasks requeue\|keep/],
+    [["serve", "--port", "1", "-h"], /--listen SPEC/],
+    [["keys"], /luxhub keys revoke ID/],
+    [["keys", "--help"], /luxhub keys pin ID A\|B\|none/],
+    [["keys", "add", "--help"], /--expires TIME/],
+    [["version"], new RegExp(`^luxhub ${version}\n$`)],
+    [["--version"], new RegExp(`^luxhub ${version}\n$`)],
+  ];
+  for (const [args, says] of rows)
+    test(`luxhub ${args.join(" ")}`, async () => {
+      const { code, stdout, stderr } = await run(args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toMatch(says);
+    });
+
+  test("the help of serve has every setting with its default", async () => {
+    const { stdout } = await run(["serve", "--help"]);
+    for (const row of SETTING_ROWS) {
+      expect(stdout).toContain(`${row.flag} ${row.value} `);
+      if (row.fallback !== null) expect(stdout).toContain(`(${row.fallback})`);
+    }
+  });
+});
+
+/** For each setting: what it is read into, its default, and three values with what they mean. */
+type SettingCase = {
+  readonly flag: string;
+  readonly of: (config: Config) => unknown;
+  readonly byDefault: unknown;
+  readonly values: readonly (readonly [text: string, means: unknown])[];
+};
+
+const SETTINGS: readonly SettingCase[] = [
+  {
+    flag: "--host",
+    of: (config) => config.listen[0]?.host,
+    byDefault: "0.0.0.0",
+    values: [
+      ["127.0.0.1", "127.0.0.1"],
+      ["::1", "::1"],
+      ["localhost", "localhost"],
+    ],
+  },
+  {
+    flag: "--port",
+    of: (config) => config.listen[0]?.port,
+    byDefault: 19104,
+    values: [
+      ["0", 0],
+      ["80", 80],
+      ["65535", 65535],
+    ],
+  },
+  {
+    flag: "--variant",
+    of: (config) => config.listen[0]?.variant,
+    byDefault: "A",
+    values: [
+      ["B", "B"],
+      ["A", "A"],
+      ["B", "B"],
+    ],
+  },
+  {
+    flag: "--data",
+    of: (config) => config.dataDir,
+    byDefault: "./luxhub-data",
+    values: [
+      ["a", "a"],
+      ["/b", "/b"],
+      ["c d", "c d"],
+    ],
+  },
+  {
+    flag: "--listen",
+    of: (config) => config.listen.slice(1),
+    byDefault: [],
+    values: [
+      ["B:127.0.0.1:19105", [{ variant: "B", host: "127.0.0.1", port: 19105, tls: false }]],
+      ["A:[::1]:1", [{ variant: "A", host: "::1", port: 1, tls: false }]],
+      ["B:0.0.0.0:0", [{ variant: "B", host: "0.0.0.0", port: 0, tls: false }]],
+    ],
+  },
+  {
+    flag: "--tls-cert",
+    of: (config) => config.tlsCert,
+    byDefault: null,
+    values: [
+      ["a.pem", "a.pem"],
+      ["b.pem", "b.pem"],
+      ["c.pem", "c.pem"],
+    ],
+  },
+  {
+    flag: "--tls-key",
+    of: (config) => config.tlsKey,
+    byDefault: null,
+    values: [
+      ["a.pem", "a.pem"],
+      ["b.pem", "b.pem"],
+      ["c.pem", "c.pem"],
+    ],
+  },
+  {
+    flag: "--max-file",
+    of: (config) => config.maxFileBytes,
+    byDefault: 2 ** 30,
+    values: [
+      ["500000", 500_000],
+      ["64KiB", 65_536],
+      ["2GiB", 2 ** 31],
+    ],
+  },
+  {
+    flag: "--retain",
+    of: (config) => config.retainMs,
+    byDefault: 7 * 86_400_000,
+    values: [
+      ["90s", 90_000],
+      ["12h", 43_200_000],
+      ["30d", 30 * 86_400_000],
+    ],
+  },
+  {
+    flag: "--offline-tasks",
+    of: (config) => config.offlineTasks,
+    byDefault: "requeue",
+    values: [
+      ["keep", "keep"],
+      ["requeue", "requeue"],
+      ["keep", "keep"],
+    ],
+  },
+  {
+    flag: "--log",
+    of: (config) => config.log,
+    byDefault: "pretty",
+    values: [
+      ["json", "json"],
+      ["pretty", "pretty"],
+      ["json", "json"],
+    ],
+  },
+];
+
+const NOWHERE: Sources = { flags: {}, env: {}, file: null };
+
+describe("flags win over the environment, and that over luxhub.toml", () => {
+  test("every setting is looked at here", () => {
+    expect(SETTINGS.map((one) => one.flag)).toEqual(SETTING_ROWS.map((row) => row.flag));
+  });
+
+  for (const { flag, of, byDefault, values } of SETTINGS)
+    test(flag, () => {
+      const row = SETTING_ROWS.find((one) => one.flag === flag);
+      const [[inFile, meansFile], [inEnv, meansEnv], [byFlag, meansFlag]] = [
+        values[0] ?? ["", 0],
+        values[1] ?? ["", 0],
+        values[2] ?? ["", 0],
+      ];
+      const file = { [row?.key ?? ""]: inFile };
+      const env = { [row?.env ?? ""]: inEnv };
+      const flags = { [flag.slice(2)]: [byFlag] };
+      expect(of(readConfig(NOWHERE))).toEqual(byDefault);
+      expect(of(readConfig({ ...NOWHERE, file }))).toEqual(meansFile);
+      expect(of(readConfig({ ...NOWHERE, file, env }))).toEqual(meansEnv);
+      expect(of(readConfig({ file, env, flags }))).toEqual(meansFlag);
+      // An empty variable is none.
+      expect(of(readConfig({ ...NOWHERE, file, env: { [row?.env ?? ""]: "" } }))).toEqual(meansFile);
+    });
+
+  test("listen is repeatable in every source", () => {
+    const specs = ["A:127.0.0.1:1", "B:127.0.0.1:2"];
+    const ports = (sources: Partial<Sources>) =>
+      readConfig({ ...NOWHERE, ...sources })
+        .listen.slice(1)
+        .map((spec) => spec.port);
+    expect(ports({ flags: { listen: specs } })).toEqual([1, 2]);
+    expect(ports({ env: { LUXHUB_LISTEN: specs.join(", ") } })).toEqual([1, 2]);
+    expect(ports({ file: { listen: specs } })).toEqual([1, 2]);
+    expect(ports({ file: { listen: specs[0] } })).toEqual([1]);
+  });
+
+  test("numbers in luxhub.toml need no quotes", () => {
+    const config = readConfig({ ...NOWHERE, file: { port: 8080, max_file: 1000 } });
+    expect([config.listen[0]?.port, config.maxFileBytes]).toEqual([8080, 1000]);
+  });
+
+  test("a TLS listener needs a certificate and a key", () => {
+    const flags = { listen: ["A+tls:0.0.0.0:19443"] };
+    expect(() => readConfig({ ...NOWHERE, flags })).toThrow(ConfigError);
+    expect(() => readConfig({ ...NOWHERE, flags, env: { LUXHUB_TLS_CERT: "c.pem" } })).toThrow(ConfigError);
+    const env = { LUXHUB_TLS_CERT: "c.pem", LUXHUB_TLS_KEY: "k.pem" };
+    expect(readConfig({ ...NOWHERE, flags, env }).listen[1]?.tls).toBe(true);
+  });
+});
+
+describe("settings through the program", () => {
+  /** Starts a hub in a directory with this luxhub.toml; B answers its status with the version 1.0. */
+  async function versionOf(env: Record<string, string>, args: readonly string[]): Promise<unknown> {
+    using dir = new TempDir();
+    writeFileSync(dir.join("luxhub.toml"), 'variant = "B"\ndata = "elsewhere"\n');
+    await using hub = await Hub.start({ cwd: dir.path, env, args });
+    expect(hub.program.stdout).toContain(`data       ${dir.join("elsewhere")}`);
+    const { body } = await hub.get("/status");
+    return body["version"];
+  }
+
+  test("luxhub.toml, then the environment, then the flag", async () => {
+    expect(await versionOf({}, [])).toBe("1.0");
+    expect(await versionOf({ LUXHUB_VARIANT: "A" }, [])).toBe("1.5");
+    expect(await versionOf({ LUXHUB_VARIANT: "A" }, ["--variant", "B"])).toBe("1.0");
+    expect(await versionOf({}, ["--variant=A"])).toBe("1.5");
+  }, 30_000);
+
+  test("several listeners over one store, each in its variant", async () => {
+    using dir = new TempDir();
+    const args = ["--listen", "B:127.0.0.1:0", "--listen=A:127.0.0.1:0"];
+    await using hub = await Hub.start({ data: dir.join("data"), args });
+    expect(hub.listeners.map((one) => one.variant)).toEqual(["A", "B", "A"]);
+    await hub.register("worker-1");
+    for (const { url, variant } of hub.listeners) {
+      const headers = { "X-Matrix-Secret": SECRET };
+      const response = await fetch(`${url}/api/v1/status`, { headers });
+      expect(await response.json()).toMatchObject({ variant, nodes_count: 1 });
+    }
+  });
+
+  test("--max-file is the limit of an upload", async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({ data: dir.join("data"), env: { LUXHUB_MAX_FILE: "1KiB" } });
+    const upload = (bytes: number) => {
+      const body = new FormData();
+      body.append("file", new Blob(["x".repeat(bytes)]));
+      return hub.call("POST", "/file/upload", { body });
+    };
+    expect((await upload(1024)).status).toBe(200);
+    expect((await upload(1025)).status).toBe(413);
+  });
+});
+
+describe("a mistake is one line and exit code 2", () => {
+  type Mistake = {
+    readonly args?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+    readonly toml?: string;
+    readonly says: RegExp;
+  };
+  const rows: readonly Mistake[] = [
+    { args: ["frobnicate"], says: /unknown command "frobnicate"/ },
+    { args: ["serve", "--bogus"], says: /unknown flag --bogus/ },
+    { args: ["serve", "--bogus=1"], says: /unknown flag --bogus;/ },
+    { args: ["serve", "-p", "1"], says: /unknown flag -p/ },
+    { args: ["serve", "extra"], says: /unexpected "extra"/ },
+    { args: ["serve", "--port"], says: /--port wants a value/ },
+    { args: ["serve", "--port", "99999"], says: /--port is "99999".*0 to 65535/ },
+    { args: ["serve", "--port", "http"], says: /--port is "http"/ },
+    { args: ["serve", "--variant", "C"], says: /--variant is "C".*A or B/ },
+    { args: ["serve", "--listen", "B:19105"], says: /--listen is "B:19105"/ },
+    { args: ["serve", "--listen", "A+tls:127.0.0.1:0"], says: /--tls-cert and --tls-key/ },
+    { args: ["serve", "--max-file", "1GB"], says: /--max-file is "1GB"/ },
+    { args: ["serve", "--max-file", "0"], says: /--max-file is "0"/ },
+    { args: ["serve", "--retain", "7"], says: /--retain is "7"/ },
+    { args: ["serve", "--offline-tasks", "drop"], says: /--offline-tasks is "drop".*requeue or keep/ },
+    { args: ["serve", "--log", "xml"], says: /--log is "xml".*pretty or json/ },
+    { args: ["serve", "--data", ""], says: /--data/ },
+    { args: ["serve"], env: { LUXHUB_PORT: "x" }, says: /LUXHUB_PORT is "x"/ },
+    { args: ["serve"], env: { LUXHUB_LISTEN: "B:127.0.0.1:1,C" }, says: /LUXHUB_LISTEN is "C"/ },
+    { args: ["serve"], env: { LUXHUB_SECRET: "two words" }, says: /LUXHUB_SECRET must hold one word/ },
+    { args: ["serve"], toml: "colour = 1\n", says: /unknown key colour/ },
+    { args: ["serve"], toml: "port = -1\n", says: /port in luxhub\.toml is "-1"/ },
+    { args: ["serve"], toml: "port = \n", says: /luxhub\.toml is not TOML/ },
+    {
+      args: ["serve", "--tls-cert", "none.pem", "--tls-key", "none.pem", "--port", "0"],
+      says: /cannot read none\.pem/,
+    },
+    { args: ["keys", "frobnicate"], says: /unknown command keys frobnicate/ },
+    { args: ["keys", "list", "--bogus"], says: /unknown flag --bogus/ },
+  ];
+  for (const { args = [], env = {}, toml, says } of rows)
+    test(`${args.join(" ")} ${JSON.stringify(env)} ${toml ?? ""}`, async () => {
+      using dir = new TempDir();
+      if (toml !== undefined) writeFileSync(dir.join("luxhub.toml"), toml);
+      const { code, stdout, stderr } = await run(args, { cwd: dir.path, env });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toMatch(/^luxhub: [^\n]+\n$/);
+      expect(stderr).toMatch(says);
+    });
+});
+
+test("keys makes no secret of the hub's own: one that is not on disk is in the hub's environment", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using _hub = await Hub.start({ data });
+  await run(["keys", "list", "--data", data]);
+  await run(["keys", "revoke", "primary", "--data", data]);
+  expect(readdirSync(data)).not.toContain("secret");
+  expect(readdirSync(data)).not.toContain("admin-key");
+});
+
+test("a port in use is one line and exit code 1", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("one") });
+  const args = ["serve", "--host", "127.0.0.1", "--port", String(hub.port), "--data", dir.join("two")];
+  const { code, stdout, stderr } = await run(args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toBe(`luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use\n`);
+}, 10_000);
+
+test("a second hub on the same data directory is refused in one line, and the first goes on", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data") });
+  const { code, stdout, stderr } = await run(["serve", "--port", "0", "--data", dir.join("data")]);
+  expect(code).not.toBe(0);
+  expect(stdout).toBe("");
+  expect(stderr).toBe(`luxhub: another luxhub runs on the data directory ${dir.join("data")}\n`);
+  expect((await hub.get("/status")).status).toBe(200);
+});
+
+describe.concurrent("keys", () => {
+  /** A hub with secrets of its own making, and `luxhub keys` beside it. */
+  async function start() {
+    const dir = new TempDir();
+    const data = dir.join("data");
+    const hub = await Hub.start({ data, ownSecrets: false });
+    const keys = (...args: readonly string[]) => run(["keys", ...args, "--data", data]);
+    const add = async (...args: readonly string[]): Promise<string> => {
+      const { code, stdout, stderr } = await keys("add", ...args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      return stdout.split("\n")[0] ?? "";
+    };
+    const statusWith = async (secret: string): Promise<number> =>
+      (await hub.get("/lux/ledger?node_id=worker-7", { headers: { "X-Matrix-Secret": secret } })).status;
+    /** Within a second, give or take a busy machine; looked at seldom, for a wrong secret counts. */
+    const soon = (holds: () => Promise<boolean>) => until(holds, 3_000, 150);
+    await hub.register("worker-7");
+    return {
+      hub,
+      keys,
+      add,
+      statusWith,
+      soon,
+      [Symbol.asyncDispose]: async () => {
+        await hub[Symbol.asyncDispose]();
+        dir[Symbol.dispose]();
+      },
+    };
+  }
+
+  test("add, list and revoke, while the hub runs", async () => {
+    await using at = await start();
+    const secret = await at.add("fleet-2027");
+    expect(secret).toMatch(/^[\w-]{32}$/);
+    await at.soon(async () => (await at.statusWith(secret)) === 200);
+    const listed = await at.keys("list");
+    expect(listed.stdout).toMatch(/^ID +ROLE +VARIANT +NODE +EXPIRES +STATE\n/);
+    expect(listed.stdout).toMatch(/\nprimary +secret +- +- +never +valid\n/);
+    expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid\n/);
+    expect(listed.stdout).toMatch(/\nfleet-2027 +secret +- +- +never +valid\n/);
+    expect(listed.stdout).not.toContain(secret);
+    expect(listed.stdout).not.toContain(at.hub.secret);
+    expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");
+    await at.soon(async () => (await at.statusWith(secret)) === 401);
+    expect((await at.keys("list")).stdout).toMatch(/\nfleet-2027 .* revoked\n/);
+  }, 20_000);
+
+  test("the first secret is changed with no downtime", async () => {
+    await using at = await start();
+    const secret = await at.add("fleet-2027");
+    await at.soon(async () => (await at.statusWith(secret)) === 200);
+    expect(await at.statusWith(at.hub.secret)).toBe(200);
+    await at.keys("revoke", "primary");
+    await at.soon(async () => (await at.statusWith(at.hub.secret)) === 401);
+    expect(await at.statusWith(secret)).toBe(200);
+  }, 20_000);
+
+  test("a pinned key is answered in its variant on any listener, until it is freed", async () => {
+    await using at = await start();
+    const secret = await at.add("fleet-b", "--variant", "B");
+    const variant = async (): Promise<unknown> =>
+      (await at.hub.get("/status", { headers: { "X-Matrix-Secret": secret } })).body["variant"];
+    await at.soon(async () => (await variant()) === "B");
+    expect((await at.keys("pin", "fleet-b", "none")).stdout).toBe("fleet-b is pinned to no variant\n");
+    await at.soon(async () => (await variant()) === "A");
+    await at.keys("pin", "fleet-b", "B");
+    await at.soon(async () => (await variant()) === "B");
+  }, 20_000);
+
+  test("a bound key acts for its node only; an admin key opens what is the administrator's", async () => {
+    await using at = await start();
+    const secret = await at.add("robot", "--node", "worker-7");
+    const admin = await at.add("chief", "--admin");
+    await at.soon(async () => (await at.statusWith(secret)) === 200);
+    const headers = { "X-Matrix-Secret": secret };
+    const other = await at.hub.post("/node/register", { node_id: "worker-8", name: "x" }, { headers });
+    expect([other.status, other.body["error"]]).toEqual([403, "key_bound_to_other_node"]);
+    const remove = () =>
+      at.hub.post("/task/delete", { task_id: "none" }, { headers: { "X-Admin-Key": admin } });
+    await at.soon(async () => (await remove()).status === 404);
+    expect(await at.statusWith(admin)).toBe(401);
+  }, 20_000);
+
+  test("a key ends at its time, and can be given a new one", async () => {
+    await using at = await start();
+    const secret = await at.add("guest", "--expires", "12h");
+    await at.soon(async () => (await at.statusWith(secret)) === 200);
+    expect((await at.keys("expire", "guest", "2001-02-03")).stdout).toBe(
+      "guest expires at 2001-02-03T00:00:00.000Z\n",
+    );
+    await at.soon(async () => (await at.statusWith(secret)) === 401);
+    expect((await at.keys("list")).stdout).toMatch(/\nguest .* 2001-02-03T00:00:00\.000Z +expired\n/);
+    await at.keys("expire", "guest", "never");
+    await at.soon(async () => (await at.statusWith(secret)) === 200);
+  }, 20_000);
+
+  test("what cannot be done is one line: 2 for what was asked wrongly, 1 for the rest", async () => {
+    await using at = await start();
+    await at.add("once");
+    const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [
+      [["add"], 2, /wants an ID/],
+      [["add", "a b"], 2, /an ID is/],
+      [["add", "x", "--variant", "C"], 2, /no variant/],
+      [["add", "x", "--node", "a b"], 2, /no node_id/],
+      [["add", "x", "--expires", "soon"], 2, /no time/],
+      [["add", "once"], 1, /a key once already/],
+      [["pin", "once"], 2, /wants an ID and A, B or none/],
+      [["pin", "none-such", "A"], 1, /no key none-such/],
+      [["expire", "once", "tomorrow"], 2, /no time/],
+      [["revoke", "none-such"], 1, /no key none-such/],
+    ];
+    for (const [args, code, says] of rows) {
+      const ended = await at.keys(...args);
+      expect([args, ended.code, ended.stdout]).toEqual([args, code, ""]);
+      expect(ended.stderr).toMatch(/^luxhub: [^\n]+\n$/);
+      expect(ended.stderr).toMatch(says);
+    }
+    const nowhere = await run(["keys", "list", "--data", "/nowhere/at/all"]);
+    expect([nowhere.code, nowhere.stdout]).toEqual([1, ""]);
+    expect(nowhere.stderr).toMatch(/^luxhub: there is no hub in \/nowhere\/at\/all; [^\n]+\n$/);
+  }, 20_000);
+});

@@ -1,0 +1,138 @@
+/** Large files through the real program: memory stays flat, the bytes come back, and what breaks off leaves nothing. */
+import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { Hub, TempDir, memoryMib, objectOf, until } from "./program.ts";
+import { RawConnection, uploadOf } from "./raw.ts";
+
+const MIB = 2 ** 20;
+const FILE_MIB = 1024;
+/** How far from where it was the hub's memory may be afterwards. */
+const DRIFT_MAX_MIB = 64;
+
+/** So many MiB of bytes that repeat nowhere, made as they are read; `hash` sees all of them. */
+function bytesOf(mib: number, hash: Bun.CryptoHasher): ReadableStream<Uint8Array> {
+  const block = new Uint8Array(MIB);
+  for (let at = 0; at < MIB; at += 65_536) crypto.getRandomValues(block.subarray(at, at + 65_536));
+  let made = 0;
+  return new ReadableStream(
+    {
+      pull(controller) {
+        if (made === mib) return controller.close();
+        const piece = block.slice();
+        new DataView(piece.buffer).setUint32(0, made++);
+        hash.update(piece);
+        controller.enqueue(piece);
+      },
+    },
+    { highWaterMark: 2 },
+  );
+}
+
+/** The body of an upload around a stream of bytes. */
+async function* multipart(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const { before, after } = uploadOf(0);
+  yield Buffer.from(before);
+  yield* bytes;
+  yield Buffer.from(after);
+}
+
+test.skipIf(process.platform !== "linux")(
+  `${FILE_MIB} MiB up and down leave the memory where it was${process.platform === "linux" ? "" : " (needs /proc)"}`,
+  async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({ data: dir.join("data") });
+    // A first one, small: what the first upload loads is not what a large one costs.
+    await upload(hub, 1);
+    const before = memoryMib(hub.pid, "VmRSS");
+
+    const upMs = performance.now();
+    const { fileId, sha256 } = await upload(hub, FILE_MIB);
+    const afterUp = memoryMib(hub.pid, "VmRSS");
+    const downMs = performance.now();
+    const response = await fetch(`${hub.api}/file/download/${fileId}`);
+    const hash = new Bun.CryptoHasher("sha256");
+    let size = 0;
+    for await (const piece of response.body ?? []) {
+      hash.update(piece);
+      size += piece.length;
+    }
+    const doneMs = performance.now();
+    expect([size, hash.digest("hex")]).toEqual([FILE_MIB * MIB, sha256]);
+
+    const after = memoryMib(hub.pid, "VmRSS");
+    const peak = memoryMib(hub.pid, "VmHWM");
+    console.log(
+      `${FILE_MIB} MiB: up ${Math.round(downMs - upMs)} ms, down ${Math.round(doneMs - downMs)} ms; resident MiB ` +
+        `${before.toFixed(0)} before, ${afterUp.toFixed(0)} after up, ${after.toFixed(0)} after down, peak ${peak.toFixed(0)}`,
+    );
+    expect(Math.abs(after - before)).toBeLessThan(DRIFT_MAX_MIB);
+    expect(Math.abs(afterUp - before)).toBeLessThan(DRIFT_MAX_MIB);
+  },
+  60_000,
+);
+
+/** Uploads so many MiB and answers the id and the hash, which the hub's must equal. */
+async function upload(hub: Hub, mib: number): Promise<{ fileId: string; sha256: string }> {
+  const hash = new Bun.CryptoHasher("sha256");
+  const { head } = uploadOf(0);
+  const contentType = /Content-Type: ([^\r]+)/.exec(head)?.[1] ?? "";
+  const answer = await hub.call("POST", "/file/upload", {
+    body: multipart(bytesOf(mib, hash)),
+    headers: { "Content-Type": contentType },
+  });
+  const sha256 = hash.digest("hex");
+  expect(answer.body).toMatchObject({ success: true, size: mib * MIB, sha256 });
+  return { fileId: String(answer.body["file_id"]), sha256 };
+}
+
+/** The names of files in the data directory, without the folders they lie in. */
+function filesIn(data: string): readonly string[] {
+  return readdirSync(`${data}/files`, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name);
+}
+
+test("an upload that breaks off leaves nothing", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using hub = await Hub.start({ data });
+  const { head, before } = uploadOf(8 * MIB);
+  for (const sent of [0, 1, MIB, 5 * MIB]) {
+    const connection = await RawConnection.open(hub.port);
+    connection.send(head + before + "x".repeat(sent));
+    if (sent > 0) await until(() => filesIn(data).length === 1);
+    connection.cut();
+    await until(() => filesIn(data).length === 0);
+  }
+  expect((await hub.get("/file/list")).body).toMatchObject({ total: 0, files: [] });
+  expect((await hub.get("/status")).status).toBe(200);
+}, 20_000);
+
+test("an upload over the limit is refused in its middle and leaves nothing", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using hub = await Hub.start({ data, args: ["--max-file", "64KiB"] });
+  const { head, before, after } = uploadOf(70_000);
+  const connection = await RawConnection.open(hub.port);
+  connection.send(head + before + "x".repeat(70_000) + after);
+  await connection.got(/^HTTP\/1\.1 413 [\s\S]*\r\n\r\n\{[\s\S]*\}$/);
+  const body = objectOf(connection.received.slice(connection.received.indexOf("{")));
+  expect(body).toMatchObject({ success: false, error: "body_too_large", status: 413 });
+  await until(() => filesIn(data).length === 0);
+});
+
+test("an upload that was under way when the hub was killed is swept at the next start", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using hub = await Hub.start({ data });
+  const { head, before } = uploadOf(8 * MIB);
+  const connection = await RawConnection.open(hub.port);
+  connection.send(head + before + "x".repeat(MIB));
+  await until(() => filesIn(data).length === 1);
+  hub.program.child.kill("SIGKILL");
+  await hub.program.ended;
+  expect(filesIn(data)).toHaveLength(1);
+  await using next = await Hub.start({ data });
+  expect(filesIn(data)).toEqual([]);
+  expect((await next.get("/file/list")).body).toMatchObject({ total: 0 });
+});

@@ -1,0 +1,140 @@
+/** The first start of a hub: what it makes, with which modes, what it prints and what it must never print. */
+import { expect, test } from "bun:test";
+import { readFileSync, readdirSync, statSync } from "node:fs";
+import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf } from "./program.ts";
+
+/** Generous: other tests run beside this one. Alone on this project's machines it is under 150 ms. */
+const READY_MAX_MS = 2_000;
+
+const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+/** The three lines that begin with curl, as a person would copy them. */
+function curlLines(page: string): readonly string[] {
+  return page
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line.startsWith("curl "));
+}
+
+/** Pastes one line into a shell, somewhere else than where the hub runs. */
+async function paste(line: string, env: Record<string, string> = {}): Promise<Record<string, unknown>> {
+  const { PATH = "" } = process.env;
+  const shell = Bun.spawn(["sh", "-c", line], { cwd: "/", env: { PATH, ...env }, stderr: "ignore" });
+  return { ...objectOf(await shell.stdout.text()) };
+}
+
+async function pasteAll(page: string, env: Record<string, string> = {}): Promise<void> {
+  const [status, register, create, ...more] = curlLines(page);
+  expect(more).toEqual([]);
+  expect(await paste(status ?? "", env)).toMatchObject({ success: true, status: "ok" });
+  expect(await paste(register ?? "", env)).toMatchObject({ success: true, node_id: "worker-1" });
+  expect(await paste(create ?? "", env)).toMatchObject({ success: true, status: "open" });
+}
+
+test("the directory, the secret and the admin key are for their owner only", async () => {
+  using dir = new TempDir();
+  const data = dir.join("deep", "data");
+  await using _hub = await Hub.start({ data, ownSecrets: false });
+  expect(modeOf(data)).toBe("700");
+  for (const name of ["secret", "admin-key"]) {
+    expect(modeOf(`${data}/${name}`)).toBe("600");
+    expect(readFileSync(`${data}/${name}`, "utf8")).toMatch(/^[\w-]{32}\n$/);
+  }
+});
+
+test("the page has addresses, variants, the secrets and three curl lines that work", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data of mine");
+  const args = ["--listen", "B:127.0.0.1:0"];
+  await using hub = await Hub.start({ data, args, ownSecrets: false });
+  const page = hub.program.stdout;
+  const [a, b] = hub.listeners;
+  expect(page).toContain(`http://127.0.0.1:${a?.port}  variant A, hub version 1.5`);
+  expect(page).toContain(`http://127.0.0.1:${b?.port}  variant B, hub version 1.0`);
+  expect(page).toContain(data);
+  expect(page).toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
+  expect(hub.secret).toBe(readFileSync(`${data}/secret`, "utf8").trim());
+  await pasteAll(page);
+  // One that listens everywhere shows an address that can be called.
+  await using everywhere = await Hub.start({ data: dir.join("other"), env: { LUXHUB_HOST: "0.0.0.0" } });
+  expect(everywhere.program.stdout).toContain(`http://127.0.0.1:${everywhere.port}  variant A`);
+}, 20_000);
+
+test("the secrets are printed once: the second start reads them from their files", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  const first = await Hub.start({ data, ownSecrets: false });
+  expect((await first.stop()).code).toBe(0);
+  const adminKey = readFileSync(`${data}/admin-key`, "utf8").trim();
+  expect(first.program.stdout).toContain(adminKey);
+  await using second = await Hub.start({ data, ownSecrets: false });
+  expect(second.program.stdout).not.toContain(first.secret);
+  expect(second.program.stdout).not.toContain(adminKey);
+  await pasteAll(second.program.stdout);
+  expect((await second.stop()).code).toBe(0);
+  expect(second.program.stdout).not.toContain(first.secret);
+}, 20_000);
+
+test("secrets of the environment are neither written nor printed", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using hub = await Hub.start({ data });
+  expect(readdirSync(data)).not.toContain("secret");
+  expect(readdirSync(data)).not.toContain("admin-key");
+  await pasteAll(hub.program.stdout, { LUXHUB_SECRET: SECRET });
+  expect((await hub.admin("/task/delete", { task_id: "none" })).status).toBe(404);
+  expect((await hub.stop()).code).toBe(0);
+  expect(hub.program.stdout + hub.program.stderr).not.toContain(SECRET);
+  expect(hub.program.stdout + hub.program.stderr).not.toContain(ADMIN_KEY);
+  for (const name of readdirSync(data)) {
+    if (statSync(`${data}/${name}`).isFile()) {
+      expect(readFileSync(`${data}/${name}`, "latin1")).not.toContain(SECRET);
+    }
+  }
+}, 20_000);
+
+test("as JSON every line is an object, and no secret is in any", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  const env = { LUXHUB_HOST: "127.0.0.1", LUXHUB_PORT: "0", LUXHUB_LOG: "json" };
+  await using program = new Program(["serve", "--data", data], { env });
+  const [, url = ""] = await program.printed(/"url":"([^"]+)"[^\n]*\n/);
+  const secret = readFileSync(`${data}/secret`, "utf8").trim();
+  const headers = { "X-Matrix-Secret": secret, "X-Request-Id": "my-request" };
+  const answer = await fetch(`${url}/api/v1/lux/ledger?node_id=a`, { headers });
+  expect(answer.status).toBe(404);
+  await program.printed(/my-request/);
+  program.child.kill("SIGTERM");
+  expect(await program.ended).toBe(0);
+  const lines = program.stdout.trimEnd().split("\n").map(objectOf);
+  for (const { time, level, message } of lines) {
+    expect([typeof time, typeof level, typeof message]).toEqual(["string", "string", "string"]);
+  }
+  expect(lines.find((line) => line["message"] === "secrets made")).toMatchObject({
+    secret_file: `${data}/secret`,
+    admin_key_file: `${data}/admin-key`,
+  });
+  expect(lines.find((line) => line["request_id"] === "my-request")).toMatchObject({
+    message: "request",
+    method: "GET",
+    path: "/api/v1/lux/ledger?node_id=a",
+    status: 404,
+  });
+  expect(program.stdout).not.toContain(secret);
+  expect(program.stdout).not.toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
+}, 20_000);
+
+test("it is ready soon, at the first start and at the next", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  const tookMs: number[] = [];
+  for (let start = 0; start < 4; start++) {
+    await using hub = await Hub.start({ data });
+    expect((await hub.get("/status")).status).toBe(200);
+    tookMs.push(hub.readyMs);
+    await hub.stop();
+  }
+  const [first = 0, ...next] = tookMs.map(Math.round);
+  console.log(`ready from source: ${first} ms at the first start, then ${next.join(", ")} ms`);
+  for (const ms of tookMs) expect(ms).toBeLessThan(READY_MAX_MS);
+}, 20_000);

@@ -1,0 +1,153 @@
+/**
+ * SIGTERM with everything in the air: who waits is answered empty, streams end cleanly, what runs is finished, nothing
+ * new is taken, and the next start finds all of it.
+ */
+import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { Hub, TempDir, listOf, objectOf, until } from "./program.ts";
+import { RawConnection, headOf, postOf, uploadOf } from "./raw.ts";
+
+const LIMIT_MS = 5_000;
+
+/** Opens a connection and sends a whole request. */
+async function ask(hub: Hub, request: string): Promise<RawConnection> {
+  const connection = await RawConnection.open(hub.port);
+  connection.send(request);
+  return connection;
+}
+
+/** The JSON of an answer that is there whole. */
+function bodyOf(connection: RawConnection): Readonly<Record<string, unknown>> {
+  return objectOf(connection.received.slice(connection.received.indexOf("\r\n\r\n") + 4));
+}
+
+const WHOLE = /^HTTP\/1\.1 (\d{3})[\s\S]*\r\n\r\n\{[\s\S]*\}$/;
+
+/** Answered once all that was sent before it has been read: what is sent after a wait began can count on it. */
+async function settled(hub: Hub): Promise<void> {
+  for (let i = 0; i < 3; i++) expect((await hub.get("/status")).status).toBe(200);
+}
+
+/** The names of files in the data directory, without the folders they lie in. */
+function filesIn(data: string): readonly string[] {
+  return readdirSync(`${data}/files`, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name);
+}
+
+describe("SIGTERM", () => {
+  test("answers who waits, ends streams, finishes what runs, and keeps everything", async () => {
+    using dir = new TempDir();
+    const data = dir.join("data");
+    await using hub = await Hub.start({ data });
+    await hub.register("worker-1");
+    const receive = await ask(
+      hub,
+      postOf("/message/receive", { node_id: "worker-1", blocking: true, timeout: 60 }),
+    );
+    const poll = await ask(hub, headOf({ path: "/poll?timeout=60" }));
+    const stream = await ask(hub, headOf({ path: "/agent/sse?node_id=worker-1" }));
+    await stream.got(/retry: 3000/);
+
+    // A request whose body is half there, and an upload of which half is there.
+    const create = await RawConnection.open(hub.port);
+    const whole = postOf("/task/create", { title: "Unfinished", description: "x".repeat(1000) });
+    create.send(whole.slice(0, -500));
+    const { head, before, after } = uploadOf(200_000);
+    const upload = await RawConnection.open(hub.port);
+    upload.send(head + before + "a".repeat(100_000));
+    await until(() => filesIn(data).length === 1);
+    await settled(hub);
+
+    const stopping = hub.stop();
+    await hub.program.printed(/ending signal=SIGTERM/);
+    create.send(whole.slice(-500));
+    upload.send("b".repeat(100_000) + after);
+
+    await Promise.all([receive, poll, create, upload].map((one) => one.got(WHOLE)));
+    expect(receive.received).toStartWith("HTTP/1.1 200 ");
+    expect(bodyOf(receive)).toMatchObject({ success: true, count: 0, messages: [] });
+    expect(poll.received).toStartWith("HTTP/1.1 200 ");
+    expect(bodyOf(poll)).toMatchObject({ success: true, events: [] });
+    expect(create.received).toStartWith("HTTP/1.1 200 ");
+    expect(upload.received).toStartWith("HTTP/1.1 200 ");
+    await stream.got(/\r\n0\r\n\r\n$/); // the last chunk of a body that is whole
+
+    const { code, tookMs } = await stopping;
+    console.log(`ended ${Math.round(tookMs)} ms after SIGTERM`);
+    expect(code).toBe(0);
+    expect(tookMs).toBeLessThan(LIMIT_MS);
+    expect(hub.program.stderr).toBe("");
+
+    await using next = await Hub.start({ data });
+    expect((await next.get("/node/worker-1")).body["node"]).toMatchObject({ status: "online" });
+    const { tasks } = (await next.get("/task/list")).body;
+    expect(listOf(tasks)).toMatchObject([{ title: "Unfinished" }]);
+    const fileId = String(bodyOf(upload)["file_id"]);
+    const file = await fetch(`${next.api}/file/download/${fileId}`);
+    expect(await file.text()).toBe("a".repeat(100_000) + "b".repeat(100_000));
+  }, 30_000);
+
+  test("takes no new work", async () => {
+    using dir = new TempDir();
+    const data = dir.join("data");
+    await using hub = await Hub.start({ data });
+    // An upload that stands still keeps the hub in its drain.
+    const { head, before } = uploadOf(200_000);
+    const upload = await RawConnection.open(hub.port);
+    upload.send(head + before + "a".repeat(100_000));
+    await until(() => filesIn(data).length === 1);
+    const stopping = hub.stop();
+    await hub.program.printed(/ending signal=SIGTERM/);
+    await until(async () => {
+      const refused = await fetch(`${hub.api}/status`, { keepalive: false }).catch(() => null);
+      return refused === null;
+    }, 2_000);
+    const { code, tookMs } = await stopping;
+    expect(code).toBe(0);
+    expect(tookMs).toBeLessThan(LIMIT_MS);
+    await upload.ended();
+
+    // What was never finished is gone.
+    await using next = await Hub.start({ data });
+    expect(filesIn(data)).toEqual([]);
+    expect((await next.get("/file/list")).body).toMatchObject({ total: 0, files: [] });
+  }, 30_000);
+
+  test("ends a hub with nothing to do at once, however many idle connections are open", async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({ data: dir.join("data") });
+    for (let i = 0; i < 20; i++) {
+      const idle = await ask(hub, headOf({ path: "/status" }));
+      await idle.got(WHOLE);
+    }
+    const { code, tookMs } = await hub.stop();
+    expect(code).toBe(0);
+    expect(tookMs).toBeLessThan(1_000);
+  });
+
+  test("SIGINT does the same", async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({ data: dir.join("data") });
+    hub.program.child.kill("SIGINT");
+    expect(await hub.program.ended).toBe(0);
+    expect(hub.program.stdout).toEndWith("ended\n");
+  });
+
+  test("a second signal, later on, ends it without waiting any longer", async () => {
+    using dir = new TempDir();
+    const data = dir.join("data");
+    await using hub = await Hub.start({ data });
+    const { head, before } = uploadOf(200_000);
+    const upload = await RawConnection.open(hub.port);
+    upload.send(head + before + "a".repeat(100_000));
+    await until(() => filesIn(data).length === 1);
+    void hub.stop();
+    await hub.program.printed(/ending signal=SIGTERM/);
+    await until(() => {
+      hub.program.child.kill("SIGTERM");
+      return hub.program.child.exitCode !== null;
+    }, 2_500);
+    expect(await hub.program.ended).toBe(1);
+  });
+});

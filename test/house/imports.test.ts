@@ -1,0 +1,240 @@
+/**
+ * Who may import whom (src/README.md, design). Reads every import of src/, type-only ones too, and fails on any that the
+ * table below does not allow. A file that no layer claims fails as well: give it a layer first.
+ */
+import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join, posix } from "node:path";
+import { type Source, importsOf, sourcesIn } from "./source.ts";
+
+type Layer = {
+  /** Globs from src/. A file is of the first layer that has it. */
+  readonly files: readonly string[];
+  /** Layers it may import, beside itself. */
+  readonly layers: readonly LayerName[];
+  /** Packages and built-ins it may import; `node:*` is all of Node's. */
+  readonly packages?: readonly string[];
+};
+
+type LayerName =
+  | "lib"
+  | "domain"
+  | "store port"
+  | "mail port"
+  | "blobs port"
+  | "queries"
+  | "store engines"
+  | "mail engines"
+  | "blobs engines"
+  | "service"
+  | "http"
+  | "variant"
+  | "api"
+  | "client"
+  | "web"
+  | "config"
+  | "data directory"
+  | "hub"
+  | "cli"
+  | "main";
+
+const PORTS = ["store port", "mail port", "blobs port"] as const;
+const ENGINES = ["store engines", "mail engines", "blobs engines"] as const;
+
+const LAYERS: Readonly<Record<LayerName, Layer>> = {
+  lib: { files: ["lib/**"], layers: [] },
+  domain: { files: ["domain/**"], layers: ["lib"] },
+  "store port": { files: ["store/store.ts"], layers: ["domain"] },
+  "mail port": { files: ["mail/mail.ts"], layers: ["domain", "store port"] }, // of the store: see below
+  "blobs port": { files: ["blobs/blobs.ts"], layers: ["domain"] },
+  queries: {
+    files: ["store/queries.ts", "store/mail-queries.ts", "store/old-rows.ts", "store/rows.ts"],
+    layers: ["domain", "lib", "store port"],
+  },
+  "store engines": {
+    files: ["store/**"],
+    layers: ["domain", "lib", "store port", "queries"],
+    packages: ["bun", "bun:sqlite"],
+  },
+  "mail engines": {
+    files: ["mail/**"],
+    layers: ["domain", "lib", "mail port", "store port", "queries"],
+    packages: ["bun"],
+  },
+  "blobs engines": {
+    files: ["blobs/**"],
+    layers: ["domain", "lib", "blobs port"],
+    packages: ["bun", "node:*"],
+  },
+  service: {
+    files: ["service/**"],
+    layers: ["domain", "lib", ...PORTS, "queries", "variant"],
+    packages: ["node:crypto"],
+  },
+  http: { files: ["http/**"], layers: ["lib"], packages: ["bun", "node:*", "@fastify/busboy"] },
+  variant: { files: ["variant/**"], layers: ["domain", "lib"] },
+  api: {
+    files: ["api/**"],
+    layers: ["service", "variant", "http", "domain", "lib", ...PORTS, "queries"],
+    packages: ["zod/mini"], // not "zod": the same checks for 2 MiB more memory
+  },
+  client: { files: ["client/**"], layers: ["domain", "lib"] },
+  web: { files: ["web/**"], layers: ["client", "lib"] },
+  config: {
+    files: ["config.ts", "version.ts"],
+    layers: ["domain", "lib"],
+    packages: ["zod/mini", "node:*"],
+  },
+  // `service` for the form of the two secrets that the key ring is given.
+  "data directory": {
+    files: ["data-dir.ts"],
+    layers: ["domain", "lib", "config", "service"],
+    packages: ["node:*"],
+  },
+  hub: {
+    files: ["hub.ts"],
+    layers: [
+      "lib",
+      "domain",
+      ...PORTS,
+      "queries",
+      ...ENGINES,
+      "service",
+      "http",
+      "variant",
+      "api",
+      "web",
+      "config",
+      "data directory",
+    ],
+    packages: ["node:*"],
+  },
+  cli: {
+    files: ["cli/**"],
+    // `api` for the form of a node_id, which must be the same in `luxhub keys` as in a request.
+    layers: [
+      "lib",
+      "domain",
+      ...PORTS,
+      "queries",
+      ...ENGINES,
+      "service",
+      "variant",
+      "api",
+      "client",
+      "config",
+      "data directory",
+      "hub",
+    ],
+    packages: ["node:*"],
+  },
+  main: { files: ["main.ts", "build.ts"], layers: ["cli", "config"], packages: ["bun", "node:*"] },
+};
+
+// The keys of a record over a closed union are that union; their order is that of the table.
+const NAMES = Object.keys(LAYERS) as LayerName[];
+
+function layerOf(path: string): LayerName | null {
+  const inside = path.replace(/^src\//, "");
+  if (inside === path) return null;
+  return NAMES.find((name) => LAYERS[name].files.some((glob) => new Bun.Glob(glob).match(inside))) ?? null;
+}
+
+/** One line for each import of a file that its layer does not allow. */
+function offences({ path, text }: Source): readonly string[] {
+  const from = layerOf(path);
+  if (from === null) return [`${path} is of no layer: add it to the table`];
+  return importsOf(text).flatMap((specifier) => {
+    const reason = offence(path, from, specifier);
+    return reason === null ? [] : [`${path} imports ${specifier}: ${reason}`];
+  });
+}
+
+function offence(path: string, from: LayerName, specifier: string): string | null {
+  const { layers, packages = [] } = LAYERS[from];
+  if (!specifier.startsWith(".")) {
+    const allowed = packages.some((name) =>
+      name.endsWith(":*") ? specifier.startsWith(name.slice(0, -1)) : name === specifier,
+    );
+    return allowed ? null : `${from} may not use this package`;
+  }
+  const target = posix.join(posix.dirname(path), specifier);
+  if (target === "package.json") return from === "config" ? null : "only src/version.ts reads it";
+  if (!/\.(?:ts|tsx|html|css)$/.test(specifier)) return "name the file with its ending";
+  const to = layerOf(target);
+  if (to === null) return "it is outside src/";
+  return to === from || layers.includes(to) ? null : `${from} may not import ${to}`;
+}
+
+const SOURCES = sourcesIn("src");
+
+describe("src imports only what the house allows", () => {
+  for (const name of NAMES) {
+    const own = SOURCES.filter(({ path }) => layerOf(path) === name);
+    test.skipIf(own.length === 0)(`${name}${own.length === 0 ? " (has no files yet)" : ""}`, () => {
+      expect(own.flatMap(offences)).toEqual([]);
+    });
+  }
+
+  test("every file is of a layer", () => {
+    expect(SOURCES.filter(({ path }) => layerOf(path) === null).map(({ path }) => path)).toEqual([]);
+  });
+
+  test("what is imported exists", () => {
+    const root = join(import.meta.dir, "../..");
+    const missing = SOURCES.flatMap(({ path, text }) =>
+      importsOf(text)
+        .filter((specifier) => specifier.startsWith("."))
+        .filter((specifier) => !existsSync(join(root, posix.dirname(path), specifier)))
+        .map((specifier) => `${path} imports ${specifier}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  test("the mail port takes of the store's port only the type of transact", () => {
+    const text = SOURCES.find(({ path }) => path === "src/mail/mail.ts")?.text ?? "";
+    expect(text.match(/import .* from "\.\.\/store\/store\.ts";/g)).toEqual([
+      'import type { Transact } from "../store/store.ts";',
+    ]);
+  });
+});
+
+describe("the table forbids", () => {
+  const rows: readonly (readonly [string, string])[] = [
+    ["src/lib/a.ts", "../domain/task.ts"],
+    ["src/lib/a.ts", "node:fs"],
+    ["src/domain/a.ts", "../store/store.ts"],
+    ["src/domain/a.ts", "zod"],
+    ["src/domain/a.ts", "zod/mini"],
+    ["src/domain/a.ts", "bun"],
+    ["src/store/store.ts", "./sqlite.ts"],
+    ["src/store/queries.ts", "./sqlite.ts"],
+    ["src/mail/mail.ts", "./embedded.ts"],
+    ["src/mail/embedded.ts", "../store/sqlite.ts"],
+    ["src/blobs/disk.ts", "../store/store.ts"],
+    ["src/service/a.ts", "../store/sqlite.ts"],
+    ["src/service/a.ts", "../store/statements.ts"],
+    ["src/service/a.ts", "../blobs/disk.ts"],
+    ["src/service/a.ts", "../http/problem.ts"],
+    ["src/service/a.ts", "../api/shapes.ts"],
+    ["src/http/a.ts", "../domain/limits.ts"],
+    ["src/http/a.ts", "zod/mini"],
+    ["src/variant/a.ts", "../service/tasks.ts"],
+    ["src/api/a.ts", "../store/sqlite.ts"],
+    ["src/api/a.ts", "../mail/embedded.ts"],
+    ["src/api/a.ts", "../hub.ts"],
+    ["src/api/a.ts", "zod"],
+    ["src/config.ts", "zod"],
+    ["src/config.ts", "./hub.ts"],
+    ["src/hub.ts", "./cli/serve.ts"],
+    ["src/cli/a.ts", "../http/listener.ts"],
+    ["src/cli/a.ts", "../../test/support/hub.ts"],
+    ["src/hub.ts", "../test/support/hub.ts"],
+    ["src/hub.ts", "./domain/limits"],
+    ["src/elsewhere/a.ts", "../lib/clock.ts"],
+  ];
+  for (const [path, specifier] of rows)
+    test(`${path} -> ${specifier}`, () => {
+      expect(offences({ path, text: `import { x } from "${specifier}";` })).toHaveLength(1);
+    });
+});

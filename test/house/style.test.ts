@@ -1,0 +1,163 @@
+/**
+ * The rules of the house that a reader of the sources can check: sizes, forbidden words, head comments, who may read a
+ * clock, limits that nobody uses. An exception stands in a table here with its reason.
+ */
+import { describe, expect, test } from "bun:test";
+import { type Source, codeOf, functionsOf, sourcesIn } from "./source.ts";
+
+const FILE_MAX_LINES = 400;
+const FUNCTION_MAX_LINES = 70;
+
+type Exception = { readonly at: string; readonly reason: string };
+
+/** `at` is a path, or a path and a function's name. */
+const LONG: readonly Exception[] = [];
+
+const CLOCK_READERS: readonly Exception[] = [
+  { at: "src/lib/clock.ts", reason: "the one place where the clocks are read" },
+  { at: "src/http/listener.ts", reason: "how long an answer took, for the log: shown, never decided on" },
+  { at: "src/http/access-log.ts", reason: "how long an answer took, for the log: shown, never decided on" },
+  { at: "src/service/system.ts", reason: "pg/diagnostic shows how long a read takes" },
+];
+
+const SOURCES = sourcesIn("src");
+const TESTS = sourcesIn("test");
+
+/** `path:line` of each match in the code. */
+function places({ path, text }: Source, pattern: RegExp): readonly string[] {
+  return text.split("\n").flatMap((line, i) => (pattern.test(line) ? [`${path}:${i + 1}`] : []));
+}
+
+const inCode = ({ path, text }: Source): Source => ({ path, text: codeOf(text) });
+const excepted = (exceptions: readonly Exception[], at: string): boolean =>
+  exceptions.some((e) => e.at === at);
+
+const longFile = ({ path, text }: Source): readonly string[] => {
+  const lines = text.trimEnd().split("\n").length;
+  return lines > FILE_MAX_LINES && !excepted(LONG, path) ? [`${path} has ${lines} lines`] : [];
+};
+
+const longFunctions = ({ path, text }: Source): readonly string[] =>
+  functionsOf(text)
+    .filter(({ name, lines }) => lines > FUNCTION_MAX_LINES && !excepted(LONG, `${path} ${name}`))
+    .map(({ name, line, lines }) => `${path}:${line} ${name} has ${lines} lines`);
+
+const anyTypes = (source: Source): readonly string[] =>
+  places(inCode(source), /(?<![.\w$"])any\b(?!\s*[(:])/);
+const silenced = (source: Source): readonly string[] =>
+  places(source, /@ts-(?:ignore|nocheck|expect-error)\b/);
+const defaults = (source: Source): readonly string[] =>
+  places(inCode(source), /\bexport\s+default\b|\bas\s+default\b/);
+const clocks = (source: Source): readonly string[] =>
+  excepted(CLOCK_READERS, source.path)
+    ? []
+    : places(inCode(source), /\bDate\.now\b|\bperformance\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/);
+/** A head comment, and that it says something: not a licence, not a divider. */
+const headless = ({ path, text }: Source): readonly string[] =>
+  /^(?:#![^\n]*\n)?\/\*\*[\s*]*[A-Za-z`][\s\S]{15,}?\*\//.test(text) ? [] : [path];
+
+/** Each rule with a source that breaks it and one that does not: a rule that sees nothing would hold for ever. */
+const RULES: readonly {
+  readonly name: string;
+  readonly of: readonly Source[];
+  readonly check: (source: Source) => readonly string[];
+  readonly bad: readonly string[];
+  readonly good: readonly string[];
+}[] = [
+  {
+    name: `no file over ${FILE_MAX_LINES} lines`,
+    of: SOURCES,
+    check: longFile,
+    bad: ["x\n".repeat(FILE_MAX_LINES + 1)],
+    good: ["x\n".repeat(FILE_MAX_LINES)],
+  },
+  {
+    name: `no function over ${FUNCTION_MAX_LINES} lines`,
+    of: SOURCES,
+    check: longFunctions,
+    bad: [
+      `function f() {\n${"x();\n".repeat(FUNCTION_MAX_LINES - 1)}}`,
+      `const f = () => {\n${"x();\n".repeat(70)}};`,
+    ],
+    good: [
+      `function f() {\n${"x();\n".repeat(FUNCTION_MAX_LINES - 2)}}`,
+      `const a = {\n${"x: 1,\n".repeat(90)}};`,
+    ],
+  },
+  {
+    name: "no any",
+    of: [...SOURCES, ...TESTS],
+    check: anyTypes,
+    bad: ["let a: any;", "b as any", "let c: any[];", "type D = Map<string, any>;", "f<any>()"],
+    good: ["// any", '"any"', "Promise.any([])", "const company = 1;"],
+  },
+  {
+    name: "no silenced type errors",
+    of: [...SOURCES, ...TESTS.filter(({ path }) => !path.startsWith("test/house/"))],
+    check: silenced,
+    bad: ["// @ts-ignore", "/* @ts-expect-error */", "// @ts-nocheck"],
+    good: ["// ts-ignore"],
+  },
+  {
+    name: "no default export",
+    of: SOURCES,
+    check: defaults,
+    bad: ["export default 1;", "export { a as default };"],
+    good: ["// export default", "switch (a) { default: }"],
+  },
+  {
+    name: "every file begins with a comment that says what it is",
+    of: SOURCES,
+    check: headless,
+    bad: [
+      "import a from 'a';\n/** Says what it is, too late. */",
+      "/** */\n",
+      "// A line that says what it is.",
+    ],
+    good: [
+      "/** Says what it is. */\n",
+      "/**\n * Says what it is.\n */\n",
+      "#!/usr/bin/env bun\n/** Says what it is. */",
+    ],
+  },
+  {
+    name: "only lib/clock.ts reads a clock",
+    of: SOURCES,
+    check: clocks,
+    bad: ["Date.now()", "performance.now()", "new Date()"],
+    good: ["new Date(at)", "// Date.now()", "clock.now()"],
+  },
+];
+
+for (const { name, of, check, bad, good } of RULES)
+  describe(name, () => {
+    test("holds", () => expect(of.flatMap(check)).toEqual([]));
+    for (const text of bad)
+      test(`would see ${JSON.stringify(text.slice(0, 40))}`, () => {
+        expect(check({ path: "src/bad.ts", text })).not.toEqual([]);
+      });
+    for (const text of good)
+      test(`lets pass ${JSON.stringify(text.slice(0, 40))}`, () => {
+        expect(check({ path: "src/good.ts", text })).toEqual([]);
+      });
+  });
+
+test("every exception is still needed", () => {
+  const exists = ({ at }: Exception): boolean => SOURCES.some(({ path }) => path === at.split(" ")[0]);
+  const readers = SOURCES.filter((s) => /\b(?:Date|performance)\.now\b/.test(codeOf(s.text))).map(
+    (s) => s.path,
+  );
+  expect([...LONG, ...CLOCK_READERS].filter((e) => !exists(e))).toEqual([]);
+  expect(CLOCK_READERS.map((e) => e.at).filter((at) => !readers.includes(at))).toEqual([]);
+});
+
+test("every limit is used", () => {
+  const limits = SOURCES.find(({ path }) => path === "src/domain/limits.ts")?.text ?? "";
+  const names = [...limits.matchAll(/^export const (\w+)/gm)].map((match) => match[1] ?? "");
+  expect(names.length).toBeGreaterThan(50);
+  const code = SOURCES.filter(({ path }) => path !== "src/domain/limits.ts").map(({ text }) =>
+    codeOf(text, "kept"),
+  );
+  const words = new Set(code.flatMap((text) => text.match(/\b[A-Z][A-Z0-9_]+\b/g) ?? []));
+  expect(names.filter((name) => !words.has(name))).toEqual([]);
+});

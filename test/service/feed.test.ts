@@ -1,0 +1,419 @@
+/** The feed over a real store: walking the log of a node, telling who follows it, polls, and reading by cursor. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Change } from "../../src/domain/change.ts";
+import { accept } from "../../src/domain/decision.ts";
+import { EVENT_KINDS, type EventKind, type NewEvent, isTaskEvent } from "../../src/domain/event.ts";
+import { EVENTS_MAX } from "../../src/domain/limits.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { Feed, type StreamItem } from "../../src/service/feed.ts";
+import { eventsAfter } from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { message } from "../domain/samples.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function openScene() {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-feed-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const faults: unknown[] = [];
+  const store = openSqlite(join(folder, "db"), (error) => faults.push(error));
+  closing.push(() => store.close());
+  const feed = new Feed(store, systemClock());
+  const commit = (...changes: readonly Change[]): Promise<null> =>
+    store.transact({}, () => accept(null, changes));
+  return { store, feed, commit, faults };
+}
+
+type Scene = Awaited<ReturnType<typeof openScene>>;
+
+function logged(
+  nodeId: string | null,
+  kind: EventKind = "task.created",
+  data: NewEvent["data"] = {},
+): Change {
+  return { kind: "event.logged", event: { kind, at: 1, nodeId, taskId: null, data } };
+}
+
+/** A message on its way, as domain/message.ts writes it. */
+function sent(messageId: string, toNode: string): readonly Change[] {
+  return [
+    { kind: "message.stored", message: message(messageId, { toNode }) },
+    { kind: "delivery.queued", messageId, toNode, broadcast: false },
+    logged(toNode, "message.sent", { message_id: messageId }),
+  ];
+}
+
+const many = (count: number, of: (i: number) => Change): Change[] =>
+  Array.from({ length: count }, (_, i) => of(i));
+
+function words(item: StreamItem): string {
+  return item.kind === "task"
+    ? `${item.event.id} ${item.event.kind}`
+    : `${item.eventId} message ${item.message.messageId}`;
+}
+
+type Step = { readonly items: readonly string[]; readonly cursor: number; readonly atEnd: boolean };
+
+async function catchUp({ feed }: Scene, since: number, limit = 32): Promise<Step> {
+  const { items, cursor, atEnd } = await feed.catchUp("n1", since, limit);
+  return { items: items.map(words), cursor, atEnd };
+}
+
+/** Goes on from cursor to cursor to the end; says what was found and checks that each step moves. */
+async function walk(scene: Scene, since: number, limit: number): Promise<{ found: string[]; steps: number }> {
+  const found: string[] = [];
+  const lastId = await scene.feed.lastId();
+  let cursor = since;
+  for (let steps = 1; ; steps++) {
+    const step = await catchUp(scene, cursor, limit);
+    expect(step.items.length).toBeLessThanOrEqual(limit);
+    expect(step.atEnd).toBe(step.cursor >= lastId);
+    found.push(...step.items);
+    if (step.atEnd) return { found, steps };
+    expect(step.cursor).toBeGreaterThan(cursor);
+    cursor = step.cursor;
+  }
+}
+
+describe("catching up", () => {
+  test("an empty log is at its end", async () => {
+    expect(await catchUp(await openScene(), 0)).toEqual({ items: [], cursor: 0, atEnd: true });
+  });
+
+  test("a long log with few events of the node: in steps, all found, the cursor moves past the rest", async () => {
+    const scene = await openScene();
+    const mine = [1, 2, 1_999, 2_000, 2_001, 4_700, 8_999];
+    await scene.commit(...many(9_000, (i) => logged(mine.includes(i + 1) ? "n1" : i % 2 ? "n2" : null)));
+    for (const limit of [1, 2, 3, 32]) {
+      const { found, steps } = await walk(scene, 0, limit);
+      expect(found).toEqual(mine.map((id) => `${id} task.created`));
+      expect(steps).toBeGreaterThan(3); // no step looks through the whole log
+      expect(steps).toBeLessThan(20);
+    }
+    for (const [i, id] of mine.entries())
+      expect((await walk(scene, id, 32)).found).toEqual(mine.slice(i + 1).map((at) => `${at} task.created`));
+  });
+
+  test("a node with no event in it reaches the end all the same", async () => {
+    const scene = await openScene();
+    await scene.commit(...many(5_000, () => logged("n2")));
+    expect((await walk(scene, 0, 32)).found).toEqual([]);
+    expect(await catchUp(scene, 4_999)).toEqual({ items: [], cursor: 5_000, atEnd: true });
+  });
+
+  test("a full part ends at its last event, however many follow", async () => {
+    const scene = await openScene();
+    await scene.commit(...many(10, () => logged("n1")), logged("n2"));
+    const ids = (from: number, to: number) => many(to - from + 1, () => logged(null)).map((_, i) => from + i);
+    const items = (from: number, to: number) => ids(from, to).map((id) => `${id} task.created`);
+    expect(await catchUp(scene, 0, 5)).toEqual({ items: items(1, 5), cursor: 5, atEnd: false });
+    expect(await catchUp(scene, 5, 5)).toEqual({ items: items(6, 10), cursor: 10, atEnd: false });
+    expect(await catchUp(scene, 10, 5)).toEqual({ items: [], cursor: 11, atEnd: true });
+    expect(await catchUp(scene, 5, 6)).toEqual({ items: items(6, 10), cursor: 11, atEnd: true });
+  });
+
+  test("a full part that ends with the log is at the end", async () => {
+    const scene = await openScene();
+    await scene.commit(...many(4, () => logged("n1")));
+    expect(await catchUp(scene, 2, 2)).toMatchObject({ cursor: 4, atEnd: true });
+    expect(await catchUp(scene, 1, 2)).toMatchObject({ cursor: 3, atEnd: false });
+  });
+
+  test("the node's events that no stream shows are passed over, a whole part of them too", async () => {
+    const scene = await openScene();
+    const quiet = EVENT_KINDS.filter((kind) => !isTaskEvent(kind) && kind !== "message.sent");
+    await scene.commit(...quiet.map((kind) => logged("n1", kind)), logged("n1"));
+    expect(await catchUp(scene, 0, 3)).toEqual({ items: [], cursor: 3, atEnd: false });
+    const last = quiet.length + 1;
+    expect((await walk(scene, 0, 3)).found).toEqual([`${last} task.created`]);
+    expect(await catchUp(scene, 0)).toEqual({ items: [`${last} task.created`], cursor: last, atEnd: true });
+  });
+
+  test("every kind of task event is shown", async () => {
+    const scene = await openScene();
+    const kinds = EVENT_KINDS.filter(isTaskEvent);
+    await scene.commit(...kinds.map((kind) => logged("n1", kind)));
+    expect((await catchUp(scene, 0)).items).toEqual(kinds.map((kind, i) => `${i + 1} ${kind}`));
+  });
+
+  test("from beyond the end: nothing, and the cursor stays", async () => {
+    const scene = await openScene();
+    await scene.commit(...many(3, () => logged("n1")));
+    for (const since of [3, 4, 1_000_000])
+      expect(await catchUp(scene, since)).toEqual({ items: [], cursor: since, atEnd: true });
+  });
+
+  test("messages carry their content and stand among the tasks; one past its time is left out", async () => {
+    const scene = await openScene();
+    await scene.commit(...sent("m1", "n1"), logged("n1"), ...sent("m2", "n2"), ...sent("m3", "n1"));
+    const { items } = await scene.feed.catchUp("n1", 0, 32);
+    expect(items.map(words)).toEqual(["1 message m1", "2 task.created", "4 message m3"]);
+    expect(items[0]).toEqual({ kind: "message", eventId: 1, message: message("m1") });
+    await scene.commit({ kind: "messages.pruned", before: Number.MAX_SAFE_INTEGER, limit: 1 });
+    expect((await catchUp(scene, 0)).items).toEqual(["2 task.created", "4 message m3"]);
+  });
+
+  test("a log whose beginning is gone", async () => {
+    const scene = await openScene();
+    await scene.commit(...many(6_000, (i) => logged(i === 5_500 ? "n1" : "n2")));
+    await scene.commit({ kind: "events.pruned", before: 2, limit: 5_000 });
+    expect((await walk(scene, 0, 32)).found).toEqual(["5501 task.created"]);
+  });
+
+  test("the walk ends at what is there when it looks, and goes on from there", async () => {
+    const scene = await openScene();
+    await scene.commit(logged("n1"));
+    const first = await catchUp(scene, 0);
+    await scene.commit(logged("n2"), logged("n1"));
+    expect(first).toEqual({ items: ["1 task.created"], cursor: 1, atEnd: true });
+    expect(await catchUp(scene, first.cursor)).toEqual({ items: ["3 task.created"], cursor: 3, atEnd: true });
+  });
+});
+
+describe("certain events", () => {
+  test("in the order of the log, messages with their content, without what is not shown or not there", async () => {
+    const { feed, commit } = await openScene();
+    await commit(...sent("m1", "n1"), logged("n1"), logged("n1", "node.online"), ...sent("m2", "n1"));
+    const items = async (...ids: number[]) => (await feed.itemsById(ids)).map(words);
+    expect(await items(4, 2, 1)).toEqual(["1 message m1", "2 task.created", "4 message m2"]);
+    expect(await items(3)).toEqual([]);
+    expect(await items(2, 99)).toEqual(["2 task.created"]);
+    expect(await items()).toEqual([]);
+  });
+
+  test("as many as a stream takes at once", async () => {
+    const { feed, commit } = await openScene();
+    const ids = Array.from({ length: 45 }, (_, i) => i + 1);
+    await commit(...ids.map((id) => `m${id}`).flatMap((id) => sent(id, "n1")));
+    expect((await feed.itemsById(ids)).map(words)).toEqual(ids.map((id) => `${id} message m${id}`));
+  });
+});
+
+describe("following", () => {
+  test("tells the ids of the node's events, in order, after they are on disk", async () => {
+    const { feed, store, commit, faults } = await openScene();
+    const told: number[] = [];
+    const readable: boolean[] = [];
+    feed.follow("n1", (eventId) => {
+      told.push(eventId);
+      void store
+        .read(eventsAfter(eventId - 1, [], 1))
+        .then(([event]) => readable.push(event?.id === eventId && event.nodeId === "n1"));
+    });
+    await commit(logged("n2"), logged("n1"), logged(null), logged("n1", "node.online"));
+    await Promise.all([
+      commit(logged("n1")),
+      commit(...sent("m1", "n2")),
+      commit(...sent("m2", "n1"), logged("n2"), logged("n1")),
+    ]);
+    expect(told).toEqual([2, 4, 5, 7, 9]);
+    await Bun.sleep(0);
+    expect(readable).toEqual([true, true, true, true, true]);
+    expect(faults).toEqual([]);
+  });
+
+  test("hears nothing of what was before, and nothing of other changes", async () => {
+    const { feed, commit } = await openScene();
+    await commit(logged("n1"));
+    const told: number[] = [];
+    feed.follow("n1", (eventId) => told.push(eventId));
+    await commit({ kind: "task.deleted", taskId: "t" }, { kind: "node.offline", nodeId: "n1" });
+    expect(told).toEqual([]);
+  });
+
+  test("all who follow a node are told, until each ends it", async () => {
+    const { feed, commit } = await openScene();
+    const told: string[] = [];
+    const unfollow = ["a", "b", "c"].map((name) => feed.follow("n1", (id) => told.push(`${name}${id}`)));
+    const other = feed.follow("n2", (id) => told.push(`other${id}`));
+    await commit(logged("n1"));
+    unfollow[1]?.();
+    await commit(logged("n1"));
+    unfollow[0]?.();
+    unfollow[2]?.();
+    await commit(logged("n1"));
+    feed.follow("n1", (id) => told.push(`d${id}`));
+    await commit(logged("n1"), logged("n2"));
+    other();
+    await commit(logged("n2"));
+    expect(told).toEqual(["a1", "b1", "c1", "a2", "c2", "d4", "other5"]);
+  });
+
+  test("who ends it while the news is told hears no more of it", async () => {
+    const { feed, commit, faults } = await openScene();
+    const told: string[] = [];
+    const end = feed.follow("n1", (id) => {
+      told.push(`a${id}`);
+      end();
+    });
+    feed.follow("n1", (id) => told.push(`b${id}`));
+    await commit(logged("n1"), logged("n1"));
+    expect({ told, faults }).toEqual({ told: ["a1", "b1", "b2"], faults: [] });
+  });
+});
+
+const NEVER = new AbortController().signal;
+
+describe("poll", () => {
+  test("answers at once what is there after the cursor, and where to go on", async () => {
+    const { feed, commit } = await openScene();
+    await commit(
+      logged("n1"),
+      logged(null, "node.online"),
+      logged("n2", "task.completed"),
+      logged(null, "lux.paid"),
+    );
+    const kinds = async (since: number) => {
+      const { events, cursor } = await feed.poll(since, 0, NEVER);
+      return [...events.map((event) => `${event.id} ${event.kind}`), cursor];
+    };
+    expect(await kinds(0)).toEqual(["1 task.created", "3 task.completed", 3]);
+    expect(await kinds(1)).toEqual(["3 task.completed", 3]);
+    expect(await kinds(3)).toEqual([3]);
+    expect(await kinds(50)).toEqual([50]);
+    expect(feed.waiting).toBe(0);
+  });
+
+  test("holds at most so many, and goes on after them", async () => {
+    const { feed, commit } = await openScene();
+    await commit(...many(EVENTS_MAX + 5, () => logged("n1")));
+    const first = await feed.poll(0, 0, NEVER);
+    expect({ length: first.events.length, cursor: first.cursor }).toEqual({
+      length: EVENTS_MAX,
+      cursor: EVENTS_MAX,
+    });
+    expect((await feed.poll(first.cursor, 0, NEVER)).events).toHaveLength(5);
+  });
+
+  test("waits for the first task event, whosever it is; other events do not end it", async () => {
+    const { feed, commit } = await openScene();
+    await commit(logged("n1"));
+    let answered = 0;
+    const polls = [feed.poll(null, 5_000, NEVER), feed.poll(1, 5_000, NEVER), feed.poll(0, 5_000, NEVER)];
+    for (const poll of polls) void poll.then(() => answered++);
+    await commit(...sent("m", "n1"), logged("n1", "node.online"));
+    await Bun.sleep(10);
+    expect({ answered, waiting: feed.waiting }).toEqual({ answered: 1, waiting: 2 });
+    await commit(logged("n2", "task.deleted"), logged(null, "task.created"));
+    const [now, later, before] = await Promise.all(polls);
+    expect(before?.events.map(({ id }) => id)).toEqual([1]);
+    for (const poll of [now, later]) {
+      expect(poll?.events.map(({ id }) => id)).toEqual([4, 5]);
+      expect(poll?.cursor).toBe(5);
+    }
+    expect(feed.waiting).toBe(0);
+  });
+
+  test("what is committed while it looks is not missed", async () => {
+    const { feed, commit } = await openScene();
+    for (let i = 0; i < 200; i++) {
+      const cursor = await feed.lastId();
+      const poll = feed.poll(cursor, 2_000, NEVER);
+      if (i % 3) for (let turn = 0; turn < i % 7; turn++) await Promise.resolve();
+      void commit(logged("n1"));
+      expect((await poll).events.map(({ id }) => id)).toEqual([cursor + 1]);
+    }
+  });
+
+  test("in vain: an empty answer with the cursor it was given, or that of the moment it came", async () => {
+    const { feed, commit } = await openScene();
+    await commit(logged("n1"), logged("n1"));
+    const started = performance.now();
+    expect(await feed.poll(7, 30, NEVER)).toEqual({ events: [], cursor: 7 });
+    expect(await feed.poll(null, 30, NEVER)).toEqual({ events: [], cursor: 2 });
+    expect(performance.now() - started).toBeGreaterThanOrEqual(55);
+    expect(feed.waiting).toBe(0);
+  });
+
+  test("a caller who goes away waits no longer", async () => {
+    const { feed } = await openScene();
+    const caller = new AbortController();
+    const poll = feed.poll(0, 60_000, caller.signal);
+    await Bun.sleep(1);
+    expect(feed.waiting).toBe(1);
+    caller.abort();
+    expect(await poll).toEqual({ events: [], cursor: 0 });
+    expect(feed.waiting).toBe(0);
+  });
+
+  test("drained: who waits gets an empty answer, who comes later too, what is there is still given", async () => {
+    const { feed, commit } = await openScene();
+    await commit(logged("n1"));
+    const waits = [feed.poll(1, 60_000, NEVER), feed.poll(null, 60_000, NEVER)];
+    const mail = feed.mail.join("n1");
+    const received = mail.wait(60_000);
+    await Bun.sleep(1);
+    feed.drain();
+    expect(await Promise.all(waits)).toEqual([
+      { events: [], cursor: 1 },
+      { events: [], cursor: 1 },
+    ]);
+    expect(await received).toBe("drained");
+    mail.leave();
+    expect(await feed.poll(1, 60_000, NEVER)).toEqual({ events: [], cursor: 1 });
+    expect((await feed.poll(0, 60_000, NEVER)).events).toHaveLength(1);
+    expect(feed.waiting).toBe(0);
+  });
+});
+
+describe("the line of a mailbox", () => {
+  test("a delivery that can be taken wakes who waits for it, and nobody else", async () => {
+    const { feed, commit } = await openScene();
+    const moved = { messageId: "m", seq: 1, toNode: "n1", deliveries: 1, leaseUntil: null } as const;
+    const rows: readonly (readonly [string, readonly Change[], string, string])[] = [
+      ["a message for it", sent("m", "n1"), "woken", "timeout"],
+      ["a message for another", sent("o", "n2"), "timeout", "woken"],
+      ["one that comes back", [{ kind: "delivery.moved", ...moved, state: "waiting" }], "woken", "timeout"],
+      ["one that is taken", [{ kind: "delivery.moved", ...moved, state: "leased" }], "timeout", "timeout"],
+      ["one that is acked", [{ kind: "delivery.moved", ...moved, state: "acked" }], "timeout", "timeout"],
+      ["a task event", [logged("n1")], "timeout", "timeout"],
+    ];
+    for (const [name, changes, first, second] of rows) {
+      const waiters = ["n1", "n2"].map((nodeId) => feed.mail.join(nodeId));
+      await commit(...changes);
+      const outcomes = await Promise.all(waiters.map((waiter) => waiter.wait(0)));
+      expect([name, ...outcomes]).toEqual([name, first, second]);
+      for (const waiter of waiters) waiter.leave();
+    }
+    expect(feed.waiting).toBe(0);
+  });
+});
+
+describe("events", () => {
+  test("after a cursor, of all kinds or of one, at most so many, and where to go on", async () => {
+    const { feed, commit } = await openScene();
+    await commit(...many(30, (i) => logged("n1", i % 3 ? "task.created" : "node.online")));
+    const ask = async (since: number | null, kind: EventKind | null, limit: number) => {
+      const { events, cursor } = await feed.events(since, kind, limit);
+      return { ids: events.map(({ id }) => id), cursor };
+    };
+    expect(await ask(0, null, 3)).toEqual({ ids: [1, 2, 3], cursor: 3 });
+    expect(await ask(28, null, 100)).toEqual({ ids: [29, 30], cursor: 30 });
+    expect(await ask(30, null, 100)).toEqual({ ids: [], cursor: 30 });
+    expect(await ask(99, null, 100)).toEqual({ ids: [], cursor: 99 });
+    expect(await ask(0, "node.online", 2)).toEqual({ ids: [1, 4], cursor: 4 });
+    expect(await ask(4, "node.online", 2)).toEqual({ ids: [7, 10], cursor: 10 });
+    expect(await ask(28, "node.online", 2)).toEqual({ ids: [], cursor: 28 });
+    expect(await ask(0, "lux.paid", 2)).toEqual({ ids: [], cursor: 0 });
+  });
+
+  test("the newest, oldest of them first; with none, the cursor is the end of the log", async () => {
+    const { feed, commit } = await openScene();
+    expect(await feed.events(null, null, 10)).toEqual({ events: [], cursor: 0 });
+    await commit(...many(30, (i) => logged("n1", i % 3 ? "task.created" : "node.online")));
+    const ask = async (kind: EventKind | null, limit: number) => {
+      const { events, cursor } = await feed.events(null, kind, limit);
+      return { ids: events.map(({ id }) => id), cursor };
+    };
+    expect(await ask(null, 3)).toEqual({ ids: [28, 29, 30], cursor: 30 });
+    expect(await ask("task.created", 2)).toEqual({ ids: [29, 30], cursor: 30 });
+    expect(await ask("node.online", 2)).toEqual({ ids: [25, 28], cursor: 28 });
+    expect(await ask("lux.paid", 2)).toEqual({ ids: [], cursor: 30 });
+  });
+});
