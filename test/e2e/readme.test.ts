@@ -28,7 +28,7 @@ function marked(name: string): string {
 
 /** The rows of a table below its head, as cells. */
 function rowsOf(table: string): readonly (readonly string[])[] {
-  const lines = table.split("\n").slice(2);
+  const [_head, _rule, ...lines] = table.split("\n").filter((line) => line.startsWith("|"));
   return lines.map((line) =>
     line
       .split(/(?<!\\)\|/)
