@@ -154,12 +154,15 @@ export function taskPage(
 ): Query<readonly Task[]> {
   const params: Param[] = [slice.limit, slice.offset, slice.limit + slice.offset];
   const ofNode = nodeId === null ? "" : ` AND assigned_node = ${bind(params, nodeId)}`;
+  // An open task has no node.
+  const held = nodeId === null ? statuses : statuses.filter((status) => status !== "open");
+  if (held.length === 0) return { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => [] };
   // One read an index range, then merged: a list in two states must not sort the whole table. The states are written
   // out, for the indexes of one state to be seen.
   const ranges =
     nodeId === null && statuses.length === 3
       ? [`SELECT seq FROM tasks ORDER BY seq DESC LIMIT $3`]
-      : statuses.map(
+      : held.map(
           (status) => `SELECT seq FROM tasks WHERE status = '${status}'${ofNode} ORDER BY seq DESC LIMIT $3`,
         );
   const sql = `
@@ -243,10 +246,9 @@ export function poolAfter(
 /** Unfinished tasks whose node is offline. */
 export function strandedTasks(limit: number): Query<readonly Task[]> {
   const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t
-    WHERE status = 'assigned'
-      AND assigned_node IN (SELECT node_id FROM nodes WHERE online = 0 AND tasks_assigned > 0)
-    LIMIT $1`;
+    SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
+    WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
+    LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
   return many(sql, [limit], toTask);
 }
 

@@ -33,6 +33,7 @@ const CACHE_KIB = 64 * 1024;
 /** 16 MiB of log before it is written back: pages that change in every commit are then written back once in many. */
 const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
+const BUSY_RETRY_MS = 20;
 
 type Job = {
   readonly load: Load;
@@ -77,7 +78,7 @@ export class SqliteStore implements Store {
     this.#onFault = onFault;
     this.#db = new Database(path, { create: true, strict: true });
     try {
-      this.#prepareDatabase();
+      patiently(() => this.#prepareDatabase());
     } catch (error) {
       this.#db.close(true);
       throw error;
@@ -277,6 +278,22 @@ function toSqlite(sql: string): string {
   return sql.replaceAll(/\b(LIMIT|OFFSET) \$(\d+)/g, "$1 (?$2 + 0)").replaceAll(/\$(\d+)/g, "+?$1");
 }
 
+/** Two processes that make the same new file wait for one another; SQLite's own timeout does not cover that moment. */
+function patiently(step: () => void): void {
+  for (let waitedMs = 0; ; waitedMs += BUSY_RETRY_MS) {
+    try {
+      return step();
+    } catch (error) {
+      if (codeOf(error) !== "SQLITE_BUSY" || waitedMs >= BUSY_TIMEOUT_MS) throw error;
+      Bun.sleepSync(BUSY_RETRY_MS);
+    }
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
 function migrate(db: Database): void {
   // Looked at inside the transaction: another process may open the same new file at the same moment.
   db.transaction(() => {
@@ -309,7 +326,7 @@ function refuseOldSqlite(version: string): void {
 
 function toStoreError(fault: unknown): unknown {
   const error = fault instanceof MemberFault ? fault.cause : fault;
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = codeOf(error);
   if (code === "SQLITE_FULL") return new StoreFull("The disk is full.", { cause: error });
   if (code === "SQLITE_BUSY")
     return new StoreBusy("The database is locked by another process.", { cause: error });

@@ -1,0 +1,700 @@
+/**
+ * GET agent/sse (specification 6, decisions.md Events), as a client on a bare socket sees it: what comes, in which
+ * frames, what comes after a break, and how it ends. The frames' own rules stand in test/http/sse.test.ts.
+ */
+import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import net from "node:net";
+import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import {
+  ISO,
+  VARIANTS,
+  type VariantName,
+  addNodes,
+  addTask,
+  addTaskOf,
+  badFields,
+  complete,
+  list,
+  ok,
+  refused,
+  send,
+  until,
+} from "./scene.ts";
+
+/** One event as a client's parser gives it out; `lines` are those of its frame. */
+type Frame = {
+  readonly id: number;
+  readonly event: string;
+  readonly data: Record<string, unknown>;
+  readonly lines: readonly string[];
+};
+
+type Asked = {
+  readonly lastEventId?: number | string;
+  readonly variant?: VariantName;
+};
+
+/** A client that keeps a stream open and remembers what came whole. */
+class Client {
+  readonly #socket: net.Socket;
+  #left = Buffer.alloc(0);
+  #rest = "";
+  #decoder = new TextDecoder();
+  readonly frames: Frame[] = [];
+  /** The lines of the head, when it is there. */
+  head: readonly string[] = [];
+  /** The pieces of the body that were no events: the time to come back, and comments. */
+  readonly others: string[] = [];
+  /** What came before anything else. */
+  first = "";
+  /** The body ended as it should: with its last chunk. */
+  ended = false;
+  /** The connection is gone, whoever closed it. */
+  gone = false;
+
+  constructor(hub: TestHub, nodeId: string, { lastEventId, variant = "A" }: Asked = {}) {
+    const head = [
+      `GET /api/v1/agent/sse?node_id=${nodeId} HTTP/1.1`,
+      "Host: hub",
+      `X-Matrix-Secret: ${SECRET}`,
+      "Accept: text/event-stream",
+      ...(lastEventId === undefined ? [] : [`Last-Event-ID: ${lastEventId}`]),
+    ];
+    this.#socket = net.connect(hub.port(variant), "127.0.0.1", () =>
+      this.#socket.write(`${head.join("\r\n")}\r\n\r\n`),
+    );
+    this.#socket.on("data", (chunk: Buffer) => this.#take(chunk));
+    this.#socket.on("error", () => undefined);
+    this.#socket.on("close", () => (this.gone = true));
+  }
+
+  /** What came ends with a whole piece. */
+  get whole(): boolean {
+    return this.#rest === "";
+  }
+
+  get ids(): readonly number[] {
+    return this.frames.map(({ id }) => id);
+  }
+
+  hangUp(): void {
+    this.#socket.destroy();
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Resolves when the stream runs: its first piece is there. */
+  async open(): Promise<this> {
+    await until("the stream is open", async () => this.others.length > 0);
+    return this;
+  }
+
+  /** The first `count` frames. */
+  async take(count: number): Promise<readonly Frame[]> {
+    await until(
+      `${count} events (${this.frames.length} so far)`,
+      async () => this.frames.length >= count,
+      15_000,
+    );
+    return this.frames.slice(0, count);
+  }
+
+  #take(chunk: Buffer): void {
+    this.#left = Buffer.concat([this.#left, chunk]);
+    if (this.head.length === 0) {
+      const end = this.#left.indexOf("\r\n\r\n");
+      if (end === -1) return;
+      this.head = this.#left.subarray(0, end).toString("latin1").split("\r\n");
+      this.#left = this.#left.subarray(end + 4);
+    }
+    this.#dechunk();
+    this.#parse();
+  }
+
+  #dechunk(): void {
+    for (;;) {
+      const line = this.#left.indexOf("\r\n");
+      if (line === -1) return;
+      const size = Number.parseInt(this.#left.subarray(0, line).toString("latin1"), 16);
+      if (this.#left.length < line + 2 + size + 2) return;
+      if (size === 0) this.ended = true;
+      this.#rest += this.#decoder.decode(this.#left.subarray(line + 2, line + 2 + size), { stream: true });
+      this.#left = this.#left.subarray(line + 2 + size + 2);
+    }
+  }
+
+  #parse(): void {
+    const pieces = this.#rest.split("\n\n");
+    this.#rest = pieces.pop() ?? "";
+    this.first ||= pieces[0] ?? "";
+    for (const piece of pieces) {
+      const lines = piece.split("\n");
+      const value = (name: string): string =>
+        lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? "";
+      if (!lines.some((line) => line.startsWith("data"))) this.others.push(piece);
+      else
+        this.frames.push({
+          id: Number(value("id")),
+          event: value("event"),
+          data: JSON.parse(value("data")),
+          lines,
+        });
+    }
+  }
+}
+
+/** Opens streams, and hangs all of them up in the end. */
+class Clients {
+  readonly #open: Client[] = [];
+
+  async open(hub: TestHub, nodeId: string, asked?: Asked): Promise<Client> {
+    const client = new Client(hub, nodeId, asked);
+    this.#open.push(client);
+    return client.open();
+  }
+
+  [Symbol.dispose](): void {
+    for (const client of this.#open) client.hangUp();
+  }
+}
+
+/** The log from its beginning, as GET events tells it. */
+async function log(hub: TestHub): Promise<readonly Record<string, unknown>[]> {
+  const all: Record<string, unknown>[] = [];
+  for (let cursor = 0; ;) {
+    const body = await ok(hub.get(`/events?since=${cursor}&limit=1000`));
+    const events = list(body, "events");
+    if (events.length === 0) return all;
+    all.push(...events);
+    cursor = Number(body["cursor"]);
+  }
+}
+
+/** What the stream of a node has to show of the log. */
+async function shownOf(hub: TestHub, nodeId: string): Promise<readonly Record<string, unknown>[]> {
+  return (await log(hub)).filter(
+    ({ kind, node_id }) => node_id === nodeId && (/^task\./.test(String(kind)) || kind === "message.sent"),
+  );
+}
+
+async function shownIds(hub: TestHub, nodeId: string): Promise<readonly number[]> {
+  return (await shownOf(hub, nodeId)).map(({ id }) => Number(id));
+}
+
+async function lastId(hub: TestHub): Promise<number> {
+  return Number((await ok(hub.get("/events?limit=1")))["cursor"]);
+}
+
+/** Says that the frames are those events of the log: messages with what was sent, the others as the log has them. */
+async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame[]): Promise<void> {
+  const events = new Map((await log(hub)).map((event) => [event["id"], event]));
+  const mailbox = list(await ok(hub.get(`/agent/messages?node_id=${nodeId}&limit=1000`)), "messages");
+  const messages = new Map(mailbox.map((message) => [message["id"], message]));
+  for (const { id, event, data, lines } of frames) {
+    const logged = events.get(id) ?? {};
+    expect(logged["node_id"]).toBe(nodeId);
+    expect(lines).toHaveLength(3);
+    expect(lines.slice(0, 2)).toEqual([`id: ${id}`, `event: ${event}`]);
+    if (event === "message") {
+      expect(logged["kind"]).toBe("message.sent");
+      const { message_id } = { message_id: undefined, ...(logged["data"] as object) };
+      expect(data).toEqual(messages.get(message_id) ?? {});
+    } else {
+      expect(event).toBe(String(logged["kind"]));
+      expect(data).toEqual(logged);
+    }
+  }
+}
+
+describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
+  test("opens with the head of an event stream, and says first when to come back", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    const client = await clients.open(hub, "n1", { variant });
+    expect(client.head[0]).toStartWith("HTTP/1.1 200 ");
+    const headers = client.head.map((line) => line.toLowerCase());
+    expect(headers).toContain("content-type: text/event-stream");
+    expect(headers).toContain("cache-control: no-store");
+    expect(headers.some((line) => /^x-request-id: \S/.test(line))).toBe(true);
+    await send(hub, "op", "n1");
+    await client.take(1);
+    const again = await clients.open(hub, "n1", { variant, lastEventId: 0 });
+    await again.take(1);
+    for (const one of [client, again]) {
+      expect(one.first).toBe("retry: 3000");
+      expect(one.others).toEqual(["retry: 3000"]);
+    }
+  });
+
+  test("carries the node's messages and the events of its tasks as the log and the mailbox have them", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1", "n2"]);
+    const client = await clients.open(hub, "n1", { variant });
+    const first = await send(hub, "n2", "n1", { content: "hi", type: "task", require_ack: true });
+    const taskId = await addTaskOf(hub, "n1");
+    await ok(complete(hub, taskId, "n1"));
+    const own = await addTask(hub, { creator_node: "n1" });
+    await ok(hub.admin("/task/revoke", { task_id: await addTaskOf(hub, "n1"), node_id: "n2" }));
+    await send(hub, "n2", "n1", { content: "ho" });
+    const frames = await client.take(7);
+    expect(frames.map(({ event }) => event)).toEqual([
+      "message",
+      "task.assigned",
+      "task.completed",
+      "task.created",
+      "task.assigned",
+      "task.revoked",
+      "message",
+    ]);
+    const { sent_at, ...message } = frames[0]?.data ?? {};
+    expect(message).toEqual({
+      id: first,
+      from_node: "n2",
+      to_node: "n1",
+      content: "hi",
+      type: "task",
+      require_ack: true,
+    });
+    expect(sent_at).toMatch(ISO);
+    expect(frames[1]?.data).toEqual({
+      id: frames[1]?.id,
+      kind: "task.assigned",
+      at: expect.stringMatching(ISO),
+      node_id: "n1",
+      task_id: taskId,
+      data: { by: "assign" },
+    });
+    expect(frames[3]?.data).toMatchObject({ task_id: own });
+    await expectFrames(hub, "n1", frames);
+    expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
+  });
+});
+
+describe("what comes", () => {
+  test("begins now: nothing of before", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    await send(hub, "op", "n1", { content: "before" });
+    await addTask(hub, { creator_node: "n1" });
+    const client = await clients.open(hub, "n1");
+    await send(hub, "op", "n1", { content: "after" });
+    const [first] = await client.take(1);
+    expect(first?.data["content"]).toBe("after");
+    expect(client.frames).toHaveLength(1);
+  });
+
+  test("is not taken out of the mailbox", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    const client = await clients.open(hub, "n1");
+    await send(hub, "op", "n1", { content: "both ways" });
+    await client.take(1);
+    const received = list(await ok(hub.post("/message/receive", { node_id: "n1" })), "messages");
+    expect(received.map((one) => one["content"])).toEqual(["both ways"]);
+  });
+
+  test("is the node's alone: other nodes' events are absent, and so are those that no stream shows", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1", "n2"]);
+    const [one, two] = [await clients.open(hub, "n1"), await clients.open(hub, "n2")];
+    await send(hub, "n1", "n2", { content: "for two" });
+    await ok(complete(hub, await addTaskOf(hub, "n2", { lux_reward: 3 }), "n2"));
+    await ok(hub.post("/signin", { node_id: "n1" }));
+    await addNodes(hub, ["n1", "n3"]);
+    await addTask(hub, { creator_node: "elsewhere" });
+    await ok(hub.post("/agent/message", { from_node: "n2", to_node: "n1", content: "for one" }));
+    await one.take(1);
+    await two.take(3);
+    expect(one.frames.map(({ data }) => data["content"])).toEqual(["for one"]);
+    expect(two.frames.map(({ event }) => event)).toEqual(["message", "task.assigned", "task.completed"]);
+    expect(two.ids).toEqual([...(await shownIds(hub, "n2"))]);
+  });
+
+  test("a broadcast reaches every stream but its sender's", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1", "n2", "n3"]);
+    const streams = [];
+    for (const nodeId of ["n1", "n2", "n3"]) streams.push(await clients.open(hub, nodeId));
+    const [one, two, three] = streams;
+    const sent = { from_node: "n2", content: "to all", type: "alert" };
+    const { message_id } = await ok(hub.post("/message/broadcast", sent));
+    for (const client of [one, three]) {
+      const [frame] = (await client?.take(1)) ?? [];
+      expect(frame).toMatchObject({ event: "message" });
+      expect(frame?.data).toMatchObject({ ...sent, id: message_id, to_node: null, require_ack: false });
+    }
+    expect(one?.ids).not.toEqual(three?.ids ?? []); // each delivery is an event of its own
+    await ok(hub.post("/agent/broadcast", { from_node: "n1", content: "again" }));
+    const [own] = (await two?.take(1)) ?? [];
+    expect(own?.data["content"]).toBe("again");
+    expect(one?.frames).toHaveLength(1);
+  });
+
+  test("a node may have several streams", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    const streams = [await clients.open(hub, "n1"), await clients.open(hub, "n1", { variant: "B" })];
+    await send(hub, "op", "n1");
+    for (const client of streams) await client.take(1);
+    streams[0]?.hangUp();
+    await send(hub, "op", "n1");
+    await streams[1]?.take(2);
+    expect(streams[1]?.ids).toEqual([...(await shownIds(hub, "n1"))]);
+  });
+
+  const contents = [
+    "line one\nline two\n\nline four\n",
+    "carriage\r\nreturn\r",
+    "data: forged\n\nid: 999999\nevent: task.created\ndata: {}\n\n",
+    '\u2028\u2029\u0085 Grüße 🚀 "quoted" \\ \t \u0001',
+    "",
+    ": no comment",
+  ];
+  test.each(contents)("content %j stays one line of JSON", async (content) => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    const client = await clients.open(hub, "n1");
+    await send(hub, "op", "n1", { content });
+    await send(hub, "op", "n1", { content: "next" });
+    const frames = await client.take(2);
+    expect(frames.map(({ data }) => data["content"])).toEqual([content, "next"]);
+    await expectFrames(hub, "n1", frames);
+    expect(client.frames).toHaveLength(2);
+  });
+
+  test("the largest message, many times", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    const client = await clients.open(hub, "n1");
+    const content = "ß".repeat(128 * 1024);
+    for (let i = 0; i < 12; i++) await send(hub, "op", "n1", { content });
+    const frames = await client.take(12);
+    for (const { data } of frames) expect(data["content"] === content).toBe(true);
+    expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
+  });
+});
+
+describe("what is refused", () => {
+  test("a node that is not registered, a node_id that is none, a caller without the secret", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1"]);
+    await refused(hub.get("/agent/sse?node_id=n9"), 404, "node_not_found");
+    await refused(hub.get("/agent/sse?node_id=n9", { variant: "B" }), 404, "node_not_found");
+    for (const query of ["", "?", "?node_id=", "?node_id=a%20b", `?node_id=${"x".repeat(129)}`, "?node=n1"])
+      await badFields(hub.get(`/agent/sse${query}`), ["node_id"]);
+    await refused(
+      hub.get("/agent/sse?node_id=n1", { headers: { "X-Matrix-Secret": null } }),
+      401,
+      "unauthorized",
+    );
+    await refused(hub.get("/agent/sse", { headers: { "X-Matrix-Secret": "wrong" } }), 401, "unauthorized");
+    await refused(hub.post("/agent/sse?node_id=n1", {}), 405, "method_not_allowed");
+  });
+});
+
+describe("HEAD", () => {
+  test("is answered with the head of the stream alone, at once", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1"]);
+    for (const variant of VARIANTS) {
+      const answer = await hub.call("HEAD", "/agent/sse?node_id=n1", { variant });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("content-type")).toBe("text/event-stream");
+      expect(answer.headers.get("cache-control")).toBe("no-store");
+      expect(answer.body).toEqual({});
+    }
+    expect((await hub.call("HEAD", "/agent/sse?node_id=n9")).status).toBe(404);
+    expect((await hub.call("HEAD", "/agent/sse")).status).toBe(400);
+  });
+
+  test("leaves the connection fit for the next request", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1"]);
+    const socket = net.connect(hub.port(), "127.0.0.1");
+    let text = "";
+    socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
+    const request = (line: string) =>
+      socket.write(`${line} HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`);
+    request("HEAD /api/v1/agent/sse?node_id=n1");
+    await until("the head", async () => text.includes("\r\n\r\n"));
+    await send(hub, "op", "n1");
+    await Bun.sleep(20);
+    expect(text).toEndWith("\r\n\r\n");
+    expect(text.split("\r\n\r\n")).toHaveLength(2);
+    text = "";
+    request("GET /api/v1/status");
+    await until("the next answer", async () => text.includes('"success":true'));
+    expect(text).toStartWith("HTTP/1.1 200 ");
+    socket.destroy();
+  });
+});
+
+/** Numbers that look random and are the same at every run. */
+function dice(seed: number): (sides: number) => number {
+  let state = seed;
+  return (sides) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return (state >>> 8) % sides;
+  };
+}
+
+/** Commits `count` times, several at once: messages, broadcasts and tasks, for n1 and for others. */
+async function bustle(hub: TestHub, count: number, seed: number): Promise<void> {
+  const roll = dice(seed);
+  const acts: readonly ((i: number) => Promise<unknown>)[] = [
+    (i) => send(hub, "op", "n1", { content: `to one\n${i}` }),
+    (i) => send(hub, "n1", "n2", { content: `to two ${i}` }),
+    (i) => ok(hub.post("/message/broadcast", { from_node: "n2", content: `to all ${i}` })),
+    () => addTask(hub, { creator_node: "n1" }),
+    () => addTaskOf(hub, "n2"),
+    async () => complete(hub, await addTaskOf(hub, "n1"), "n1"),
+    () => ok(hub.post("/node/heartbeat", { node_id: "n1" })),
+    () => Bun.sleep(roll(3)),
+  ];
+  let next = 0;
+  const writer = async (): Promise<void> => {
+    for (let i = next++; i < count; i = next++) await acts[roll(acts.length)]?.(i);
+  };
+  await Promise.all(Array.from({ length: 6 }, writer));
+}
+
+/**
+ * Follows n1 and breaks off at random points, also in the middle of an event, until `done`; then to the end. Answers
+ * all that came, over all streams: each time it goes on after the last event that came whole.
+ */
+async function restless(
+  hub: TestHub,
+  seed: number,
+  done: () => boolean,
+): Promise<{ ids: number[]; breaks: number }> {
+  const roll = dice(seed);
+  using clients = new Clients();
+  const ids: number[] = [];
+  let last = await lastId(hub);
+  let breaks = 0;
+  for (; !done(); breaks++) {
+    const variant = roll(2) === 0 ? "A" : "B";
+    const client = await clients.open(hub, "n1", { variant, lastEventId: last });
+    const enough = roll(30);
+    await until("some events, or the end", async () => client.ids.length > enough || done(), 30_000);
+    if (roll(3) === 0) await Bun.sleep(roll(8));
+    client.hangUp();
+    ids.push(...client.ids);
+    last = client.ids.at(-1) ?? last;
+    if (roll(3) === 0) await Bun.sleep(roll(40)); // away for a while
+  }
+  const client = await clients.open(hub, "n1", { lastEventId: last });
+  const final = await lastId(hub);
+  const rest = (await shownIds(hub, "n1")).filter((id) => id > last);
+  await client.take(rest.length);
+  expect(await lastId(hub)).toBe(final);
+  return { ids: [...ids, ...client.ids], breaks };
+}
+
+describe("coming back with Last-Event-ID", () => {
+  test("goes on after it: no gap, no repeat", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1", "n2"]);
+    for (let i = 0; i < 50; i++) {
+      await send(hub, "op", i % 2 ? "n1" : "n2", { content: `${i}` });
+      if (i % 5 === 0) await addTask(hub, { creator_node: "n1" });
+    }
+    const all = await shownIds(hub, "n1");
+    for (const lastEventId of [0, 1, all[0] ?? 0, (all[7] ?? 0) - 1, all[7] ?? 0, all.at(-2) ?? 0]) {
+      const client = await clients.open(hub, "n1", { lastEventId });
+      const expected = all.filter((id) => id > lastEventId);
+      const frames = await client.take(expected.length);
+      expect(client.ids).toEqual(expected);
+      await expectFrames(hub, "n1", frames);
+    }
+  });
+
+  test("from the end, or beyond it: what comes from now on", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    await send(hub, "op", "n1");
+    const end = await lastId(hub);
+    const streams = [];
+    for (const lastEventId of [end, end + 1_000])
+      streams.push(await clients.open(hub, "n1", { lastEventId }));
+    await Bun.sleep(20);
+    await send(hub, "op", "n1", { content: "one" });
+    await send(hub, "op", "n1", { content: "two" });
+    for (const client of streams) {
+      await client.take(2);
+      expect(client.frames.map(({ data }) => data["content"])).toEqual(["one", "two"]);
+    }
+  });
+
+  test.each(["", "abc", "-1", "1.5", "1e3", "0x1", "9".repeat(40)])(
+    "with %j, which is no id of the hub: from now on",
+    async (lastEventId) => {
+      await using hub = await startHub();
+      using clients = new Clients();
+      await addNodes(hub, ["n1"]);
+      await send(hub, "op", "n1", { content: "before" });
+      const client = await clients.open(hub, "n1", { lastEventId });
+      await send(hub, "op", "n1", { content: "after" });
+      await client.take(1);
+      expect(client.frames.map(({ data }) => data["content"])).toEqual(["after"]);
+    },
+  );
+
+  test("a long way back over what is not the node's", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1", ...Array.from({ length: 100 }, (_, i) => `m${i}`)]);
+    await send(hub, "op", "n1", { content: "first" });
+    for (let i = 0; i < 45; i++)
+      await ok(hub.post("/message/broadcast", { from_node: "n1", content: `${i}` }));
+    await send(hub, "op", "n1", { content: "last" });
+    const client = await clients.open(hub, "n1", { lastEventId: 0 });
+    await client.take(2);
+    expect(client.frames.map(({ data }) => data["content"])).toEqual(["first", "last"]);
+    expect(client.ids[1]).toBeGreaterThan(4_500);
+    await send(hub, "op", "n1", { content: "next" });
+    await client.take(3);
+    expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
+  });
+
+  for (const seed of [1, 2, 3, 4])
+    test(`again and again while events are committed: each comes once, in order (seed ${seed})`, async () => {
+      await using hub = await startHub();
+      await addNodes(hub, ["n1", "n2", "n3"]);
+      let running = true;
+      const readers = [1, 2, 3].map((n) => restless(hub, seed * 10 + n, () => !running));
+      using clients = new Clients();
+      const steady = await clients.open(hub, "n1");
+      const before = await lastId(hub);
+      await bustle(hub, 500, seed);
+      running = false;
+      const all = (await shownIds(hub, "n1")).filter((id) => id > before);
+      expect(all.length).toBeGreaterThan(200);
+      for (const { ids, breaks } of await Promise.all(readers)) {
+        expect(ids).toEqual(all);
+        expect(breaks).toBeGreaterThan(3);
+      }
+      await steady.take(all.length);
+      expect(steady.ids).toEqual(all);
+      expect(hub.logged.join("")).not.toContain('"level":"error"');
+    }, 60_000);
+
+  test("after a restart of the hub", async () => {
+    const dataDir = newDataDir();
+    try {
+      let last = 0;
+      {
+        await using hub = await startHub({ dataDir });
+        using clients = new Clients();
+        await addNodes(hub, ["n1"]);
+        const client = await clients.open(hub, "n1");
+        await send(hub, "op", "n1", { content: "one" });
+        await client.take(1);
+        last = client.ids[0] ?? 0;
+        client.hangUp();
+        await send(hub, "op", "n1", { content: "two" });
+      }
+      await using hub = await startHub({ dataDir });
+      using clients = new Clients();
+      const client = await clients.open(hub, "n1", { lastEventId: last });
+      await send(hub, "op", "n1", { content: "three" });
+      await client.take(2);
+      expect(client.frames.map(({ data }) => data["content"])).toEqual(["two", "three"]);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+});
+
+describe("a slow client", () => {
+  test("gets everything once it reads again, however much was committed meanwhile", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    const [slow, quick] = [await clients.open(hub, "n1"), await clients.open(hub, "n1")];
+    slow.pause();
+    const content = "x".repeat(20_000); // together more than the sockets hold
+    for (let i = 0; i < 60; i++)
+      await Promise.all(
+        Array.from({ length: 25 }, (_, j) => send(hub, "op", "n1", { content: `${i * 25 + j} ${content}` })),
+      );
+    const all = await shownIds(hub, "n1");
+    expect(all).toHaveLength(1_500);
+    await quick.take(all.length);
+    expect(quick.ids).toEqual(all);
+    expect(slow.frames.length).toBeLessThan(all.length);
+    slow.resume();
+    await slow.take(all.length);
+    await send(hub, "op", "n1", { content: "last" });
+    await slow.take(all.length + 1);
+    expect(slow.ids).toEqual([...(await shownIds(hub, "n1"))]);
+  }, 60_000);
+});
+
+describe("when the hub goes down", () => {
+  test("a stream ends with its last chunk, at once, and whole", async () => {
+    const hub = await startHub();
+    using clients = new Clients();
+    try {
+      await addNodes(hub, ["n1", "n2"]);
+      const streams = [await clients.open(hub, "n1"), await clients.open(hub, "n2", { variant: "B" })];
+      for (let i = 0; i < 20; i++) await send(hub, "op", "n1", { content: `${i}` });
+      await streams[0]?.take(20);
+      const started = performance.now();
+      await hub.close();
+      expect(performance.now() - started).toBeLessThan(2_000);
+      await until("the streams are gone", async () => streams.every((client) => client.gone));
+      for (const client of streams) {
+        expect(client.ended).toBe(true);
+        expect(client.whole).toBe(true);
+      }
+      expect(streams[0]?.frames).toHaveLength(20);
+      expect(hub.logged.join("")).not.toContain('"level":"error"');
+    } finally {
+      await hub.close();
+    }
+  });
+
+  test("what is still being written is not torn: what came is a beginning of what there is", async () => {
+    const dataDir = newDataDir();
+    try {
+      const hub = await startHub({ dataDir });
+      using clients = new Clients();
+      await addNodes(hub, ["n1", "n2", "n3"]);
+      const client = await clients.open(hub, "n1");
+      const before = await lastId(hub);
+      const busy = bustle(hub, 100_000, 9).catch(() => "the hub is down");
+      await client.take(60);
+      await hub.close();
+      await busy;
+      await until("the stream is gone", async () => client.gone);
+      expect(client.ended).toBe(true);
+      await using again = await startHub({ dataDir });
+      const all = (await shownIds(again, "n1")).filter((id) => id > before);
+      expect(client.ids).toEqual(all.slice(0, client.ids.length));
+      const back = await clients.open(again, "n1", { lastEventId: client.ids.at(-1) ?? 0 });
+      await back.take(all.length - client.ids.length);
+      expect([...client.ids, ...back.ids]).toEqual(all);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+});
