@@ -91,7 +91,10 @@ class NodeStream {
   readonly #log: Log;
   #cursor: number;
   #catchingUp = true;
+  /** Ids that it was told of and has not read yet. */
   #told: number[] = [];
+  /** It was told of more than it keeps, since the last look into the log. */
+  #lostCount = false;
   #reading = false;
 
   constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, log: Log) {
@@ -108,7 +111,6 @@ class NodeStream {
 
   /** An event of the node was committed. Called in the middle of a commit's news, so it is read afterwards. */
   tell(eventId: number): void {
-    if (this.#catchingUp) return; // it will be found in the log
     this.#told.push(eventId);
     if (this.#told.length > limit.STREAM_TOLD_MAX) this.#fallBack();
     this.#readLater();
@@ -120,6 +122,7 @@ class NodeStream {
 
   #fallBack(): void {
     this.#catchingUp = true;
+    this.#lostCount = true;
     this.#told = [];
   }
 
@@ -144,12 +147,17 @@ class NodeStream {
   }
 
   async #sendFromLog(): Promise<void> {
+    this.#lostCount = false;
     const { items, cursor, atEnd } = await this.#feed.catchUp(this.#nodeId, this.#cursor, limit.STREAM_BATCH);
-    // Nothing to send and nothing after it: no commit can have come between that look and this line.
-    if (items.length === 0 && atEnd) this.#catchingUp = false;
     if (!(await this.#send(items))) return;
     this.#cursor = cursor;
-    if (items.length === 0 && !atEnd) await Bun.sleep(0); // a long way back is gone in steps, others in between
+    if (atEnd && !this.#lostCount) {
+      // What was committed since that look has been told, so from here on the ids say all.
+      this.#told = this.#told.filter((id) => id > cursor);
+      this.#catchingUp = false;
+    } else {
+      await Bun.sleep(0); // a long way back is gone in steps, others in between
+    }
   }
 
   async #sendTold(): Promise<void> {

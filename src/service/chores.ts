@@ -7,7 +7,7 @@ import { accept } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { oldAnswers, oldEvents, oldMessages } from "../store/old-rows.ts";
+import { oldAnswers, oldBroadcasts, oldEvents, oldMessages } from "../store/old-rows.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import type { KeyRing } from "./keys.ts";
@@ -106,6 +106,7 @@ async function balance({ tasks }: ChoreParts): Promise<void> {
 async function prune({ store, clock, retainMs }: ChoreParts): Promise<void> {
   const limits = { before: clock.now() - retainMs, limit: limit.SWEEP_BATCH };
   // Deliveries first: they are found through their messages.
+  await remove(store, oldBroadcasts(limits), [{ kind: "deliveries.pruned", broadcast: true, ...limits }]);
   await remove(store, oldMessages(limits), [
     { kind: "deliveries.pruned", broadcast: false, ...limits },
     { kind: "deliveries.pruned", broadcast: true, ...limits },

@@ -10,7 +10,14 @@ import { EVENTS_MAX } from "../domain/limits.ts";
 import type { Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messagesById } from "../store/mail-queries.ts";
-import { eventsAfter, eventsById, lastEventId, newestEvents, nodeEventsIn } from "../store/queries.ts";
+import {
+  eventsAfter,
+  eventsById,
+  firstEventId,
+  lastEventId,
+  newestEvents,
+  nodeEventsIn,
+} from "../store/queries.ts";
 import type { Store } from "../store/store.ts";
 import { Waiters } from "./waiters.ts";
 
@@ -82,7 +89,8 @@ export class Feed {
    */
   async catchUp(nodeId: string, since: number, limit: number): Promise<StreamBatch & { atEnd: boolean }> {
     const lastId = await this.lastId();
-    const window = { after: since, upTo: Math.min(since + LOG_WINDOW, lastId) };
+    const after = Math.max(since, (await this.#store.read(firstEventId())) - 1); // what is pruned need not be walked
+    const window = { after, upTo: Math.min(after + LOG_WINDOW, lastId) };
     const events = await this.#store.read(nodeEventsIn(nodeId, window, limit));
     const cursor = events.length < limit ? Math.max(since, window.upTo) : (events.at(-1)?.id ?? since);
     return { items: await this.#itemsOf(events), cursor, atEnd: cursor >= lastId };
@@ -113,7 +121,7 @@ export class Feed {
     this.#followers.set(nodeId, followers.add(follower));
     return () => {
       followers.delete(follower);
-      if (followers.size === 0) this.#followers.delete(nodeId);
+      if (followers.size === 0 && this.#followers.get(nodeId) === followers) this.#followers.delete(nodeId);
     };
   }
 

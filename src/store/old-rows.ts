@@ -20,13 +20,25 @@ const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY sto
 export const PRUNE_DELIVERIES = `
   DELETE FROM deliveries WHERE (to_node, seq) IN (
     SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES}))`;
-export const PRUNE_BROADCASTS = `DELETE FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES})`;
-export const PRUNE_MESSAGES = `DELETE FROM messages WHERE seq IN (${OLD_MESSAGES})`;
+
+// A broadcast may have a delivery for each node of the fleet: they are bounded by themselves, not by their message.
+const OLD_BROADCASTS = `
+  SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) LIMIT $2`;
+export const PRUNE_BROADCASTS = `DELETE FROM deliveries WHERE (to_node, seq) IN (${OLD_BROADCASTS})`;
+/** A message goes when the last of its deliveries has gone. */
+export const PRUNE_MESSAGES = `
+  DELETE FROM messages WHERE seq IN (${OLD_MESSAGES})
+    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = messages.seq)`;
 export const PRUNE_EVENTS = `DELETE FROM events WHERE id IN (${OLD_EVENTS})`;
 export const PRUNE_ANSWERS = `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`;
 
 export function oldMessages(old: OldRows): Query<number> {
   return counting(OLD_MESSAGES, old);
+}
+
+/** Deliveries of old broadcasts. */
+export function oldBroadcasts(old: OldRows): Query<number> {
+  return counting(OLD_BROADCASTS, old);
 }
 
 export function oldEvents(old: OldRows): Query<number> {

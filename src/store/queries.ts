@@ -299,6 +299,10 @@ export function filesCount(): Query<number> {
 
 // ---- Events
 
+export function firstEventId(): Query<number> {
+  return count(`SELECT coalesce(min(id), 1) AS n FROM events`, []);
+}
+
 export function lastEventId(): Query<number> {
   return count(`SELECT coalesce(max(id), 0) AS n FROM events`, []);
 }

@@ -78,7 +78,7 @@ export class SqliteStore implements Store {
     this.#onFault = onFault;
     this.#db = new Database(path, { create: true, strict: true });
     try {
-      patiently(() => this.#prepareDatabase());
+      this.#prepareDatabase();
     } catch (error) {
       this.#db.close(true);
       throw error;
@@ -134,9 +134,9 @@ export class SqliteStore implements Store {
   }
 
   #prepareDatabase(): void {
-    refuseOldSqlite(sqliteVersion(this.#db));
     this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    this.#db.run("PRAGMA journal_mode = WAL");
+    refuseOldSqlite(sqliteVersion(this.#db));
+    patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
     this.#db.run("PRAGMA synchronous = FULL");
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY");
@@ -278,11 +278,12 @@ function toSqlite(sql: string): string {
   return sql.replaceAll(/\b(LIMIT|OFFSET) \$(\d+)/g, "$1 (?$2 + 0)").replaceAll(/\$(\d+)/g, "+?$1");
 }
 
-/** Two processes that make the same new file wait for one another; SQLite's own timeout does not cover that moment. */
-function patiently(step: () => void): void {
+/** Two processes that make the same new file wait for one another: SQLite's own timeout does not cover this pragma. */
+function patiently(step: () => unknown): void {
   for (let waitedMs = 0; ; waitedMs += BUSY_RETRY_MS) {
     try {
-      return step();
+      step();
+      return;
     } catch (error) {
       if (codeOf(error) !== "SQLITE_BUSY" || waitedMs >= BUSY_TIMEOUT_MS) throw error;
       Bun.sleepSync(BUSY_RETRY_MS);

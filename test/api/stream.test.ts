@@ -92,7 +92,9 @@ class Client {
 
   /** Resolves when the stream runs: its first piece is there. */
   async open(): Promise<this> {
-    await until("the stream is open", async () => this.others.length > 0);
+    const deadline = performance.now() + 10_000;
+    while (this.others.length === 0 && performance.now() < deadline) await Bun.sleep(1);
+    expect(this.others.length).toBeGreaterThan(0);
     return this;
   }
 
@@ -492,7 +494,7 @@ async function restless(
     const variant = roll(2) === 0 ? "A" : "B";
     const client = await clients.open(hub, "n1", { variant, lastEventId: last });
     const enough = roll(30);
-    await until("some events, or the end", async () => client.ids.length > enough || done(), 30_000);
+    while (client.ids.length <= enough && !done()) await Bun.sleep(1);
     if (roll(3) === 0) await Bun.sleep(roll(8));
     client.hangUp();
     ids.push(...client.ids);

@@ -1452,7 +1452,11 @@ describe("store: sqlite: plans", () => {
 
   const deliveryPrunes: readonly (readonly [boolean, string])[] = [
     [false, "SEARCH deliveries USING PRIMARY KEY (to_node=? AND seq=?)"],
-    [true, "SEARCH deliveries USING INDEX deliveries_broadcast (seq=?)"],
+    [
+      true,
+      "SEARCH deliveries USING PRIMARY KEY (to_node=? AND seq=?)",
+      "SEARCH deliveries USING COVERING INDEX deliveries_broadcast (seq=?)",
+    ],
   ];
   for (const [broadcast, expected] of deliveryPrunes)
     test(`deliveries.pruned (broadcast: ${broadcast}) walks through the oldest messages and nothing else`, async () => {

@@ -321,6 +321,21 @@ describe("poll", () => {
     }
   });
 
+  test("a task event wakes wherever it stands in its commit", async () => {
+    const { feed, commit } = await openScene();
+    const [task, other] = [logged("n1", "task.completed"), logged("n1", "lux.paid")];
+    for (const changes of [
+      [task, other],
+      [other, task],
+      [other, task, other],
+    ]) {
+      const poll = feed.poll(null, 2_000, NEVER);
+      await Bun.sleep(1);
+      await commit(...changes);
+      expect((await poll).events.map(({ kind }) => kind)).toEqual(["task.completed"]);
+    }
+  });
+
   test("in vain: an empty answer with the cursor it was given, or that of the moment it came", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"), logged("n1"));
