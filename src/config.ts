@@ -210,7 +210,8 @@ function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | nul
   const fromEnv = env[envOf(one.flag)];
   if (fromEnv !== undefined && fromEnv !== "") return readValue(one, fromEnv, envOf(one.flag));
   const fromFile = file?.[keyOf(one.flag)];
-  if (fromFile !== undefined) return readValue(one, scalar(fromFile), `${keyOf(one.flag)} in luxhub.toml`);
+  if (fromFile !== undefined)
+    return readValue(one, scalar(fromFile, keyOf(one.flag)), `${keyOf(one.flag)} in luxhub.toml`);
   return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
 }
 
@@ -221,7 +222,9 @@ function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T
   if (fromEnv) return fromEnv.split(",").map((text) => readValue(one, text.trim(), envOf(one.flag)));
   const fromFile = file?.[keyOf(one.flag)] ?? [];
   const texts = Array.isArray(fromFile) ? fromFile : [fromFile];
-  return texts.map((text) => readValue(one, scalar(text), `${keyOf(one.flag)} in luxhub.toml`));
+  return texts.map((text) =>
+    readValue(one, scalar(text, keyOf(one.flag)), `${keyOf(one.flag)} in luxhub.toml`),
+  );
 }
 
 function readValue<T>(one: Setting<T>, text: string, source: string): T {
@@ -232,8 +235,9 @@ function readValue<T>(one: Setting<T>, text: string, source: string): T {
   );
 }
 
-function scalar(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
+function scalar(value: unknown, key: string): string {
+  if (typeof value === "string" || typeof value === "number") return String(value);
+  throw new ConfigError(`${key} in luxhub.toml must be a string or a number`);
 }
 
 function refuseUnknownKeys(file: Sources["file"]): void {

@@ -112,7 +112,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
     await stopListeners(listeners);
   });
   for (const spec of config.listen) {
-    const listener = openSpec(spec, tls, {
+    const listener = await openSpec(spec, tls, {
       routes: pipeline.routes(endpoints, VARIANTS[spec.variant]),
       problemOf,
       newRequestId,
@@ -168,8 +168,12 @@ function readPem(path: string): string {
 
 type Common = Omit<Parameters<typeof openListener>[0], "address">;
 
-function openSpec(spec: ListenSpec, tls: Tls, common: Common): Listener {
+async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Listener> {
   const { host, port } = spec;
+  // Asked first: of an address that there is not, the socket says that it is in use.
+  await Bun.dns.lookup(host).catch(() => {
+    throw new ListenError(`cannot listen on ${host}:${port}: there is no such address`);
+  });
   try {
     return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
@@ -198,5 +202,13 @@ async function stopListeners(listeners: readonly Listener[]): Promise<void> {
 }
 
 async function closeAll(closing: Closing): Promise<void> {
-  for (const close of closing.splice(0).toReversed()) await close();
+  const failures: unknown[] = [];
+  for (const close of closing.splice(0).toReversed()) {
+    try {
+      await close();
+    } catch (error) {
+      failures.push(error); // what is left must be closed all the same
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }

@@ -63,6 +63,13 @@ export const priority = z.pipe(
   z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
 );
 
+const TOO_MANY_CAPABILITIES = `must be at most ${limit.CAPABILITIES_MAX} capabilities`;
+const CAPABILITIES_MAX_CHARS = limit.CAPABILITIES_MAX * (limit.CAPABILITY_MAX_CHARS + 2);
+
+function isShortEnough(value: string | readonly unknown[]): boolean {
+  return value.length <= (typeof value === "string" ? CAPABILITIES_MAX_CHARS : limit.CAPABILITIES_MAX);
+}
+
 const capability = chars(limit.CAPABILITY_MAX_CHARS).check(
   z.refine((value) => !value.includes(","), "must not hold a comma"),
 );
@@ -72,21 +79,18 @@ export const capabilities = z
   .pipe(
     z.pipe(
       z.pipe(
-        z.union([z.string(), z.array(z.unknown())], {
-          error: "must be a comma-separated string or an array of strings",
-        }),
+        z
+          .union([z.string(), z.array(z.unknown())], {
+            error: "must be a comma-separated string or an array of strings",
+          })
+          .check(z.refine(isShortEnough, TOO_MANY_CAPABILITIES)), // before each is looked at
         z.transform((value) => (typeof value === "string" ? value.split(",") : value)),
       ),
       z.array(capability),
     ),
     z.transform((names) => [...new Set(names.map((name) => name.trim()).filter((name) => name !== ""))]),
   )
-  .check(
-    z.refine(
-      (names) => names.length <= limit.CAPABILITIES_MAX,
-      `must be at most ${limit.CAPABILITIES_MAX} capabilities`,
-    ),
-  );
+  .check(z.refine((names) => names.length <= limit.CAPABILITIES_MAX, TOO_MANY_CAPABILITIES));
 
 /** LUX with at most 6 decimals; inside, whole millionths. */
 export const luxReward = z.pipe(

@@ -150,7 +150,7 @@ const list = jsonEndpoint({
   rejections: [],
   input: z.object(field.paging),
   answer: () => z.strictObject({ files: z.array(fileShape()), ...pageShape() }),
-  handle: ({ services }, paging) => services.files.list(pageRequest(paging)),
+  handle: ({ services, variant }, paging) => services.files.list(pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("files", page, encodeFile),
 });
 

@@ -1,6 +1,7 @@
 /** Reading what a caller sent by its schema, and for whom he may send it. */
 import * as z from "zod/mini";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { ERRORS_MAX } from "../domain/limits.ts";
 import type { Caller } from "./auth.ts";
 import { keyBoundElsewhere } from "./problems.ts";
 
@@ -25,6 +26,7 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
   for (const issue of parsed.error.issues) {
     const path = (within === undefined ? issue.path : [within, ...issue.path]).join(".");
     if (!errors.has(path)) errors.set(path, { path, message: issue.message });
+    if (errors.size >= ERRORS_MAX) break;
   }
   throw invalidRequest([...errors.values()]);
 }

@@ -40,7 +40,8 @@ const ledger = jsonEndpoint({
   input: z.object({ node_id: field.nodeId, ...field.paging }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ entries: z.array(entryShape()), ...pageShape() }),
-  handle: ({ services }, { node_id, ...paging }) => services.lux.ledger(node_id, pageRequest(paging)),
+  handle: ({ services, variant }, { node_id, ...paging }) =>
+    services.lux.ledger(node_id, pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("entries", page, encodeEntry),
 });
 

@@ -220,7 +220,7 @@ const list = jsonEndpoint({
   }),
   answer: () => z.strictObject({ tasks: z.array(taskShape()), ...pageShape() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
-    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpagedTasks)),
+    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpaged)),
   encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
 });
 

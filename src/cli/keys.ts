@@ -88,6 +88,9 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
     throw new UsageError("--node is no node_id", HELP_AT);
   const variant = flags["variant"]?.at(-1);
   const expires = flags["expires"]?.at(-1);
+  if (flags["admin"] && (node !== undefined || variant !== undefined)) {
+    throw new UsageError("an --admin key has no --node and no --variant", HELP_AT);
+  }
   const secret = makeSecret();
   await save(keys.store, {
     keyId,
@@ -105,7 +108,9 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
 async function pin(keys: Keys, { words }: Arguments): Promise<string> {
   const [keyId, word] = twoWords(words, "keys pin wants an ID and A, B or none");
   const variant = word === "none" ? null : variantOf(word);
-  await save(keys.store, { ...find(keys, keyId), variant });
+  const key = find(keys, keyId);
+  if (key.role === "admin") throw new UsageError("an administrator key speaks no variant", HELP_AT);
+  await save(keys.store, { ...key, variant });
   return variant === null ? `${keyId} is pinned to no variant` : `${keyId} is pinned to variant ${variant}`;
 }
 

@@ -30,11 +30,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(resolve(config.dataDir));
   const clock = systemClock();
-  const output = Bun.stdout.writer();
-  const log = openLog(config.log, clock.now, (text) => {
-    output.write(text);
-    output.flush();
-  });
+  const output = openOutput();
+  const log = openLog(config.log, clock.now, output.write);
   const secrets = loadSecrets(dir, env);
   const hub = await openHub({ config, dir, secrets, clock, log });
   announce(config, hub, dir, secrets, log);
@@ -46,6 +43,33 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   log.flush();
   await output.end();
   return 0;
+}
+
+/** Standard output for the log. When nobody reads it any more the hub goes on without, and says so once. */
+function openOutput(): { write: (text: string) => void; end: () => Promise<void> } {
+  const sink = Bun.stdout.writer();
+  let broken = false;
+  const failed = (): void => {
+    if (!broken) console.error("luxhub: the log cannot be written any more");
+    broken = true;
+  };
+  const attempt = async (step: () => unknown): Promise<void> => {
+    if (broken) return;
+    try {
+      await step();
+    } catch {
+      failed();
+    }
+  };
+  return {
+    write: (text) => {
+      void attempt(() => {
+        sink.write(text);
+        return sink.flush();
+      });
+    },
+    end: () => attempt(() => sink.end()),
+  };
 }
 
 /** The first signal ends the hub in order; one that comes well after it ends it at once. */

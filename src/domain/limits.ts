@@ -10,6 +10,8 @@ const MIB = 1024 * KIB;
 
 // What a caller may send.
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
+/** How many bad fields one answer names. */
+export const ERRORS_MAX = 100;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;

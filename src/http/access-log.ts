@@ -23,7 +23,7 @@ export function openAccessLog(log: Log): AccessLog {
 
 /** Path and query, never the host: that is the caller's word. Secrets travel in headers only, so none is in here. */
 function pathOf({ url }: Request): string {
-  return url.slice(url.indexOf("/", url.indexOf("//") + 2));
+  return url.startsWith("/") ? url : url.slice(url.indexOf("/", url.indexOf("//") + 2));
 }
 
 function elapsed(startedMs: number): number {

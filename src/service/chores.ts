@@ -37,10 +37,14 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   return [
     { name: "clock", everyMs: everySweep, run: () => clock.check() },
     { name: "keys", everyMs: everySweep, run: () => keys.refresh() },
-    { name: "nodes", everyMs: everySweep, run: () => expireNodes(parts) },
-    { name: "messages", everyMs: everySweep, run: () => untilFewer(() => messages.expireSome()) },
-    { name: "balance", everyMs: limit.BALANCE_EVERY_MS, run: () => balance(parts) },
-    { name: "prune", everyMs: limit.PRUNE_EVERY_MS, run: () => prune(parts) },
+    { name: "nodes", everyMs: everySweep, run: (signal) => expireNodes(parts, signal) },
+    {
+      name: "messages",
+      everyMs: everySweep,
+      run: (signal) => untilFewer(signal, () => messages.expireSome()),
+    },
+    { name: "balance", everyMs: limit.BALANCE_EVERY_MS, run: (signal) => balance(parts, signal) },
+    { name: "prune", everyMs: limit.PRUNE_EVERY_MS, run: (signal) => prune(parts, signal) },
   ];
 }
 
@@ -61,8 +65,9 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
 
 /** Takes back what a stop in the middle of a sweep may have left behind, and gives out what waits. */
 export async function settle(parts: ChoreParts): Promise<void> {
-  if (parts.requeueOffline) await parts.tasks.requeueStranded();
-  await balance(parts);
+  const { signal } = new AbortController();
+  if (parts.requeueOffline) await parts.tasks.requeueStranded(signal);
+  await balance(parts, signal);
 }
 
 /** Notices that the wall clock jumped, or that the machine slept: the two clocks moved apart since the last look. */
@@ -76,10 +81,9 @@ class ClockWatch {
   }
 
   async check(): Promise<void> {
-    const apart = this.#now();
-    const movedMs = apart - this.#apart;
+    const movedMs = this.#now() - this.#apart;
+    this.#apart += movedMs;
     if (Math.abs(movedMs) < limit.CLOCK_JUMP_MS) return;
-    this.#apart = apart;
     this.#parts.log.warn("the clock jumped or the machine slept: all leases start anew", {
       moved_ms: movedMs,
     });
@@ -91,37 +95,43 @@ class ClockWatch {
   }
 }
 
-async function expireNodes({ nodes, tasks, requeueOffline }: ChoreParts): Promise<void> {
-  await untilFewer(() => nodes.expireSome());
+async function expireNodes({ nodes, tasks, requeueOffline }: ChoreParts, signal: AbortSignal): Promise<void> {
+  await untilFewer(signal, () => nodes.expireSome());
   // Asked every time, not only after somebody expired: what once failed half-way is made up for.
-  if (requeueOffline && (await tasks.requeueStranded()) > 0) await tasks.balanceAll(true);
+  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await tasks.balanceAll(true, signal);
 }
 
 /** Gives out what a lost moment may have left open. In the usual case there is nothing. */
-async function balance({ tasks }: ChoreParts): Promise<void> {
-  await tasks.balanceAll(true);
+async function balance({ tasks }: ChoreParts, signal: AbortSignal): Promise<void> {
+  await tasks.balanceAll(true, signal);
 }
 
 /** Forgets messages and events past their time, and stored answers past theirs. */
-async function prune({ store, clock, retainMs }: ChoreParts): Promise<void> {
+async function prune({ store, clock, retainMs }: ChoreParts, signal: AbortSignal): Promise<void> {
   const limits = { before: clock.now() - retainMs, limit: limit.SWEEP_BATCH };
   // Deliveries first: they are found through their messages.
-  await remove(store, oldBroadcasts(limits), [{ kind: "deliveries.pruned", broadcast: true, ...limits }]);
-  await remove(store, oldMessages(limits), [
+  await remove({ store, signal }, oldBroadcasts(limits), [
+    { kind: "deliveries.pruned", broadcast: true, ...limits },
+  ]);
+  await remove({ store, signal }, oldMessages(limits), [
     { kind: "deliveries.pruned", broadcast: false, ...limits },
     { kind: "deliveries.pruned", broadcast: true, ...limits },
     { kind: "messages.pruned", ...limits },
   ]);
-  await remove(store, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
+  await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
   const answers = { ...limits, before: clock.now() - limit.IDEMPOTENCY_RETAIN_MS };
-  await remove(store, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
+  await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
 }
 
-function remove(store: Store, old: Query<number>, changes: readonly Change[]): Promise<void> {
-  return untilFewer(() => store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)));
+type Removal = { readonly store: Store; readonly signal: AbortSignal };
+
+function remove({ store, signal }: Removal, old: Query<number>, changes: readonly Change[]): Promise<void> {
+  return untilFewer(signal, () =>
+    store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)),
+  );
 }
 
-/** Repeats a bounded step until it finds less than it could take. */
-async function untilFewer(step: () => Promise<number>): Promise<void> {
-  while ((await step()) >= limit.SWEEP_BATCH);
+/** Repeats a bounded step until it finds less than it could take, or the hub ends. */
+async function untilFewer(signal: AbortSignal, step: () => Promise<number>): Promise<void> {
+  while (!signal.aborted && (await step()) >= limit.SWEEP_BATCH);
 }

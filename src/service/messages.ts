@@ -53,6 +53,7 @@ export class MessageService {
     try {
       while (!signal.aborted) {
         const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady());
+        if (taken) await socketsHeard(); // who hung up during the commit has not been noticed yet
         if (taken && !signal.aborted) {
           waiter.took(); // every row has a wake of its own: the next in line need not look for this one
           return taken;
@@ -99,4 +100,9 @@ export class MessageService {
   async #known(nodeId: string): Promise<void> {
     if (!(await this.#store.read(nodeById(nodeId)))) throw new Rejection(nodeNotFound(nodeId));
   }
+}
+
+/** Resolves when the event loop has looked at the sockets once more. */
+function socketsHeard(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -99,7 +99,7 @@ export class NodeService {
 
   /** A first step's worth was given in the commit of the call itself; a longer queue takes more steps. */
   async #fillOn(node: Node): Promise<void> {
-    if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fill(node.nodeId);
+    if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fillIfPossible(node.nodeId);
   }
 
   #beat(leaseMs: number): Beat {

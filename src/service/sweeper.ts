@@ -1,17 +1,23 @@
 /**
  * The periodic work of the hub, each piece with a name and a period. One runs at a time; a piece that fails is logged
- * and comes again. Each piece works in bounded steps, so that requests are not kept waiting.
+ * and comes again. Each piece works in bounded steps, so that requests are not kept waiting, and asks its signal between
+ * them whether to go on, so that the hub can end.
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 
-export type Chore = { readonly name: string; readonly everyMs: number; readonly run: () => Promise<void> };
+export type Chore = {
+  readonly name: string;
+  readonly everyMs: number;
+  readonly run: (signal: AbortSignal) => Promise<void>;
+};
 
 export class Sweeper {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #chores: { chore: Chore; dueAt: number }[];
   readonly #tickMs: number;
+  readonly #stopping = new AbortController();
   #timer: Timer | null = null;
   #running: Promise<void> = Promise.resolve();
 
@@ -33,18 +39,20 @@ export class Sweeper {
   /** Runs what is due now. */
   async sweep(): Promise<void> {
     for (const entry of this.#chores) {
+      if (this.#stopping.signal.aborted) return;
       if (entry.dueAt > this.#clock.steady()) continue;
       entry.dueAt = this.#clock.steady() + entry.chore.everyMs;
       try {
-        await entry.chore.run();
+        await entry.chore.run(this.#stopping.signal);
       } catch (error) {
         this.#log.error("periodic work failed", { chore: entry.chore.name, cause: String(error) });
       }
     }
   }
 
-  /** Starts nothing more, and waits for what runs. */
+  /** Starts nothing more, and waits for what runs to end its step. */
   async stop(): Promise<void> {
+    this.#stopping.abort();
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     await this.#running;

@@ -86,7 +86,7 @@ export class TaskService {
     const done = await transact(load, ({ task, node, last }) =>
       complete(task, node, last, { ...asked, entryId }, now),
     );
-    if (done.madeRoom) await this.fill(nodeId);
+    if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;
   }
 
@@ -102,14 +102,15 @@ export class TaskService {
     const revoked = await transact({ task: taskById(asked.taskId), target, candidates }, (rows) =>
       revoke(rows.task, rows.target, rows.candidates, asked, now),
     );
-    if (before?.assignedNode) await this.fill(before.assignedNode);
+    if (before?.assignedNode) await this.fillIfPossible(before.assignedNode);
     return revoked;
   }
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
     const now = this.#clock.now();
     const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
-    if (task.status === "assigned" && task.assignedNode !== null) await this.fill(task.assignedNode);
+    if (task.status === "assigned" && task.assignedNode !== null)
+      await this.fillIfPossible(task.assignedNode);
     return task;
   }
 
@@ -140,10 +141,10 @@ export class TaskService {
    * The balancer over the open tasks, best first, a bounded step at a time: all of them, or only those it may give
    * away by itself. What fits nobody stays open.
    */
-  async balanceAll(onlyBalanced: boolean): Promise<readonly Assignment[]> {
+  async balanceAll(onlyBalanced: boolean, signal?: AbortSignal): Promise<readonly Assignment[]> {
     const given: Assignment[] = [];
     let cursor: PoolCursor | null = POOL_START;
-    while (cursor) {
+    while (cursor && !signal?.aborted) {
       const now = this.#clock.now();
       const load: { pool: ReturnType<typeof poolAfter>; nodes: ReturnType<typeof availableNodes> } = {
         pool: poolAfter(cursor, onlyBalanced, SWEEP_BATCH),
@@ -169,8 +170,15 @@ export class TaskService {
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 
-  /** Gives a node that has room what waits for it, a bounded step at a time. */
-  async fill(nodeId: string): Promise<void> {
+  /**
+   * Gives a node that has room what waits for it. What was asked for is on disk by then, so a failure here is not the
+   * caller's: the balancer's next round makes up for it.
+   */
+  async fillIfPossible(nodeId: string): Promise<void> {
+    await this.#fill(nodeId).catch(() => {});
+  }
+
+  async #fill(nodeId: string): Promise<void> {
     const node = await this.#store.read(nodeById(nodeId));
     if (!node || !isAvailable(node)) return;
     for (;;) {
@@ -186,15 +194,16 @@ export class TaskService {
   }
 
   /** Takes the tasks of offline nodes back, a bounded step at a time. The answer is how many there were. */
-  async requeueStranded(): Promise<number> {
+  async requeueStranded(signal: AbortSignal): Promise<number> {
     let total = 0;
-    for (;;) {
+    while (!signal.aborted) {
       const now = this.#clock.now();
       const load = { tasks: strandedTasks(SWEEP_BATCH) };
       const moved = await this.#store.transact(load, ({ tasks }) => requeue(tasks, now));
       total += moved;
-      if (moved < SWEEP_BATCH) return total;
+      if (moved < SWEEP_BATCH) break;
     }
+    return total;
   }
 
   /** One page of tasks in any of `statuses`, of one node if given, newest first. */

@@ -109,7 +109,7 @@ export function availableNodes(): Query<readonly Node[]> {
 export function topNodes(limit: number): Query<readonly Node[]> {
   const sql = `
     SELECT ${NODE_COLUMNS} FROM nodes WHERE tasks_completed > 0
-    ORDER BY tasks_completed DESC, lux_earned_micro DESC LIMIT $1`;
+    ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode);
 }
 

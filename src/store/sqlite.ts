@@ -3,8 +3,8 @@
  *
  * Transactions that are asked for in one turn of the event loop are decided in order and written in one commit
  * (WAL, synchronous=FULL), and answered after it: the price of a flush to disk is shared by all who wait for it.
- * There are no savepoints: a rejection writes nothing, and if anything throws, the group is rolled back and its
- * members run again one by one.
+ * There are no savepoints: a rejection writes nothing, and if one of a group throws, the group is rolled back, that one
+ * is refused, and the others run again as a group.
  *
  * Must not: hold a transaction open across an await, or decide anything.
  */
@@ -50,6 +50,12 @@ type Written = { readonly changes: readonly Change[]; readonly eventIds: readonl
 /** One transaction of a group threw while it was decided or written. */
 class MemberFault extends Error {
   override readonly name = "MemberFault";
+  readonly job: Job;
+
+  constructor(job: Job, cause: unknown) {
+    super("A transaction failed.", { cause });
+    this.job = job;
+  }
 }
 
 type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undecided };
@@ -159,21 +165,24 @@ export class SqliteStore implements Store {
     if (this.#queue.length === 0) return;
     const group = this.#queue.length > GROUP_MAX ? this.#queue.splice(0, GROUP_MAX) : this.#queue;
     if (group === this.#queue) this.#queue = [];
-    try {
-      this.#publish(this.#runGroup(group));
-    } catch (error) {
-      const alone = error instanceof MemberFault && group.length > 1;
-      if (alone) for (const job of group) this.#runAlone(job);
-      else for (const job of group) job.reject(toStoreError(error));
+    for (let left: readonly Job[] = group; left.length > 0;) {
+      const faulty = this.#commitGroup(left);
+      left = faulty === null ? [] : left.filter((job) => job !== faulty); // the others have not been written yet
     }
   }
 
-  #runAlone(job: Job): void {
+  /** Commits and answers a group: null. Or, when one of it is to blame, refuses that one, writes nothing, and names it. */
+  #commitGroup(group: readonly Job[]): Job | null {
     try {
-      this.#publish(this.#runGroup([job]));
+      this.#publish(this.#runGroup(group));
     } catch (error) {
-      job.reject(toStoreError(error));
+      if (error instanceof MemberFault) {
+        error.job.reject(toStoreError(error.cause));
+        return error.job;
+      }
+      for (const job of group) job.reject(toStoreError(error));
     }
+    return null;
   }
 
   /**
@@ -189,7 +198,7 @@ export class SqliteStore implements Store {
         const decision = this.#decide(job);
         outcomes.push({ job, decision });
         if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
-        written.push({ changes: decision.changes, eventIds: this.#write(decision.changes) });
+        written.push({ changes: decision.changes, eventIds: this.#write(job, decision.changes) });
       }
       this.#commit.run();
     } catch (error) {
@@ -203,7 +212,7 @@ export class SqliteStore implements Store {
     try {
       return job.decide(this.#load(job.load));
     } catch (error) {
-      throw new MemberFault("A transaction failed.", { cause: error });
+      throw new MemberFault(job, error);
     }
   }
 
@@ -227,7 +236,7 @@ export class SqliteStore implements Store {
   }
 
   /** Writes the changes of one decision and answers the ids of its events. */
-  #write(changes: readonly Change[]): readonly number[] {
+  #write(job: Job, changes: readonly Change[]): readonly number[] {
     const eventIds: number[] = [];
     try {
       for (const change of changes) {
@@ -236,7 +245,7 @@ export class SqliteStore implements Store {
         if (change.kind === "event.logged") eventIds.push(Number(lastInsertRowid));
       }
     } catch (error) {
-      throw new MemberFault("A transaction failed.", { cause: error });
+      throw new MemberFault(job, error);
     }
     return eventIds;
   }
@@ -325,8 +334,7 @@ function refuseOldSqlite(version: string): void {
   }
 }
 
-function toStoreError(fault: unknown): unknown {
-  const error = fault instanceof MemberFault ? fault.cause : fault;
+function toStoreError(error: unknown): unknown {
   const code = codeOf(error);
   if (code === "SQLITE_FULL") return new StoreFull("The disk is full.", { cause: error });
   if (code === "SQLITE_BUSY")

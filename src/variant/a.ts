@@ -12,7 +12,7 @@ export const VARIANT_A: Variant = {
   autoAssign: false,
   claimOnComplete: false,
   listedBatch: true,
-  unpagedTasks: PER_PAGE_DEFAULT,
+  unpaged: PER_PAGE_DEFAULT,
   statusWords: ["open", "assigned", "completed"],
   statusWord: (status) => status,
   priorityWord: (priority) => (priority === 5 ? 2 : priority), // A has no word for background work

@@ -15,7 +15,7 @@ export const VARIANT_B: Variant = {
   autoAssign: true,
   claimOnComplete: true,
   listedBatch: false,
-  unpagedTasks: WHOLE_PAGE,
+  unpaged: WHOLE_PAGE,
   statusWords: ["pending", "completed"],
   statusWord: (status) => (status === "completed" ? "completed" : "pending"),
   priorityWord: (priority) => WORDS[priority],

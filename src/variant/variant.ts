@@ -19,8 +19,8 @@ export interface Variant {
   readonly claimOnComplete: boolean;
   /** Whether batch-assign names its assignments; otherwise it starts the balancer. */
   readonly listedBatch: boolean;
-  /** How many tasks one page of task/list holds when the caller says nothing of paging. */
-  readonly unpagedTasks: number;
+  /** How many one page of a list holds when the caller says nothing of paging. */
+  readonly unpaged: number;
   /** The words for task status, in the order stats shows them. */
   readonly statusWords: readonly string[];
   statusWord(status: TaskStatus): string;
