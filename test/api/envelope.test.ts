@@ -480,6 +480,26 @@ describe("a JSON body", () => {
   });
 });
 
+describe("a body full of bad fields", () => {
+  test("gets a short answer", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const capabilities = new Array<number>(500_000).fill(1);
+    const answer = await refused(
+      hub.post("/node/register", { node_id: "n1", name: "n", capabilities }),
+      400,
+      "invalid_request",
+    );
+    expect(JSON.stringify(answer.body).length).toBeLessThan(1_000);
+    const results = Array.from({ length: 500 }, () => ({}));
+    const batch = await refused(
+      hub.post("/task/batch-assign", { assignments: results }),
+      400,
+      "invalid_request",
+    );
+    expect(batch.body["errors"]).toHaveLength(100);
+  });
+});
+
 describe("a body over 1 MiB", () => {
   /** A body of this many bytes, good but for its size. */
   function bodyOf(bytes: number): string {

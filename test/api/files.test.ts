@@ -313,6 +313,8 @@ describe("list", () => {
     const second = await ok(hub.get("/file/list?page=2"));
     expect(pick(second, "files", "file_id")).toEqual(ids.toReversed().slice(20));
     expect(await ok(hub.get("/file/list?per_page=99"))).toMatchObject({ per_page: 50, pages: 1 });
+    const onB = { variant: "B" } as const;
+    expect(await ok(hub.get("/file/list", onB))).toMatchObject({ per_page: 500, pages: 1 });
     await badFields(hub.get("/file/list?page=0&per_page=x"), ["page", "per_page"]);
   });
 });

@@ -1,0 +1,52 @@
+/** A receive whose caller hangs up in the middle of the commit: what it took must not be lost with it. */
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { register } from "../../src/domain/node.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import { Feed } from "../../src/service/feed.ts";
+import { MessageService } from "../../src/service/messages.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+
+const PROFILE = {
+  nodeId: "n1",
+  name: "n",
+  host: null,
+  port: null,
+  capabilities: [],
+  maxTasks: null,
+} as const;
+const DRAFT = { fromNode: "op", toNode: "n1", type: "text", content: "hello", requireAck: false } as const;
+
+test("a caller who is noticed to be gone only after the commit loses no message", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "luxhub-messages-"));
+  const clock = systemClock();
+  const store = openSqlite(join(dir, "luxhub.db"), (error) => {
+    throw error;
+  });
+  try {
+    const feed = new Feed(store, clock);
+    const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.mail);
+    const beat = { now: clock.now(), steady: clock.steady(), leaseMs: 60_000 };
+    await store.transact({}, () => register({ ...PROFILE, variant: "A" }, null, [], beat));
+    await messages.send(store.transact, DRAFT);
+    const caller = new AbortController();
+    // The hang-up stands in the sockets while the commit runs: the loop sees it in the turn after.
+    store.onCommit((changes) => {
+      if (changes.some((change) => change.kind === "delivery.moved")) setImmediate(() => caller.abort());
+    });
+    const gone = await messages.receive(store.transact, "n1", 10, { waitMs: 0, signal: caller.signal });
+    expect(gone.deliveries).toHaveLength(0);
+    const next = await messages.receive(store.transact, "n1", 10, {
+      waitMs: 0,
+      signal: new AbortController().signal,
+    });
+    expect(next.deliveries.map((delivery) => delivery.message.content)).toEqual(["hello"]);
+  } finally {
+    await store.close();
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
