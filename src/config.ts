@@ -143,7 +143,6 @@ export type SettingRow = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
-  readonly repeatable: boolean;
 };
 
 /** The settings as they are shown in the help and in the README. */
@@ -166,7 +165,6 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   value,
   fallback,
   help,
-  repeatable: flag === LISTEN.flag,
 }));
 
 /** Where settings come from, before they are read. */

@@ -15,7 +15,6 @@ export type DataDir = {
   readonly path: string;
   readonly database: string;
   readonly lock: string;
-  readonly files: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
 };
@@ -26,7 +25,6 @@ export function dataDirAt(path: string): DataDir {
     path,
     database: join(path, "luxhub.db"),
     lock: join(path, "lock"),
-    files: join(path, "files"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
   };

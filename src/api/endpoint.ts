@@ -62,14 +62,14 @@ type Declared = {
 
 /**
  * An endpoint that answers JSON. `input` reads the body of a POST (with path parameters, the parameters) or the query
- * of a GET. `handle` answers what its
- * transact answered, and `encode` is pure: it may run inside the commit, to store the answer with the change.
+ * of a GET. `handle` answers what its transact answered, and `encode` is pure: it may run inside the commit, to store
+ * the answer with the change.
  */
 export type JsonEndpoint<In, Out> = Declared & {
   readonly kind: "json";
   readonly input: z.ZodMiniType<In>;
   /** The fields of a success beside `success: true`; made when asked for, for it is no part of a request's way. */
-  readonly answer: () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
+  readonly answer: AnswerShape;
   /** Whether a body may be left out. */
   readonly emptyBody?: boolean;
   /** The nodes that the caller acts for: a key bound to another node is refused. */
@@ -90,7 +90,7 @@ export type Endpoint =
   | (Declared & {
       readonly kind: "json";
       readonly input: z.ZodMiniType;
-      readonly answer: () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
+      readonly answer: AnswerShape;
       readonly bind: (pipeline: JsonPipeline) => Route["handle"];
     });
 

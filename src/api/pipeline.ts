@@ -64,7 +64,8 @@ export class Pipeline {
     const input = parseInput(endpoint.input, raw);
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
-    const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant)); // transact answers what handle answers
+    // What transact answers is what handle answers.
+    const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
     const attempt = endpoint.method === "POST" ? attemptOf(endpoint.path, exchange, caller, raw) : null;
     if (!attempt) return success(exchange, encode(await endpoint.handle(call, input)));
     return this.#idempotency.run(attempt, encode, async (transact) =>

@@ -1,7 +1,8 @@
 /**
  * GET agent/sse (specification 6, decisions.md Events): a node's messages and the events of its tasks, as they come.
  *
- * A stream is a cursor in the event log: what comes after it is sent, in order, once. A client that does not take what it is sent is not read for any further until it does.
+ * A stream is a cursor in the event log: what comes after it is sent, in order, once. A client that does not take what
+ * it is sent is not read for any further until it does.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";

@@ -36,8 +36,6 @@ export const STATUS_FILTERS = {
   completed: ["completed"],
 } as const satisfies Readonly<Record<string, readonly TaskStatus[]>>;
 
-export type StatusFilter = keyof typeof STATUS_FILTERS;
-
 /** The words for priority that both variants read. */
 export const PRIORITY_WORDS = {
   high: 0,
