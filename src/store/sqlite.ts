@@ -29,7 +29,7 @@ import {
 
 /** The WAL of older versions could lose a commit when a checkpoint met a writer. */
 const SQLITE_OLDEST = [3, 51, 3] as const;
-const CACHE_KIB = 64 * 1024;
+const CACHE_KIB = 16 * 1024;
 /** 16 MiB of log before it is written back: pages that change in every commit are then written back once in many. */
 const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
