@@ -1,6 +1,5 @@
 /** The endpoints of tasks (specification 4 Tasks). */
 import * as z from "zod/mini";
-import { nodeNotFound, Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import type { Priority, Task, TaskStatus } from "../domain/task.ts";
@@ -233,11 +232,8 @@ const pull = jsonEndpoint({
   input: z.object({ node_id: field.nodeId, limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
-  handle: async ({ services }, { node_id, limit: most }) => {
-    const tasks = await services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT);
-    if (!tasks) throw new Rejection(nodeNotFound(node_id));
-    return tasks;
-  },
+  handle: ({ services }, { node_id, limit: most }) =>
+    services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
   encode: (tasks, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
 });
 

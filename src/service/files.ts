@@ -6,7 +6,7 @@ import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
 import { type FileRecord, fileNotFound, remove, upload } from "../domain/file.ts";
 import { Rejection } from "../domain/decision.ts";
 import type { Clock } from "../lib/clock.ts";
-import { fileById, filePage, filesCount, nodeById, taskById } from "../store/queries.ts";
+import { NOTHING, fileById, filePage, filesCount, nodeById, taskById } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOf } from "./pages.ts";
 
@@ -35,8 +35,8 @@ export class FileService {
     const fileId = writer.blobId;
     const file: FileRecord = { ...draft, fileId, sizeBytes: size, sha256, uploadedAt: this.#clock.now() };
     const load = {
-      task: draft.taskId === null ? { ...taskById(""), shape: () => null } : taskById(draft.taskId),
-      node: draft.nodeId === null ? { ...nodeById(""), shape: () => null } : nodeById(draft.nodeId),
+      task: draft.taskId === null ? NOTHING : taskById(draft.taskId),
+      node: draft.nodeId === null ? NOTHING : nodeById(draft.nodeId),
     };
     try {
       return await transact(load, ({ task, node }) => upload(file, task, node));

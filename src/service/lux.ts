@@ -1,10 +1,10 @@
 /** The use cases of LUX: the daily sign-in and the ledger. */
-import { Rejection, nodeNotFound } from "../domain/decision.ts";
 import { type LedgerEntry, type SignIn, signIn } from "../domain/lux.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastEntry, lastSigninAt, ledgerPage, nodeById } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
+import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, pageOf } from "./pages.ts";
 
 export class LuxService {
@@ -29,7 +29,7 @@ export class LuxService {
 
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<LedgerEntry>> {
-    if (!(await this.#store.read(nodeById(nodeId)))) throw new Rejection(nodeNotFound(nodeId));
+    await knownNode(this.#store, nodeId);
     const last = await this.#store.read(lastEntry(nodeId));
     return pageOf(page, last?.n ?? 0, (slice) => this.#store.read(ledgerPage(nodeId, slice)));
   }

@@ -4,14 +4,14 @@
  * A receive that finds nothing waits in line until a commit puts something into the mailbox. It takes only what it can
  * still hand out: a caller who hung up meanwhile gets nothing, and what it was handed too late is put back.
  */
-import { Rejection, nodeNotFound, reject } from "../domain/decision.ts";
+import { Rejection, reject } from "../domain/decision.ts";
 import type { Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
 import { type PlacedMessage, history, mailbox, messageById } from "../store/mail-queries.ts";
-import { nodeById } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
+import { knownNode } from "./known-node.ts";
 import type { Waiters } from "./waiters.ts";
 
 /** What a caller says of a message. */
@@ -74,7 +74,7 @@ export class MessageService {
 
   /** What a node sent or got, newest first. @throws {Rejection} node_not_found */
   async history(nodeId: string, count: number): Promise<MessageList> {
-    await this.#known(nodeId);
+    await knownNode(this.#store, nodeId);
     return { messages: await this.#store.read(history(nodeId, count)), transport: this.#store.engine };
   }
 
@@ -83,7 +83,7 @@ export class MessageService {
    * @throws {Rejection} node_not_found, message_not_found
    */
   async mailbox(nodeId: string, since: string | null, limit: number): Promise<readonly PlacedMessage[]> {
-    await this.#known(nodeId);
+    await knownNode(this.#store, nodeId);
     const mark = since === null ? null : await this.#store.read(messageById(since));
     if (since !== null && !mark) {
       const detail = `There is no message ${since}: it is past its time. Leave since out to start with the newest.`;
@@ -95,10 +95,6 @@ export class MessageService {
   /** Brings back, or parks, what was not confirmed in time, one bounded step. The answer is how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
-  }
-
-  async #known(nodeId: string): Promise<void> {
-    if (!(await this.#store.read(nodeById(nodeId)))) throw new Rejection(nodeNotFound(nodeId));
   }
 }
 

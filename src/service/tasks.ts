@@ -21,6 +21,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
+  NOTHING,
   POOL_START,
   type PoolCursor,
   type TaskTotals,
@@ -39,7 +40,8 @@ import {
   topNodes,
   waitingFor,
 } from "../store/queries.ts";
-import type { Query, Store, Transact } from "../store/store.ts";
+import type { Store, Transact } from "../store/store.ts";
+import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, pageOf } from "./pages.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
@@ -98,7 +100,7 @@ export class TaskService {
     // Who may take it over depends on the task: a look before, and the rule looks again at both.
     const before = await this.#store.read(taskById(asked.taskId));
     const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
-    const target = asked.nodeId === null ? NOBODY : nodeById(asked.nodeId);
+    const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
     const revoked = await transact({ task: taskById(asked.taskId), target, candidates }, (rows) =>
       revoke(rows.task, rows.target, rows.candidates, asked, now),
     );
@@ -213,10 +215,10 @@ export class TaskService {
     );
   }
 
-  /** The open tasks that the node could claim, best first; null: there is no such node. */
-  async claimable(nodeId: string, limit: number): Promise<readonly Task[] | null> {
-    const node = await this.#store.read(nodeById(nodeId));
-    return node ? this.#store.read(claimable(node.capabilities, limit)) : null;
+  /** The open tasks that the node could claim, best first. @throws {Rejection} node_not_found */
+  async claimable(nodeId: string, limit: number): Promise<readonly Task[]> {
+    const { capabilities } = await knownNode(this.#store, nodeId);
+    return this.#store.read(claimable(capabilities, limit));
   }
 
   async stats(): Promise<TaskStats> {
@@ -235,6 +237,3 @@ export class TaskService {
     return statuses.reduce((sum, status) => sum + totals[status], 0);
   }
 }
-
-/** Loads nothing: for a node that was not named. */
-const NOBODY: Query<Node | null> = { ...nodeById(""), shape: () => null };

@@ -23,6 +23,9 @@ import {
 } from "./rows.ts";
 import type { Param, Query } from "./store.ts";
 
+/** Finds nothing: for what a caller did not name. */
+export const NOTHING: Query<null> = { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => null };
+
 /** A part of a list: how many rows to skip and how many to give. */
 export type Slice = { readonly limit: number; readonly offset: number };
 
@@ -156,7 +159,7 @@ export function taskPage(
   const ofNode = nodeId === null ? "" : ` AND assigned_node = ${bind(params, nodeId)}`;
   // An open task has no node.
   const held = nodeId === null ? statuses : statuses.filter((status) => status !== "open");
-  if (held.length === 0) return { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => [] };
+  if (held.length === 0) return { ...NOTHING, shape: () => [] };
   // One read an index range, then merged: a list in two states must not sort the whole table. The states are written
   // out, for the indexes of one state to be seen.
   const ranges =

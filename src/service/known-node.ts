@@ -1,0 +1,12 @@
+/** The node that a use case is about, for those that only read: who is not registered is refused alike everywhere. */
+import { Rejection, nodeNotFound } from "../domain/decision.ts";
+import type { Node } from "../domain/node.ts";
+import { nodeById } from "../store/queries.ts";
+import type { Store } from "../store/store.ts";
+
+/** @throws {Rejection} node_not_found */
+export async function knownNode(store: Store, nodeId: string): Promise<Node> {
+  const node = await store.read(nodeById(nodeId));
+  if (!node) throw new Rejection(nodeNotFound(nodeId));
+  return node;
+}
