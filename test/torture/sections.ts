@@ -1,0 +1,4 @@
+/** Every section of `bun run torture`, in the order in which they run. */
+import type { Section } from "./section.ts";
+
+export const SECTIONS: readonly Section[] = [];
