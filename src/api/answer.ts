@@ -1,5 +1,4 @@
 /** The envelope of a success, and whose answer it is when it is stored for a repeat (decisions.md, Envelope). */
-import type { Exchange } from "../http/exchange.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 
 /**
@@ -10,11 +9,7 @@ export function scopeOf(path: string, keyId: string | undefined, idempotencyKey:
   return [keyId ?? "", path, idempotencyKey].join(" ");
 }
 
-/** A 200 with a JSON object. The request id is given at once: to add a header to a Response costs more than to make it. */
-export function success({ requestId }: Exchange, body: string): Response {
-  return new Response(body, { headers: { "Content-Type": "application/json", "X-Request-Id": requestId } });
-}
-
+/** The JSON of a success. */
 export function encodeSuccess(answer: JsonAnswer): string {
   return `{"success":true${rest(JSON.stringify(answer))}`;
 }

@@ -5,7 +5,7 @@
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord } from "../domain/key.ts";
-import type { Exchange, Method, Route } from "../http/exchange.ts";
+import type { Exchange, Handler, Method } from "../http/exchange.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
 import type { LuxService } from "../service/lux.ts";
@@ -81,7 +81,7 @@ export type JsonEndpoint<In, Out> = Declared & {
 /** An endpoint that reads or answers something else than JSON. */
 export type RawEndpoint = Declared & {
   readonly kind: "raw";
-  readonly handle: (call: Call) => Promise<Response>;
+  readonly handle: (call: Call) => Promise<Response | string>;
 };
 
 /** A JSON endpoint whose types are closed over: all that the pipeline needs. */
@@ -91,14 +91,14 @@ export type Endpoint =
       readonly kind: "json";
       readonly input: z.ZodMiniType;
       readonly answer: AnswerShape;
-      readonly bind: (pipeline: JsonPipeline) => Route["handle"];
+      readonly bind: (pipeline: JsonPipeline) => Handler;
     });
 
 /** Runs a JSON endpoint of any types; the pipeline implements it. */
 export type JsonPipeline = <In, Out>(
   endpoint: JsonEndpoint<In, Out>,
   exchange: Exchange,
-) => Promise<Response>;
+) => ReturnType<Handler>;
 
 /** Declares a JSON endpoint; its input and output types stay its own. */
 export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind">): Endpoint {

@@ -13,7 +13,7 @@ import * as field from "./fields.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor, parseInput } from "./input.ts";
 import { pageRequest } from "./paging.ts";
-import { encodeSuccess, scopeOf, success } from "./answer.ts";
+import { encodeSuccess, scopeOf } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
 import type { FileRecord } from "../domain/file.ts";
 
@@ -35,7 +35,7 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
   return [upload, download, list, removeByBody, removeByPath];
 }
 
-async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response> {
+async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response | string> {
   const { request } = call.exchange;
   const idempotencyKey = idempotencyKeyOf(request.headers);
   // The parser is loaded with the first upload: a hub that only passes tasks on does without its 8 MiB.
@@ -57,8 +57,8 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     const draft = draftOf(received);
     checkActsFor(call, draft.nodeId);
     const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // what save answers
-    const save = async (transact: Call["transact"]): Promise<Response> =>
-      success(call.exchange, encode(await call.services.files.save(transact, writer, draft)));
+    const save = async (transact: Call["transact"]): Promise<string> =>
+      encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
     const scope = scopeOf(UPLOAD_PATH, call.key?.keyId, idempotencyKey);
     return await call.idempotency.run({ scope, bodyHash: received.bodySha256 }, encode, save);

@@ -57,8 +57,8 @@ export class Idempotency {
   async run(
     attempt: Attempt,
     encode: (answer: unknown) => string,
-    first: (transact: Transact) => Promise<Response>,
-  ): Promise<Response> {
+    first: (transact: Transact) => Promise<string>,
+  ): Promise<Response | string> {
     for (let other = this.#running.get(attempt.scope); other; other = this.#running.get(attempt.scope)) {
       await other.catch(() => {}); // its own caller hears of its fault; here it only had to end
     }

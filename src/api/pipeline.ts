@@ -8,7 +8,7 @@ import { type Exchange, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { encodeSuccess, scopeOf, success } from "./answer.ts";
+import { encodeSuccess, scopeOf } from "./answer.ts";
 import { type Caller, Gate } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, hashJson, idempotencyKeyOf } from "./idempotency.ts";
@@ -57,7 +57,7 @@ export class Pipeline {
     endpoint: JsonEndpoint<In, Out>,
     exchange: Exchange,
     ofListener: Variant,
-  ): Promise<Response> {
+  ): Promise<Response | string> {
     const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
@@ -67,9 +67,9 @@ export class Pipeline {
     // What transact answers is what handle answers.
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
     const attempt = endpoint.method === "POST" ? attemptOf(endpoint.path, exchange, caller, raw) : null;
-    if (!attempt) return success(exchange, encode(await endpoint.handle(call, input)));
+    if (!attempt) return encode(await endpoint.handle(call, input));
     return this.#idempotency.run(attempt, encode, async (transact) =>
-      success(exchange, encode(await endpoint.handle({ ...call, transact, repeatable: true }, input))),
+      encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
     );
   }
 

@@ -2,8 +2,10 @@
  * Reading a JSON body: bounded in size and in time.
  * A body that drips resets the server's idle timer, so it has a deadline of its own.
  */
+import { Deadlines } from "./deadlines.ts";
 import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
 
+const DEADLINES = new Deadlines();
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 /** A JSON object and nothing else. */
@@ -27,8 +29,7 @@ export async function readJsonObject(
       "Send the body as application/json.",
     );
   }
-  const reading = readBytes(request, limits);
-  const bytes = reading instanceof Uint8Array ? reading : await reading;
+  const bytes = await readBytes(request, limits);
   if (bytes.length === 0 && emptyAs) return emptyAs;
   const value = parse(bytes);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -54,16 +55,14 @@ function parse(bytes: Uint8Array): unknown {
   }
 }
 
-/** A body that came with its headers is there at once, and pays for no timer and no turn. */
 function readBytes(
   request: Request,
   { maxBytes, deadlineMs }: { maxBytes: number; deadlineMs: number },
-): Uint8Array | Promise<Uint8Array> {
+): Promise<Uint8Array> {
   const length = request.headers.get("content-length");
   if (length === null) return readChunked(request, maxBytes, deadlineMs);
   if (Number(length) > maxBytes) throw closing(tooLarge(maxBytes));
-  const body = request.bytes();
-  return Bun.peek.status(body) === "fulfilled" ? Bun.peek(body) : inTime(body, deadlineMs);
+  return inTime(request.bytes(), deadlineMs);
 }
 
 /** A body of unknown length is counted as it comes, and left at the first byte too many. */
@@ -88,29 +87,24 @@ async function readChunked(request: Request, maxBytes: number, deadlineMs: numbe
   }
 }
 
-async function inTime(body: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
-  let timer: Timer | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
+function inTime(body: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const late = DEADLINES.add(deadlineMs, () => {
       const detail = "The body did not arrive in time. Send it again, faster.";
       reject(closing(new Problem(408, "request_timeout", "Request timeout", detail)));
-    }, deadlineMs);
+    });
+    body.then(
+      (bytes) => {
+        DEADLINES.delete(late);
+        resolve(bytes);
+      },
+      (error: unknown) => {
+        DEADLINES.delete(late);
+        // A caller who hangs up in the middle of a body is a bad request, not a fault of ours.
+        reject(error instanceof Problem ? error : closing(notAnObject("The body broke off. Send it whole.")));
+      },
+    );
   });
-  try {
-    return await Promise.race([received(body), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** A caller who hangs up in the middle of a body is a bad request, not a fault of ours. */
-async function received(body: Promise<Uint8Array>): Promise<Uint8Array> {
-  try {
-    return await body;
-  } catch (error) {
-    if (error instanceof Problem) throw error;
-    throw closing(notAnObject("The body broke off. Send it whole."));
-  }
 }
 
 function notAnObject(message: string): Problem {

@@ -10,12 +10,15 @@ export type Exchange = {
   readonly requestId: string;
 };
 
+/** Answers a request; a string is the JSON of a success, for which the listener makes the Response. */
+export type Handler = (exchange: Exchange) => Promise<Response | string>;
+
 /** An endpoint as the listener sees it. Throws Problem (or whatever `Listening.problemOf` knows) for what goes wrong. */
 export type Route = {
   readonly method: Method;
   /** As `/api/v1/node/:node_id`; a literal path wins over a parameter. */
   readonly path: string;
-  readonly handle: (exchange: Exchange) => Promise<Response>;
+  readonly handle: Handler;
 };
 
 /** A request that waits or streams: the connection may be silent for as long as it takes. */

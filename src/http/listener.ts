@@ -96,20 +96,41 @@ async function answer(
   const started = performance.now();
   const given = request.headers.get("x-request-id");
   const requestId = given !== null && SANE_REQUEST_ID.test(given) ? given : listening.newRequestId();
+  const { method } = request;
+  const route = table.routes[method];
   let response: Response;
   try {
-    const route = table.routes[request.method];
-    if (!route) throw unrouted(table, request.method);
+    if (!route) throw unrouted(table, method);
     const exchange: Exchange = { request, server, requestId };
-    response = await route.handle(exchange);
-    if (!response.headers.has("X-Request-Id")) response.headers.set("X-Request-Id", requestId);
+    response = toResponse(await route.handle(exchange), requestId);
   } catch (error) {
     response = faultAnswer(listening, error, requestId);
     // Else the server would read what the caller still sends, to its end.
     if (request.body && !request.bodyUsed) response.headers.set("Connection", "close");
   }
-  listening.accessLog(request, response.status, started, requestId);
+  listening.accessLog(method, targetOf(request, route), response.status, started, requestId);
   return response;
+}
+
+/**
+ * Path and query as the log shows them, never the host: that is the caller's word. Secrets travel in headers only, so
+ * none is in here. The query of a POST is not looked at, so neither is its URL, which the server first has to make.
+ */
+function targetOf(request: Request, route: Route | undefined): string {
+  if (route?.method === "POST" && !route.path.includes(":")) return route.path;
+  const { url } = request;
+  return url.startsWith("/") ? url : url.slice(url.indexOf("/", url.indexOf("//") + 2));
+}
+
+/** The request id is given at once where it can be: to add a header to a Response costs more than to make one. */
+function toResponse(answer: Response | string, requestId: string): Response {
+  if (typeof answer === "string") {
+    return new Response(answer, {
+      headers: { "Content-Type": "application/json", "X-Request-Id": requestId },
+    });
+  }
+  answer.headers.set("X-Request-Id", requestId);
+  return answer;
 }
 
 function unrouted(table: MethodTable, method: string): Problem {
