@@ -92,7 +92,8 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   } catch (error) {
     // Without the word in it, as on a full disk, the next start could not read it. One that was there is another's.
     if (codeOf(error) !== "EEXIST") rmSync(file, { force: true });
-    throw new Error(`cannot write ${file}: ${codeOf(error)}`, { cause: error });
+    const reason = error instanceof Error ? error.message : error;
+    throw new Error(`cannot write ${file}: ${reason}`, { cause: error });
   }
   return { word, isNew: true };
 }
