@@ -8,7 +8,7 @@ import {
   type Asked,
   earlyAnswers,
   parseTrace,
-  readTrace,
+  traceWrites,
   traced,
   whyNoTrace,
 } from "../torture/flush-trace.ts";
@@ -19,67 +19,15 @@ if (reason !== null) console.log(`parts of e2e/flush.test.ts are skipped: ${reas
 const onLinux = reason === null ? test : test.skip;
 const skipped = reason === null ? "" : ` (skipped: ${reason})`;
 
-const CONCURRENT = 32;
-
-/** Writes of every kind, one after the other and then at once; all are answered 200. */
-async function writeAll(hub: Hub): Promise<readonly Asked[]> {
-  const asks: Asked[] = [];
-  const send = async (ask: Omit<Asked, "id">, path: string, body: object): Promise<string> => {
-    const id = `write-${asks.length}`;
-    asks.push({ id, ...ask });
-    const headers = { "X-Request-Id": id };
-    const answer =
-      body instanceof FormData
-        ? await hub.call("POST", path, { body, headers })
-        : await hub.post(path, body, { headers });
-    if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
-    return String(answer.body["task_id"] ?? answer.body["message_id"]);
-  };
-  const node_id = "n1";
-  await send({ mark: "mark-name" }, "/node/register", { node_id, name: "mark-name" });
-  await send({}, "/node/heartbeat", { node_id });
-  const task_id = await send({ mark: "mark-title" }, "/task/create", {
-    title: "mark-title",
-    description: "d",
-  });
-  await send({}, "/task/claim", { task_id, node_id });
-  const result = { problem: "p", improvement: "i", lesson: "mark-lesson" };
-  await send({ mark: "mark-lesson" }, "/task/complete", { task_id, node_id, result });
-  await send({}, "/signin", { node_id });
-  const message = { from_node: "op", to_node: node_id, content: "mark-content", require_ack: true };
-  const message_id = await send({ mark: "mark-content" }, "/message/send", message);
-  await send({}, "/message/receive", { node_id });
-  await send({}, "/message/ack", { node_id, message_id });
-  const form = new FormData();
-  form.append("file", new Blob(["x".repeat(300_000)]), "mark-file");
-  await send({ mark: "mark-file", upload: true }, "/file/upload", form);
-  await Promise.all(
-    Array.from({ length: CONCURRENT }, (_, i) => {
-      const mark = `mark-at-once-${i}-`;
-      return send({ mark }, "/task/create", { title: mark, description: "d" });
-    }),
-  );
-  return asks;
-}
-
-/** Runs a hub under strace, writes to it, and answers what came too early. */
-async function earlyAnswersOf(
-  program: readonly string[],
-): Promise<{ asks: number; early: readonly string[] }> {
-  using dir = new TempDir();
-  const output = dir.join("trace");
-  await using hub = await Hub.start({ command: traced(output, program), data: dir.join("data") });
-  const asks = await writeAll(hub);
-  await hub.stop();
-  return { asks: asks.length, early: earlyAnswers(parseTrace(await readTrace(output, hub.pid)), asks) };
-}
+/** Writes at once, after one of each kind. */
+const AT_ONCE = 32;
 
 onLinux(
   `no answer to a write leaves before the flush of its commit has returned${skipped}`,
   async () => {
-    const { asks, early } = await earlyAnswersOf(FROM_SOURCE);
+    const { asks, early } = await traceWrites(FROM_SOURCE, AT_ONCE);
     expect(early).toEqual([]);
-    expect(asks).toBe(10 + CONCURRENT);
+    expect(asks).toBe(10 + AT_ONCE);
   },
   30_000,
 );
@@ -88,12 +36,10 @@ onLinux(
   `the same program without the flush is found out, at every write${skipped}`,
   async () => {
     const [bun = "", ...words] = FROM_SOURCE;
-    const { asks, early } = await earlyAnswersOf([
-      bun,
-      "--preload",
-      join(import.meta.dir, "sync-off.ts"),
-      ...words,
-    ]);
+    const { asks, early } = await traceWrites(
+      [bun, "--preload", join(import.meta.dir, "sync-off.ts"), ...words],
+      AT_ONCE,
+    );
     expect(early.filter((fault) => fault.endsWith("the log was not flushed before the answer"))).toHaveLength(
       asks,
     );

@@ -4,7 +4,7 @@
  * has returned and only for what was written before it began; fsync and fdatasync are both a flush.
  */
 import { readFileSync } from "node:fs";
-import { until } from "../e2e/program.ts";
+import { Hub, TempDir, until } from "../e2e/program.ts";
 
 const CALLS =
   "fsync,fdatasync,write,writev,pwrite64,pwritev,pwritev2,sendto,sendmsg,recvfrom,recvmsg,read,readv";
@@ -126,4 +126,58 @@ export function earlyAnswers(steps: readonly Step[], asks: readonly Asked[]): re
     if (upload) check("the file", ({ file }) => isUpload(file));
     return faults;
   });
+}
+
+/** Writes of every kind, one after the other and then at once; all are answered 200. */
+async function writeAll(hub: Hub, atOnce: number): Promise<readonly Asked[]> {
+  const asks: Asked[] = [];
+  const send = async (ask: Omit<Asked, "id">, path: string, body: object): Promise<string> => {
+    const id = `write-${asks.length}`;
+    asks.push({ id, ...ask });
+    const headers = { "X-Request-Id": id };
+    const answer =
+      body instanceof FormData
+        ? await hub.call("POST", path, { body, headers })
+        : await hub.post(path, body, { headers });
+    if (answer.status !== 200) throw new Error(`${path}: ${JSON.stringify(answer.body)}`);
+    return String(answer.body["task_id"] ?? answer.body["message_id"]);
+  };
+  const node_id = "n1";
+  await send({ mark: "mark-name" }, "/node/register", { node_id, name: "mark-name" });
+  await send({}, "/node/heartbeat", { node_id });
+  const task_id = await send({ mark: "mark-title" }, "/task/create", {
+    title: "mark-title",
+    description: "d",
+  });
+  await send({}, "/task/claim", { task_id, node_id });
+  const result = { problem: "p", improvement: "i", lesson: "mark-lesson" };
+  await send({ mark: "mark-lesson" }, "/task/complete", { task_id, node_id, result });
+  await send({}, "/signin", { node_id });
+  const message = { from_node: "op", to_node: node_id, content: "mark-content", require_ack: true };
+  const message_id = await send({ mark: "mark-content" }, "/message/send", message);
+  await send({}, "/message/receive", { node_id });
+  await send({}, "/message/ack", { node_id, message_id });
+  const form = new FormData();
+  form.append("file", new Blob(["x".repeat(300_000)]), "mark-file");
+  await send({ mark: "mark-file", upload: true }, "/file/upload", form);
+  await Promise.all(
+    Array.from({ length: atOnce }, (_, i) => {
+      const mark = `mark-at-once-${i}-`;
+      return send({ mark }, "/task/create", { title: mark, description: "d" });
+    }),
+  );
+  return asks;
+}
+
+/** Runs a program as a hub under strace, writes to it (one of each kind, then some at once), and says what came too early. */
+export async function traceWrites(
+  program: readonly string[],
+  atOnce: number,
+): Promise<{ asks: number; early: readonly string[] }> {
+  using dir = new TempDir();
+  const output = dir.join("trace");
+  await using hub = await Hub.start({ command: traced(output, program), data: dir.join("data") });
+  const asks = await writeAll(hub, atOnce);
+  await hub.stop();
+  return { asks: asks.length, early: earlyAnswers(parseTrace(await readTrace(output, hub.pid)), asks) };
 }
