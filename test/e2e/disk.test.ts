@@ -11,6 +11,7 @@ using folder = new TempDir();
 const reason = await whyNoSmallDisk(folder.join("try"));
 if (reason !== null) console.log(`e2e/disk.test.ts is skipped: ${reason}`);
 const onSmallDisk = reason === null ? test : test.skip;
+const skipped = reason === null ? "" : ` (skipped: ${reason})`;
 
 const ROUNDS: readonly (readonly [string, Extent])[] = [
   [
@@ -22,7 +23,7 @@ const ROUNDS: readonly (readonly [string, Extent])[] = [
 
 for (const [name, extent] of ROUNDS)
   onSmallDisk(
-    name,
+    `${name}${skipped}`,
     async () => {
       const report = newDiskReport();
       await fillOnce(extent, report);
@@ -35,7 +36,7 @@ for (const [name, extent] of ROUNDS)
   );
 
 onSmallDisk(
-  "a first start on a full disk is refused in one line and leaves nothing in the way of the next",
+  `a first start on a full disk is refused in one line and leaves nothing in the way of the next${skipped}`,
   async () => {
     const report = newDiskReport();
     await startOnFullDisk(report);

@@ -86,11 +86,10 @@ export class Writer {
     if (this.#cut === null) return;
     const { path, key } = this.#cut;
     if (key === null && !SAFE_BY_THEMSELVES.has(path)) return;
-    await this.#settle(this.#cut, await this.#ask(hub, this.#cut));
-    const { acknowledged } = this.#crowd.ledger;
+    const first = await this.#ask(hub, this.#cut);
+    this.#settle(this.#cut, first);
     const again = await this.#ask(hub, this.#cut);
-    if (again.status !== 200 && !this.#cut.refusals?.includes(again.status)) this.#blame(this.#cut, again);
-    this.#crowd.ledger.acknowledged = acknowledged;
+    if (again.status !== first.status) this.#blame(this.#cut, again);
   }
 
   async #round(step: number): Promise<void> {
@@ -213,7 +212,7 @@ export class Writer {
     this.#cut = call;
     const answer = await this.#ask(this.#crowd.hub, call);
     this.#cut = null;
-    await this.#settle(call, answer);
+    this.#settle(call, answer);
   }
 
   #ask(hub: Hub, { path, body, key }: Call): Promise<Answer> {
@@ -221,7 +220,7 @@ export class Writer {
     return hub.post(path, body, { headers }).catch(gone);
   }
 
-  async #settle(call: Call, answer: Answer): Promise<void> {
+  #settle(call: Call, answer: Answer): void {
     if (answer.status === 200) {
       this.#crowd.ledger.acknowledged++;
       call.told(answer.body);

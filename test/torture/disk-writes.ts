@@ -123,7 +123,8 @@ export async function makeReady(hub: Hub, round: number): Promise<Ready> {
   };
 }
 
-type Picture = Readonly<Record<string, unknown>>;
+/** What can be read of a hub, by what it is. */
+export type Picture = Readonly<Record<string, unknown>>;
 
 /** What every read answers, but for what moves by itself (uptime, latency). Throws for one that is not 200. */
 export async function pictureOf(hub: Hub, { node = "", reader = "", file = "" }: Ready): Promise<Picture> {

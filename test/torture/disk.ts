@@ -6,7 +6,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Answer, FROM_SOURCE, Hub, TempDir, listOf, run, until } from "../e2e/program.ts";
-import { type Ready, WRITES, everyRow, formOf, makeReady, pictureOf } from "./disk-writes.ts";
+import { type Picture, type Ready, WRITES, everyRow, formOf, makeReady, pictureOf } from "./disk-writes.ts";
 import type { Section } from "./section.ts";
 import { SmallDisk, whyNoSmallDisk } from "./small-disk.ts";
 
@@ -191,18 +191,25 @@ class Round {
     this.same("files on the disk", records.toSorted(), files.toSorted());
   }
 
-  /** Ends in order on a full disk, is not started on one, and with room has everything. */
-  async restarts(hub: Hub, ready: Ready): Promise<void> {
+  /** Ended on a full disk, in order and by SIGKILL, it is not started on one, and with room it has everything. */
+  async restarts(first: Hub, ready: Ready): Promise<void> {
     this.#disk.fill();
-    await this.#useUp(hub, ready);
-    const { events: _, poll: __, ...before } = await pictureOf(hub, ready);
-    this.same("the exit code at the end on a full disk", 0, (await hub.stop()).code);
+    await this.#useUp(first, ready);
+    const before = withoutLog(await pictureOf(first, ready));
+    this.same("the exit code at the end on a full disk", 0, (await first.stop()).code);
     await this.refusesToStart();
     this.#disk.free();
-    await using next = await this.start();
-    const { events: ___, poll: ____, ...after } = await pictureOf(next, ready);
-    this.same("what can be read after a start", before, after);
-    await next.stop();
+    await using second = await this.start();
+    this.same("what can be read after an end in order", before, withoutLog(await pictureOf(second, ready)));
+    this.#disk.fill();
+    await this.#useUp(second, ready);
+    second.program.child.kill("SIGKILL");
+    await second.program.ended;
+    await this.refusesToStart();
+    this.#disk.free();
+    await using third = await this.start();
+    this.same("what can be read after SIGKILL", before, withoutLog(await pictureOf(third, ready)));
+    await third.stop();
   }
 
   start(): Promise<Hub> {
@@ -257,6 +264,11 @@ class Round {
     if (status === 200) this.#report.taken++;
     if (status === 507) this.#report.refused++;
   }
+}
+
+/** The log of events grows with each start. */
+function withoutLog({ events: _, poll: __, ...rest }: Picture): Partial<Picture> {
+  return rest;
 }
 
 const ROUNDS = 20;
