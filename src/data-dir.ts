@@ -2,7 +2,7 @@
  * The data directory: its layout, its modes, and the two secrets that live in it (decisions.md Keys).
  * Secrets are one word each, in files that only their owner can read.
  */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "./config.ts";
 import { SECRET_MAX_CHARS } from "./domain/limits.ts";
@@ -87,7 +87,14 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   const found = findSecret(variable, env, file);
   if (found !== null) return { word: found, isNew: false };
   const word = makeSecret();
-  writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });
+  try {
+    writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });
+  } catch (error) {
+    // Without the word in it, as on a full disk, the next start could not read it. One that was there is another's.
+    if (codeOf(error) !== "EEXIST") rmSync(file, { force: true });
+    const reason = error instanceof Error ? error.message : error;
+    throw new Error(`cannot write ${file}: ${reason}`, { cause: error });
+  }
   return { word, isNew: true };
 }
 

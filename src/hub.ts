@@ -10,7 +10,7 @@ import { Pipeline } from "./api/pipeline.ts";
 import { problemOf } from "./api/problems.ts";
 import { StreamRoom } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
-import type { Blobs } from "./blobs/blobs.ts";
+import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import type { DataDir } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
@@ -32,7 +32,7 @@ import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { takeLock } from "./store/lock.ts";
 import { openSqlite } from "./store/sqlite.ts";
-import type { Store } from "./store/store.ts";
+import { type Store, StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/variants.ts";
 import { SOFTWARE } from "./version.ts";
 
@@ -66,7 +66,17 @@ export async function openHub(parts: HubParts): Promise<Hub> {
     return await assemble(parts, closing);
   } catch (error) {
     await closeAll(closing);
+    if (error instanceof StoreFull || error instanceof BlobsFull) throw new DiskFullError(parts.dir, error);
     throw error;
+  }
+}
+
+/** There is no room to start in; the message is one line for the operator. */
+class DiskFullError extends Error {
+  override readonly name = "DiskFullError";
+
+  constructor({ path }: DataDir, cause: Error) {
+    super(`the disk of the data directory ${path} is full: make room there, then start again`, { cause });
   }
 }
 
@@ -89,6 +99,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   const chores: ChoreParts = {
     ...services,
     store,
+    blobs,
     clock,
     log,
     keys,
@@ -106,6 +117,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   const accessLog = openAccessLog(log);
   const newRequestId = countingIds();
   const listeners: OpenListener[] = [];
+  closing.push(() => services.messages.putBackOwed());
   closing.push(async () => {
     feed.drain();
     streams.close();
@@ -140,7 +152,7 @@ function joinServices(store: Store, blobs: Blobs, clock: Clock) {
     messages: new MessageService(store, mail, clock, newId, feed.mail),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs),
-    system: new SystemService(store, mail, clock, SOFTWARE),
+    system: new SystemService(store, mail, blobs, clock, SOFTWARE),
   };
   return { services, feed };
 }

@@ -7,6 +7,9 @@
  */
 
 export interface Blobs {
+  /** False from a write that failed, for whatever reason, to the next that succeeded: finish(), or probe(). */
+  readonly writable: boolean;
+
   /**
    * Starts a blob. `blobId` is a fresh lower-case UUID made by the hub (a UUIDv7 is made if none is given);
    * anything else throws a TypeError. Nothing can be opened under it before finish().
@@ -28,6 +31,9 @@ export interface Blobs {
    * For the start of the hub: it takes the writers of another process for a crash's.
    */
   sweepUnfinished(): Promise<number>;
+
+  /** Writes a little, durably, and takes it away again: whether there is room now. Rejects as a writer would. */
+  probe(): Promise<void>;
 
   /** Discards every writer still open. begin() rejects afterwards. Idempotent. */
   close(): Promise<void>;

@@ -11,6 +11,8 @@ import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, type Finished
 
 /** Chunks are gathered to this size: a write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
 const BUFFER_BYTES = 256 * 1024;
+/** As much as one write to the disk: what is taken of it would be taken of an upload. */
+const PROBE_BYTES = BUFFER_BYTES;
 const FILE_MODE = 0o600;
 const DIR_MODE = 0o700;
 /** Lower case only: on a disk that ignores case two spellings would be one file. */
@@ -32,17 +34,21 @@ const machineIo: DiskIo = {
 
 /**
  * Opens (and makes, mode 0700) the folders under `dataDir`; all 256 at once and durably, so that no upload has to wait
- * for the folder that another is making. Rejects with the system's error if it cannot.
+ * for the folder that another is making. Rejects with BlobsFull or the system's error if it cannot.
  */
 export async function openDiskBlobs(dataDir: string, io: DiskIo = machineIo): Promise<Blobs> {
   const root = join(dataDir, "files");
   const partial = join(root, ".partial");
+  await makeDirs(dataDir, root, partial).catch(fullOr);
+  return new DiskBlobs(root, partial, io);
+}
+
+async function makeDirs(dataDir: string, root: string, partial: string): Promise<void> {
   await mkdir(partial, { recursive: true, mode: DIR_MODE });
   const spread = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0"));
   await Promise.all(spread.map((name) => mkdir(join(root, name), { recursive: true, mode: DIR_MODE })));
   await syncDir(root);
   await syncDir(dataDir);
-  return new DiskBlobs(root, partial, io);
 }
 
 class DiskBlobs implements Blobs {
@@ -50,6 +56,7 @@ class DiskBlobs implements Blobs {
   readonly #partial: string;
   readonly #io: DiskIo;
   readonly #live = new Map<string, DiskWriter>();
+  #writable = true;
   #closed = false;
 
   constructor(root: string, partial: string, io: DiskIo) {
@@ -58,13 +65,27 @@ class DiskBlobs implements Blobs {
     this.#io = io;
   }
 
-  async begin(blobId: string = Bun.randomUUIDv7()): Promise<BlobWriter> {
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  begin(blobId?: string): Promise<BlobWriter> {
+    return this.#begin(blobId);
+  }
+
+  async #begin(blobId: string = Bun.randomUUIDv7()): Promise<DiskWriter> {
     if (this.#closed) throw new Error("the blob store is closed");
     const path = join(this.#partial, checkedId(blobId));
     // "wx": an id in use is a fault, not a file to write over.
-    const file = await open(path, "wx", FILE_MODE).catch(fullOr);
+    const file = await open(path, "wx", FILE_MODE).catch((error: unknown) => {
+      this.#writable = false;
+      return fullOr(error);
+    });
     const place: Place = { path, finalDir: this.#dirOf(blobId) };
-    const writer = new DiskWriter(blobId, file, place, this.#io, () => this.#live.delete(blobId));
+    const writer = new DiskWriter(blobId, file, place, this.#io, {
+      onWritten: (succeeded) => (this.#writable = succeeded),
+      onEnd: () => this.#live.delete(blobId),
+    });
     this.#live.set(blobId, writer);
     // close() may have come while the file was being opened.
     if (this.#closed) await writer.discard();
@@ -91,6 +112,16 @@ class DiskBlobs implements Blobs {
     return swept;
   }
 
+  async probe(): Promise<void> {
+    const writer = await this.#begin();
+    try {
+      await writer.write(new Uint8Array(PROBE_BYTES));
+      await writer.sync();
+    } finally {
+      await writer.discard();
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#live.values()].map((writer) => writer.discard()));
@@ -108,12 +139,18 @@ class DiskBlobs implements Blobs {
 
 type Place = { readonly path: string; readonly finalDir: string };
 
+type WriterNews = {
+  /** Whether something was made durable, or could not be. */
+  readonly onWritten: (succeeded: boolean) => void;
+  readonly onEnd: () => void;
+};
+
 class DiskWriter implements BlobWriter {
   readonly blobId: string;
   readonly #file: FileHandle;
   readonly #place: Place;
   readonly #io: DiskIo;
-  readonly #onEnd: () => void;
+  readonly #news: WriterNews;
   readonly #hash = new Bun.CryptoHasher("sha256");
   readonly #buffer = new Uint8Array(BUFFER_BYTES);
   #buffered = 0;
@@ -123,12 +160,12 @@ class DiskWriter implements BlobWriter {
   #working: Promise<unknown> = Promise.resolve();
   #discarding: Promise<void> | null = null;
 
-  constructor(blobId: string, file: FileHandle, place: Place, io: DiskIo, onEnd: () => void) {
+  constructor(blobId: string, file: FileHandle, place: Place, io: DiskIo, news: WriterNews) {
     this.blobId = blobId;
     this.#file = file;
     this.#place = place;
     this.#io = io;
-    this.#onEnd = onEnd;
+    this.#news = news;
   }
 
   get size(): number {
@@ -147,13 +184,22 @@ class DiskWriter implements BlobWriter {
   finish(): Promise<FinishedBlob> {
     this.#assertOpen();
     return this.#work(async () => {
-      await this.#flush();
-      await this.#io.datasync(this.#file).catch(fullOr);
+      await this.#sync();
       await this.#file.close();
       await this.#moveIntoPlace();
       this.#state = "ended";
-      this.#onEnd();
+      this.#news.onWritten(true);
+      this.#news.onEnd();
       return { sha256: this.#hash.digest("hex"), size: this.#size };
+    });
+  }
+
+  /** Makes durable what was written so far, and goes on. */
+  sync(): Promise<void> {
+    this.#assertOpen();
+    return this.#work(async () => {
+      await this.#sync();
+      this.#news.onWritten(true);
     });
   }
 
@@ -170,7 +216,7 @@ class DiskWriter implements BlobWriter {
       await this.#file.close(); // closed already if finish() failed late: Bun and Node take that
     } finally {
       await unlinkIfThere(this.#place.path);
-      this.#onEnd();
+      this.#news.onEnd();
     }
   }
 
@@ -185,8 +231,14 @@ class DiskWriter implements BlobWriter {
       return await working;
     } catch (error) {
       this.#state = "broken";
+      this.#news.onWritten(false);
       throw error;
     }
+  }
+
+  async #sync(): Promise<void> {
+    await this.#flush();
+    await this.#io.datasync(this.#file).catch(fullOr);
   }
 
   /** Empties the buffer, then keeps the chunk in it, or writes directly one that is too large for it. */
@@ -218,7 +270,7 @@ class DiskWriter implements BlobWriter {
     } catch (error) {
       // finish() fails, so the blob may not stay.
       await unlinkIfThere(finalPath);
-      throw error;
+      fullOr(error);
     }
   }
 }

@@ -56,6 +56,9 @@ export type Delivery = {
 /** A delivery without the message's content: what acking and expiring look at. */
 export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
 
+/** What is known of a delivery by who took it, and is enough to put it back. */
+export type Handed = Pick<Delivery, "seq" | "state" | "deliveries">;
+
 /** Stores a message for one registered node. */
 export function send(message: Message, recipient: Node | null, toNode: string): Decision<Message> {
   if (!recipient) return nodeNotFound(toNode);
@@ -96,7 +99,7 @@ export function receive(
 }
 
 /** Puts back what was handed to a caller who was gone before the answer left: as if it had not been taken. */
-export function putBack(taken: readonly Delivery[], current: readonly DeliveryStub[]): Accepted<number> {
+export function putBack(taken: readonly Handed[], current: readonly DeliveryStub[]): Accepted<number> {
   const handed = new Map(taken.map((delivery) => [delivery.seq, delivery]));
   const untouched = current.filter((stub) => {
     const mine = handed.get(stub.seq);

@@ -2,6 +2,7 @@
 import { accept, nodeNotFound } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
 import {
+  type Handed,
   type Message,
   acknowledge,
   broadcast,
@@ -62,10 +63,10 @@ export class EmbeddedMail implements Mail {
     );
   }
 
-  async putBack(nodeId: string, { deliveries }: Taken): Promise<void> {
-    const seqs = deliveries.map((delivery) => delivery.seq);
+  async putBack(nodeId: string, taken: readonly Handed[]): Promise<void> {
+    const seqs = taken.map(({ seq }) => seq);
     await this.#store.transact({ current: deliveriesOf(nodeId, seqs) }, ({ current }) =>
-      putBack(deliveries, current),
+      putBack(taken, current),
     );
   }
 

@@ -4,7 +4,7 @@
  * A message is on disk before its sending is answered. Each waiting message is handed to one taker, oldest first; one
  * that wants an ACK comes back until it is confirmed or parked (domain/message.ts has the diagram).
  */
-import type { Delivery, Message } from "../domain/message.ts";
+import type { Delivery, Handed, Message } from "../domain/message.ts";
 import type { Transact } from "../store/store.ts";
 
 /** The name of what carried or served a message: `sqlite`, `postgresql` or `redis`. */
@@ -30,7 +30,7 @@ export interface Mail {
   /** An answer without messages, decided like any other. @throws {Rejection} node_not_found */
   takeNothing(transact: Transact, nodeId: string): Promise<Taken>;
   /** Puts back what was taken and never reached its taker, but what has been acked or redelivered meanwhile. */
-  putBack(nodeId: string, taken: Taken): Promise<void>;
+  putBack(nodeId: string, taken: readonly Handed[]): Promise<void>;
   /** Confirms a message; a repeat is a success. @throws {Rejection} node_, message_not_found, not_your_message */
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null>;
   /** Brings back, or parks, what was not confirmed in time, one bounded step. The answer is how many. */

@@ -2,6 +2,7 @@
  * What the hub does without being asked: ends leases, brings messages back, balances, forgets what is old.
  * Every chore may run at any time and any number of times: what it does follows from the stored rows and the clock.
  */
+import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
@@ -18,6 +19,7 @@ import type { TaskService } from "./tasks.ts";
 
 export type ChoreParts = {
   readonly store: Store;
+  readonly blobs: Blobs;
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: KeyRing;
@@ -31,26 +33,32 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { messages, keys } = parts;
+  const { store, blobs, keys, log } = parts;
   const clock = new ClockWatch(parts);
+  const database = new WriteWatch("database", store, log, () => renewLeases(parts));
+  const files = new WriteWatch("files", blobs, log, () => blobs.probe());
   const everySweep = 0;
+  /** What writes waits until it can, and until the leases that nobody could renew meanwhile have started anew. */
+  const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
+    name,
+    everyMs,
+    run: async (signal) => (database.isWell ? run(signal) : undefined),
+  });
   return [
-    { name: "clock", everyMs: everySweep, run: () => clock.check() },
+    { name: "database", everyMs: everySweep, run: () => database.check() },
+    { name: "files", everyMs: everySweep, run: () => files.check() },
     { name: "keys", everyMs: everySweep, run: () => keys.refresh() },
-    { name: "nodes", everyMs: everySweep, run: (signal) => expireNodes(parts, signal) },
-    {
-      name: "messages",
-      everyMs: everySweep,
-      run: (signal) => untilFewer(signal, () => messages.expireSome()),
-    },
-    { name: "balance", everyMs: limit.BALANCE_EVERY_MS, run: (signal) => balance(parts, signal) },
-    { name: "prune", everyMs: limit.PRUNE_EVERY_MS, run: (signal) => prune(parts, signal) },
+    writing("clock", everySweep, () => clock.check()),
+    writing("nodes", everySweep, (signal) => expireNodes(parts, signal)),
+    writing("messages", everySweep, (signal) => bringBack(parts, signal)),
+    writing("balance", limit.BALANCE_EVERY_MS, (signal) => balance(parts, signal)),
+    writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, signal)),
   ];
 }
 
 /**
- * All that runs on leases starts anew: for when the hub, or the machine, was away. Its absence is not counted against
- * its nodes, nor against who has a message to confirm.
+ * All that runs on leases starts anew: for when the hub, or the machine, was away, or could not write what it was told.
+ * That is not counted against its nodes, nor against who has a message to confirm.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   const steady = clock.steady();
@@ -60,8 +68,11 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
     leaseUntil: steady + offlineAfterMs,
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
-  await store.transact({}, () => accept(null, [...nodes, mail]));
+  await store.transact({}, () => accept(null, [PROBE, ...nodes, mail]));
 }
+
+/** Changes nothing, but is written: that it could be shows that the disk takes writes. */
+const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 };
 
 /** Takes back what a stop in the middle of a sweep may have left behind, and gives out what waits. */
 export async function settle(parts: ChoreParts): Promise<void> {
@@ -93,6 +104,49 @@ class ClockWatch {
   #now(): number {
     return this.#parts.clock.now() - this.#parts.clock.steady();
   }
+}
+
+/**
+ * Notices that the database or the files refuse writes (a full disk, most often), says so in the log, and tries again in
+ * each sweep until they take them: nobody has to restart the hub, or to write first.
+ */
+class WriteWatch {
+  readonly #name: string;
+  readonly #place: { readonly writable: boolean };
+  readonly #log: Log;
+  readonly #attempt: () => Promise<void>;
+  #refused = false;
+
+  constructor(name: string, place: { readonly writable: boolean }, log: Log, attempt: () => Promise<void>) {
+    this.#name = name;
+    this.#place = place;
+    this.#log = log;
+    this.#attempt = attempt;
+  }
+
+  /** Whether writes are taken, and the attempt has succeeded since they were refused. */
+  get isWell(): boolean {
+    return this.#place.writable && !this.#refused;
+  }
+
+  async check(): Promise<void> {
+    if (this.isWell) return;
+    const first = !this.#refused;
+    this.#refused = true;
+    try {
+      await this.#attempt();
+      this.#refused = false;
+      this.#log.warn(`the ${this.#name} can be written again`);
+    } catch (error) {
+      const cause = error instanceof Error ? `${error.message} ${String(error.cause ?? "")}`.trim() : error;
+      if (first) this.#log.error(`the ${this.#name} cannot be written`, { cause: String(cause) });
+    }
+  }
+}
+
+async function bringBack({ messages }: ChoreParts, signal: AbortSignal): Promise<void> {
+  await messages.putBackOwed();
+  await untilFewer(signal, () => messages.expireSome());
 }
 
 async function expireNodes({ nodes, tasks, requeueOffline }: ChoreParts, signal: AbortSignal): Promise<void> {

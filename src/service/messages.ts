@@ -2,10 +2,11 @@
  * The use cases of messages: one mailbox a node, whichever variant's words are used for it.
  *
  * A receive that finds nothing waits in line until a commit puts something into the mailbox. It takes only what it can
- * still hand out: a caller who hung up meanwhile gets nothing, and what it was handed too late is put back.
+ * still hand out: a caller who hung up meanwhile gets nothing, and what it was handed too late is put back, if not at
+ * once (the disk may be full by then) then by the periodic work.
  */
 import { Rejection, reject } from "../domain/decision.ts";
-import type { Message } from "../domain/message.ts";
+import type { Handed, Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
@@ -28,6 +29,8 @@ export class MessageService {
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #receivers: Waiters;
+  /** What could not be put back yet. A message is taken only while the disk takes writes, so that this stays short. */
+  readonly #owed: { readonly nodeId: string; readonly handed: readonly Handed[] }[] = [];
 
   constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: Waiters) {
     this.#store = store;
@@ -58,7 +61,7 @@ export class MessageService {
           waiter.took(); // every row has a wake of its own: the next in line need not look for this one
           return taken;
         }
-        if (taken) await this.#mail.putBack(nodeId, taken);
+        if (taken) await this.#putBack(nodeId, taken);
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
         if (outcome !== "woken") break;
       }
@@ -95,6 +98,23 @@ export class MessageService {
   /** Brings back, or parks, what was not confirmed in time, one bounded step. The answer is how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
+  }
+
+  /** Puts back what could not be put back at its time. What fails again is still owed. */
+  async putBackOwed(): Promise<void> {
+    for (let owed = this.#owed[0]; owed; owed = this.#owed[0]) {
+      await this.#mail.putBack(owed.nodeId, owed.handed);
+      this.#owed.shift();
+    }
+  }
+
+  async #putBack(nodeId: string, { deliveries: taken }: Taken): Promise<void> {
+    const handed = taken.map(({ seq, state, deliveries }): Handed => ({ seq, state, deliveries })); // no contents
+    try {
+      await this.#mail.putBack(nodeId, handed);
+    } catch {
+      this.#owed.push({ nodeId, handed }); // the periodic work reports it if it fails there too
+    }
   }
 }
 

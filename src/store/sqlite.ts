@@ -4,7 +4,7 @@
  * Transactions that are asked for in one turn of the event loop are decided in order and written in one commit
  * (WAL, synchronous=FULL), and answered after it: the price of a flush to disk is shared by all who wait for it.
  * There are no savepoints: a rejection writes nothing, and if one of a group throws, the group is rolled back, that one
- * is refused, and the others run again as a group.
+ * is refused, and the others run again as a group. When the commit itself fails, the group is rolled back and refused.
  *
  * Must not: hold a transaction open across an await, or decide anything.
  */
@@ -60,12 +60,26 @@ class MemberFault extends Error {
 
 type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undecided };
 
+/** Runs the COMMIT it is given: the one call that meets a failing disk, apart so that a test can fail it. */
+export type Commit = (commit: () => void) => void;
+
+const machineCommit: Commit = (commit) => commit();
+
 /**
  * Opens (and if need be makes and migrates) the database in one file.
  * @param onFault hears what a commit listener throws: what is on disk stays, and the request is answered
+ * @throws {StoreFull} when there is no room to open it
  */
-export function openSqlite(path: string, onFault: (error: unknown) => void): SqliteStore {
-  return new SqliteStore(path, onFault);
+export function openSqlite(
+  path: string,
+  onFault: (error: unknown) => void,
+  commit: Commit = machineCommit,
+): SqliteStore {
+  try {
+    return new SqliteStore(path, onFault, commit);
+  } catch (error) {
+    throw toStoreError(error);
+  }
 }
 
 export class SqliteStore implements Store {
@@ -73,14 +87,15 @@ export class SqliteStore implements Store {
   readonly #db: Database;
   readonly #statements = new Map<string, Statement<Row, Param[]>>();
   readonly #begin: Statement;
-  readonly #commit: Statement;
+  readonly #commit: () => void;
   readonly #listeners: CommitListener[] = [];
   readonly #onFault: (error: unknown) => void;
   #queue: Job[] = [];
   #scheduled = false;
+  #writable = true;
   #closed = false;
 
-  constructor(path: string, onFault: (error: unknown) => void) {
+  constructor(path: string, onFault: (error: unknown) => void, commit: Commit) {
     this.#onFault = onFault;
     this.#db = new Database(path, { create: true, strict: true });
     try {
@@ -90,7 +105,12 @@ export class SqliteStore implements Store {
       throw error;
     }
     this.#begin = this.#db.prepare("BEGIN IMMEDIATE");
-    this.#commit = this.#db.prepare("COMMIT");
+    const statement = this.#db.prepare("COMMIT");
+    this.#commit = () => commit(() => statement.run());
+  }
+
+  get writable(): boolean {
+    return this.#writable;
   }
 
   readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
@@ -135,8 +155,14 @@ export class SqliteStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     while (this.#queue.length > 0) this.#flush();
-    this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
-    this.#db.close(true);
+    try {
+      this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch (error) {
+      // On a full disk what is in the log stays there: the next start finds it.
+      if (!(toStoreError(error) instanceof StoreFull)) throw error;
+    } finally {
+      this.#db.close(true);
+    }
   }
 
   #prepareDatabase(): void {
@@ -173,15 +199,22 @@ export class SqliteStore implements Store {
 
   /** Commits and answers a group: null. Or, when one of it is to blame, refuses that one, writes nothing, and names it. */
   #commitGroup(group: readonly Job[]): Job | null {
+    let done: Group;
     try {
-      this.#publish(this.#runGroup(group));
+      done = this.#runGroup(group);
     } catch (error) {
       if (error instanceof MemberFault) {
-        error.job.reject(toStoreError(error.cause));
+        const cause = toStoreError(error.cause);
+        if (cause instanceof StoreFull) this.#writable = false;
+        error.job.reject(cause);
         return error.job;
       }
+      this.#writable = false;
       for (const job of group) job.reject(toStoreError(error));
+      return null;
     }
+    if (done.written.length > 0) this.#writable = true; // one that writes nothing needs no room
+    this.#publish(done);
     return null;
   }
 
@@ -200,7 +233,7 @@ export class SqliteStore implements Store {
         if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
         written.push({ changes: decision.changes, eventIds: this.#write(job, decision.changes) });
       }
-      this.#commit.run();
+      this.#commit();
     } catch (error) {
       if (this.#db.inTransaction) this.#db.run("ROLLBACK");
       throw error;
@@ -334,9 +367,12 @@ function refuseOldSqlite(version: string): void {
   }
 }
 
+/** SHMSIZE: SQLite could not extend its -shm file, by a byte. */
+const FULL_CODES: ReadonlySet<unknown> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
+
 function toStoreError(error: unknown): unknown {
   const code = codeOf(error);
-  if (code === "SQLITE_FULL") return new StoreFull("The disk is full.", { cause: error });
+  if (FULL_CODES.has(code)) return new StoreFull("The disk is full.", { cause: error });
   if (code === "SQLITE_BUSY")
     return new StoreBusy("The database is locked by another process.", { cause: error });
   return error;

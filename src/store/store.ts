@@ -31,7 +31,8 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  * - Transactions are serialisable: of those that arrive at the same engine, the first asked is the first decided,
  *   and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
- * - What throws in `decide` or in the store rejects this transaction alone.
+ * - What throws in `decide` or in the store rejects this transaction alone. A commit that fails rejects the transactions
+ *   that were to share it, and no other; nothing of them can be seen, and no CommitListener hears of them.
  * @throws {StoreBusy} when more work waits than the engine takes.
  * @throws {StoreFull} when there is no room for the changes.
  */
@@ -61,6 +62,11 @@ export interface Store {
   /** The engine's name, as pg/diagnostic shows it. */
   readonly engine: "sqlite" | "postgresql";
   readonly transact: Transact;
+  /**
+   * False from a write that failed for lack of room, or a commit that failed for whatever reason, to the next commit
+   * that wrote something.
+   */
+  readonly writable: boolean;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /** Called after each commit for each transaction in it, in order, before the transactions are answered. */

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull } from "../../src/blobs/blobs.ts";
 import { type DiskIo, openDiskBlobs } from "../../src/blobs/disk.ts";
+import { FailingDisk } from "../support/failing-disk.ts";
 
 const MIB = 1024 * 1024;
 const folders: string[] = [];
@@ -206,6 +207,14 @@ for (const engine of ENGINES) {
       expect(await read(await blobs.open(finished, 0, 10))).toEqual(pattern(10));
     });
 
+    test("probe() shows that there is room, and leaves nothing", async () => {
+      const { blobs, reopen } = await engine.start();
+      expect(blobs.writable).toBe(true);
+      await blobs.probe();
+      expect(blobs.writable).toBe(true);
+      expect(await (await reopen()).sweepUnfinished()).toBe(0);
+    });
+
     test("close() discards what is open and ends begin()", async () => {
       const { blobs, reopen } = await engine.start();
       await (await blobs.begin()).write(pattern(10));
@@ -269,6 +278,26 @@ describe("blobs: the disk engine alone", () => {
       expect(await filesUnder(folder)).toEqual([]);
     });
   }
+
+  test("writable: false from a write that failed to the next that is durable", async () => {
+    const disk = new FailingDisk();
+    const blobs = await openDisk(await newFolder(), disk.io);
+    for (const fault of ["ENOSPC", "EIO"] as const) {
+      disk.fileFault = fault;
+      const writer = await blobs.begin();
+      await writer.write(pattern(10));
+      expect(blobs.writable).toBe(true);
+      await expect(writer.finish()).rejects.toThrow(fault === "EIO" ? "injected EIO" : BlobsFull);
+      await writer.discard();
+      expect(blobs.writable).toBe(false);
+      await expect(blobs.probe()).rejects.toThrow();
+      expect(blobs.writable).toBe(false);
+      disk.fileFault = null;
+      if (fault === "EIO") await put(blobs, pattern(10));
+      else await blobs.probe();
+      expect(blobs.writable).toBe(true);
+    }
+  });
 
   test("leaves nothing when the file cannot be moved into place", async () => {
     const folder = await newFolder();

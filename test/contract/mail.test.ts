@@ -214,7 +214,7 @@ for (const engine of ENGINES) {
           const taken = await mail.take(store.transact, "n1", 1, STEADY);
           if (!taken) throw new Error("nothing taken");
           await sendAll(office, ["c"], { requireAck });
-          await mail.putBack("n1", taken);
+          await mail.putBack("n1", taken.deliveries);
           const again = await mail.take(store.transact, "n1", 10, STEADY);
           expect(again?.deliveries.map((d) => `${d.message.messageId} ${d.deliveries}`)).toEqual([
             "a 1",
@@ -229,7 +229,7 @@ for (const engine of ENGINES) {
         await sendAll(office, ["a", "b"], { requireAck: true });
         const taken = await mail.take(store.transact, "n1", 10, STEADY);
         await mail.acknowledge(store.transact, { messageId: "a", nodeId: "n1" }, NOW);
-        if (taken) await mail.putBack("n1", taken);
+        if (taken) await mail.putBack("n1", taken.deliveries);
         expect(idsOf(await mail.take(store.transact, "n1", 10, STEADY))).toEqual(["b"]);
       });
 
@@ -241,7 +241,7 @@ for (const engine of ENGINES) {
         await mail.expireSome(NOW, STEADY + ACK_LEASE_MS);
         const second = await mail.take(store.transact, "n1", 10, STEADY + ACK_LEASE_MS);
         expect(idsOf(second)).toEqual(["a"]);
-        if (first) await mail.putBack("n1", first);
+        if (first) await mail.putBack("n1", first.deliveries);
         expect(await mail.take(store.transact, "n1", 10, STEADY + ACK_LEASE_MS)).toBeUndefined();
       });
     });

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/task.ts";
@@ -34,10 +35,13 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
     throw error;
   });
   closing.push(() => store.close());
+  const blobs = await openDiskBlobs(folder);
+  closing.push(() => blobs.close());
   const clock = systemClock();
   const tasks = new TaskService(store, clock, newId);
   const parts = {
     store,
+    blobs,
     clock,
     log: openLog(
       "json",

@@ -1,4 +1,6 @@
 /** Every section of `bun run torture`, in the order in which they run. */
+import { crashSection } from "./crash.ts";
+import { diskSection } from "./disk.ts";
 import type { Section } from "./section.ts";
 
-export const SECTIONS: readonly Section[] = [];
+export const SECTIONS: readonly Section[] = [crashSection, diskSection];

@@ -1,0 +1,184 @@
+/**
+ * A commit that fails (src/store/store.ts, Transact): an injected error of the disk rejects exactly the group that was to
+ * share the commit, nothing of it is seen by anyone, and the next group goes on as if nothing had been.
+ */
+import { Database } from "bun:sqlite";
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Change } from "../../src/domain/change.ts";
+import { Rejection, accept, nodeNotFound } from "../../src/domain/decision.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { Feed } from "../../src/service/feed.ts";
+import { lastEventId } from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { type Store, StoreFull } from "../../src/store/store.ts";
+import { message, node, task } from "../domain/samples.ts";
+import { type CommitFault, FailingDisk } from "../support/failing-disk.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+type Scene = {
+  readonly store: Store;
+  readonly disk: FailingDisk;
+  /** The names of the events that another connection can see, in order. */
+  readonly names: () => readonly string[];
+  readonly count: (table: string) => number;
+};
+
+async function openScene(): Promise<Scene> {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-faults-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const path = join(folder, "db");
+  const disk = new FailingDisk();
+  const store = openSqlite(
+    path,
+    (error) => {
+      throw error;
+    },
+    disk.commit,
+  );
+  closing.push(() => store.close());
+  const beside = new Database(path, { readonly: true });
+  closing.push(async () => beside.close(true));
+  return {
+    store,
+    disk,
+    names: () =>
+      beside
+        .query<{ name: string }, []>("SELECT data ->> 'name' AS name FROM events ORDER BY id")
+        .all()
+        .map(({ name }) => name),
+    count: (table) => beside.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? NaN,
+  };
+}
+
+function event(name: string, patch: { nodeId?: string; taskId?: string } = {}): Change {
+  const { nodeId = null, taskId = null } = patch;
+  return { kind: "event.logged", event: { kind: "task.created", at: 1, nodeId, taskId, data: { name } } };
+}
+
+const log = (store: Store, name: string) => store.transact({}, () => accept(name, [event(name)]));
+
+/** What became of each: its answer, a rejection's code, or the error. */
+function outcomes(asked: readonly Promise<unknown>[]): Promise<readonly unknown[]> {
+  return Promise.all(
+    asked.map((one) =>
+      one.then(
+        (answer) => answer,
+        (error: unknown) => (error instanceof Rejection ? error.code : error),
+      ),
+    ),
+  );
+}
+
+const FAULTS: readonly (readonly [CommitFault, unknown])[] = [
+  ["SQLITE_FULL", expect.any(StoreFull)],
+  ["SQLITE_IOERR_WRITE", expect.objectContaining({ code: "SQLITE_IOERR_WRITE" })],
+  ["SQLITE_IOERR_FSYNC", expect.objectContaining({ code: "SQLITE_IOERR_FSYNC" })],
+];
+
+for (const [fault, error] of FAULTS) {
+  describe(`store: sqlite: a commit fails with ${fault}`, () => {
+    test("exactly its group is rejected; the one before stands, the one after succeeds", async () => {
+      const { store, disk, names, count } = await openScene();
+      expect(await outcomes([log(store, "a"), log(store, "b")])).toEqual(["a", "b"]);
+      disk.commitFault = fault;
+      const group = [
+        log(store, "c"),
+        store.transact({}, () => accept("task", [{ kind: "task.created", task: task("t1") }, event("t1")])),
+        log(store, "d"),
+      ];
+      expect(await outcomes(group)).toEqual([error, error, error]);
+      expect(disk.commits).toBe(2); // one commit for the group, and no member tried again by itself
+      expect([names(), count("tasks")]).toEqual([["a", "b"], 0]);
+      expect(await store.read(lastEventId())).toBe(2); // nor to be seen from inside
+      disk.commitFault = null;
+      expect(await outcomes([log(store, "e"), log(store, "f")])).toEqual(["e", "f"]);
+      expect([names(), count("tasks")]).toEqual([["a", "b", "e", "f"], 0]);
+      const rows = { last: lastEventId() };
+      expect(await store.transact(rows, ({ last }) => accept(last))).toBe(4);
+    });
+
+    test("a group that is asked for while the other fails is not drawn in", async () => {
+      const { store, disk, names } = await openScene();
+      disk.commitFault = fault;
+      const failed = log(store, "never");
+      const next = failed.catch(() => {
+        disk.commitFault = null;
+        return log(store, "next");
+      });
+      expect(await outcomes([failed, next])).toEqual([error, "next"]);
+      expect(names()).toEqual(["next"]);
+    });
+
+    test("what one of the group was refused for by the rules is lost with the commit, like all of it", async () => {
+      const { store, disk, names } = await openScene();
+      disk.commitFault = fault;
+      const group = [log(store, "a"), store.transact({}, () => nodeNotFound("n1"))];
+      expect(await outcomes(group)).toEqual([error, error]);
+      disk.commitFault = null;
+      expect(names()).toEqual([]);
+    });
+
+    test("listeners, waiters and streams hear nothing of it", async () => {
+      const { store, disk } = await openScene();
+      const clock = systemClock();
+      const heard: (readonly number[])[] = [];
+      const told: number[] = [];
+      store.onCommit((_, eventIds) => heard.push(eventIds));
+      const feed = new Feed(store, clock);
+      feed.follow("n1", (eventId) => told.push(eventId));
+      await store.transact({}, () => accept(null, [{ kind: "node.saved", node: node("n1") }]));
+      const receiver = feed.mail.join("n1");
+      const woken: string[] = [];
+      const waiting = receiver.wait(60_000).then((outcome) => woken.push(outcome));
+      const { signal } = new AbortController();
+      const polled = feed
+        .poll(null, 60_000, signal)
+        .then((batch) => batch.events.map(({ data }) => data["name"]));
+      await store.read(lastEventId()); // the poll has looked and waits
+      const news = (name: string): readonly Change[] => [
+        { kind: "message.stored", message: message(name, { toNode: "n1" }) },
+        { kind: "delivery.queued", messageId: name, toNode: "n1", broadcast: false },
+        event(name, { nodeId: "n1", taskId: "t" }),
+      ];
+      heard.length = 0;
+      disk.commitFault = fault;
+      await outcomes([store.transact({}, () => accept(null, news("never")))]);
+      expect([heard, told, woken, feed.waiting]).toEqual([[], [], [], 2]);
+      disk.commitFault = null;
+      await store.transact({}, () => accept(null, news("m1")));
+      await waiting;
+      expect([await polled, heard, told, woken]).toEqual([["m1"], [[1]], [1], ["woken"]]);
+      receiver.leave();
+    });
+
+    test("writable: false from the failed commit to the next that writes something", async () => {
+      const { store, disk } = await openScene();
+      expect(store.writable).toBe(true);
+      disk.commitFault = fault;
+      await outcomes([log(store, "a")]);
+      expect(store.writable).toBe(false);
+      disk.commitFault = null;
+      await store.transact({}, () => accept(null)); // writes nothing, so it shows nothing
+      expect(store.writable).toBe(false);
+      await log(store, "b");
+      expect(store.writable).toBe(true);
+    });
+  });
+}
+
+test("what one transaction is to blame for does not touch writable", async () => {
+  const { store } = await openScene();
+  const thrown = new Error("a bug");
+  const faulty = store.transact({}, () => {
+    throw thrown;
+  });
+  expect(await outcomes([faulty])).toEqual([thrown]);
+  expect(store.writable).toBe(true);
+});

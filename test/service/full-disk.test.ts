@@ -1,0 +1,176 @@
+/** What the periodic work does about a disk that refuses writes: it notices the room by itself, and blames nobody. */
+import { afterEach, expect, test } from "bun:test";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openDiskBlobs } from "../../src/blobs/disk.ts";
+import { accept } from "../../src/domain/decision.ts";
+import { register } from "../../src/domain/node.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { openLog } from "../../src/lib/log.ts";
+import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import { choresOf } from "../../src/service/chores.ts";
+import { Feed } from "../../src/service/feed.ts";
+import { KeyRing } from "../../src/service/keys.ts";
+import { MessageService } from "../../src/service/messages.ts";
+import { NodeService } from "../../src/service/nodes.ts";
+import { Sweeper } from "../../src/service/sweeper.ts";
+import { TaskService } from "../../src/service/tasks.ts";
+import { nodeById } from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { FailingDisk } from "../support/failing-disk.ts";
+import { TestClock } from "../support/hub.ts";
+
+const PROFILE = { name: "n", host: null, port: null, capabilities: [], maxTasks: null } as const;
+const LEASE_MS = 180_000;
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function openScene() {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-full-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const disk = new FailingDisk();
+  const store = openSqlite(
+    join(folder, "db"),
+    (error) => {
+      throw error;
+    },
+    disk.commit,
+  );
+  closing.push(() => store.close());
+  const blobs = await openDiskBlobs(folder, disk.io);
+  closing.push(() => blobs.close());
+  const clock = new TestClock();
+  const lines: string[] = [];
+  const log = openLog("json", systemClock().now, (text) => lines.push(...text.trimEnd().split("\n")));
+  const feed = new Feed(store, clock);
+  const tasks = new TaskService(store, clock, newId);
+  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.mail);
+  const nodes = new NodeService(store, clock, tasks);
+  const keys = new KeyRing(store, clock, { secret: "s", adminKey: "a" });
+  const parts = { store, blobs, clock, log, keys, tasks, nodes, messages };
+  const chores = choresOf({ ...parts, requeueOffline: true, retainMs: 1e9 });
+  const sweeper = new Sweeper(clock, log, 60_000, chores); // swept by hand
+  for (const nodeId of ["n1", "n2"]) {
+    const beat = { now: clock.now(), steady: clock.steady(), leaseMs: LEASE_MS };
+    await store.transact({}, () => register({ ...PROFILE, nodeId, variant: "A" }, null, [], beat));
+  }
+  return {
+    store,
+    blobs,
+    disk,
+    clock,
+    messages,
+    folder,
+    /** One round of the periodic work, a second after the last; the lines it logged. */
+    sweep: async (): Promise<readonly string[]> => {
+      clock.pass(1_000);
+      await sweeper.sweep();
+      log.flush();
+      return lines.splice(0).map((line) => {
+        const { level, message, cause }: Record<string, unknown> = JSON.parse(line);
+        return [level, message, cause].filter((part) => part !== undefined).join(" | ");
+      });
+    },
+  };
+}
+
+const reason = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => "done",
+    (error: unknown) => (error instanceof Error ? error.name : "?"),
+  );
+
+test("a full database is noticed, said once, and found well again without a write of anybody", async () => {
+  const { store, disk, messages, sweep } = await openScene();
+  const draft = { fromNode: "op", toNode: "n1", type: "text", content: "x", requireAck: false } as const;
+  expect(await sweep()).toEqual([]);
+  disk.commitFault = "SQLITE_FULL";
+  expect(await reason(messages.send(store.transact, draft))).toBe("StoreFull");
+  expect(store.writable).toBe(false);
+  expect(await sweep()).toEqual([
+    "error | the database cannot be written | The disk is full. Error: injected SQLITE_FULL",
+  ]);
+  expect([await sweep(), await sweep(), store.writable]).toEqual([[], [], false]);
+  disk.commitFault = null;
+  expect([await sweep(), store.writable]).toEqual([["warn | the database can be written again"], true]);
+  expect(await sweep()).toEqual([]);
+  expect(await reason(messages.send(store.transact, draft))).toBe("done");
+});
+
+test("full files are noticed, said once, and found well again without an upload; the probe leaves nothing", async () => {
+  const { blobs, disk, folder, sweep } = await openScene();
+  const upload = async (): Promise<unknown> => {
+    const writer = await blobs.begin();
+    try {
+      await writer.write(new Uint8Array(10));
+      return await writer.finish();
+    } finally {
+      await writer.discard();
+    }
+  };
+  disk.fileFault = "ENOSPC";
+  expect(await reason(upload())).toBe("BlobsFull");
+  expect(blobs.writable).toBe(false);
+  expect(await sweep()).toEqual([
+    "error | the files cannot be written | no room left for files Error: injected ENOSPC",
+  ]);
+  expect([await sweep(), blobs.writable]).toEqual([[], false]);
+  disk.fileFault = null;
+  expect([await sweep(), blobs.writable]).toEqual([["warn | the files can be written again"], true]);
+  expect(await readdir(join(folder, "files", ".partial"))).toEqual([]);
+  expect(await reason(upload())).toBe("done");
+});
+
+test("nodes whose heartbeats could not be stored get a full interval when there is room again", async () => {
+  const { store, disk, clock, sweep } = await openScene();
+  disk.commitFault = "SQLITE_FULL";
+  await reason(store.transact({}, () => accept(null, [{ kind: "node.offline", nodeId: "n2" }])));
+  for (let passed = 0; passed < 10 * LEASE_MS; passed += LEASE_MS) {
+    clock.pass(LEASE_MS);
+    await sweep();
+  }
+  disk.commitFault = null;
+  // Somebody's write comes before the next sweep: the store is well, and the leases have all run out.
+  await store.transact({}, () =>
+    accept(null, [{ kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 }]),
+  );
+  expect(store.writable).toBe(true);
+  await sweep();
+  for (const nodeId of ["n1", "n2"])
+    expect(await store.read(nodeById(nodeId))).toMatchObject({ online: true });
+  clock.pass(LEASE_MS);
+  await sweep();
+  expect(await store.read(nodeById("n1"))).toMatchObject({ online: false });
+});
+
+for (const requireAck of [false, true])
+  test(`a message that could not be put back is put back later (require_ack ${requireAck})`, async () => {
+    const { store, disk, messages, sweep } = await openScene();
+    const draft = { fromNode: "op", toNode: "n1", type: "text", requireAck } as const;
+    for (const content of ["first", "second"]) await messages.send(store.transact, { ...draft, content });
+    const caller = new AbortController();
+    // The receiver hangs up as soon as its messages are taken, and from then on the disk is full.
+    const stop = { armed: true };
+    store.onCommit((changes) => {
+      if (!stop.armed || !changes.some((change) => change.kind === "delivery.moved")) return;
+      stop.armed = false;
+      disk.commitFault = "SQLITE_FULL";
+      setImmediate(() => caller.abort());
+    });
+    const patience = { waitMs: 0, signal: caller.signal };
+    expect(await reason(messages.receive(store.transact, "n1", 1, patience))).toBe("StoreFull");
+    const live = { waitMs: 0, signal: new AbortController().signal };
+    await sweep();
+    disk.commitFault = null;
+    expect((await sweep()).filter((line) => line.includes("periodic work"))).toEqual([]);
+    const next = await messages.receive(store.transact, "n1", 10, live);
+    expect(next.deliveries.map(({ message, deliveries }) => [message.content, deliveries])).toEqual([
+      ["first", 1],
+      ["second", 1],
+    ]);
+  });

@@ -1,0 +1,232 @@
+/**
+ * What has to hold after each start: everything the ledger was told is in the database, nothing happened twice, and
+ * what is counted is what is there. Read beside the running hub, from one moment; by the tables, whatever indexes there
+ * are. A second look goes over HTTP, at what the last cycle was told.
+ */
+import { Database } from "bun:sqlite";
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type Hub, listOf } from "../e2e/program.ts";
+import type { Ledger } from "./crash-writer.ts";
+
+/** What was found wrong, by kind, with words for the first of each. */
+export class Findings {
+  missing = 0;
+  twice = 0;
+  unequal = 0;
+  readonly words: string[] = [];
+
+  add(kind: "missing" | "twice" | "unequal", words: string): void {
+    this[kind]++;
+    if (this.words.length < 20) this.words.push(`${kind}: ${words}`);
+  }
+}
+
+type Row = Readonly<Record<string, string | number | null>>;
+
+/** Holds the whole ledger, and all that can be counted in two ways, against the database in `data`. */
+export function checkDatabase(data: string, ledger: Ledger, findings: Findings): void {
+  const db = new Database(join(data, "luxhub.db"), { readonly: true });
+  try {
+    db.run("BEGIN"); // one moment for all that follows
+    const rows = (sql: string): readonly Row[] => db.query<Row, []>(sql).all();
+    checkTasks(rows, ledger, findings);
+    checkLux(rows, ledger, findings);
+    checkMessages(rows, ledger, findings);
+    checkFiles(rows, ledger, findings, data);
+    for (const [what, sql] of NEVER)
+      for (const row of rows(sql)) findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
+    const integrity = rows("PRAGMA integrity_check").map((row) => Object.values(row)[0]);
+    if (integrity.join() !== "ok") findings.add("unequal", `integrity_check: ${integrity.join()}`);
+  } finally {
+    db.close();
+  }
+}
+
+/** Queries that must find nothing. */
+const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
+  // Two winners, and what was repeated after it was cut.
+  ["twice", "SELECT task_id FROM events WHERE kind = 'task.assigned' GROUP BY task_id HAVING count(*) > 1"],
+  ["twice", "SELECT task_id FROM events WHERE kind = 'task.completed' GROUP BY task_id HAVING count(*) > 1"],
+  ["twice", "SELECT title FROM tasks GROUP BY title HAVING count(*) > 1"],
+  ["twice", "SELECT content FROM messages GROUP BY content HAVING count(*) > 1"],
+  // LUX paid twice.
+  ["twice", "SELECT task_id FROM ledger WHERE task_id IS NOT NULL GROUP BY task_id HAVING count(*) > 1"],
+  [
+    "twice",
+    `SELECT node_id FROM ledger WHERE kind = 'signin' GROUP BY node_id, at / 86400000 HAVING count(*) > 1`,
+  ],
+  // Balances are sums, entries are numbered without a gap.
+  [
+    "unequal",
+    `SELECT node_id FROM (
+       SELECT node_id, n, balance_micro, sum(amount_micro) OVER w AS total, row_number() OVER w AS place
+       FROM ledger WINDOW w AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING))
+     WHERE balance_micro <> total OR n <> place`,
+  ],
+  // A completed task with a reward is paid, to its node, exactly; and nothing else is.
+  [
+    "unequal",
+    `SELECT t.task_id FROM tasks t LEFT JOIN ledger l ON l.task_id = t.task_id
+     WHERE (t.status = 'completed' AND t.lux_reward_micro > 0) <> (l.task_id IS NOT NULL)
+       OR l.amount_micro <> t.lux_reward_micro OR l.node_id <> t.assigned_node`,
+  ],
+  // Running totals are what is there.
+  [
+    "unequal",
+    `SELECT open, assigned, completed FROM task_totals WHERE (open, assigned, completed) IS NOT (
+       SELECT count(*) FILTER (WHERE status = 'open'), count(*) FILTER (WHERE status = 'assigned'),
+         count(*) FILTER (WHERE status = 'completed') FROM tasks)`,
+  ],
+  [
+    "unequal",
+    `SELECT n.node_id FROM nodes n LEFT JOIN (
+         SELECT assigned_node, count(*) FILTER (WHERE status = 'assigned') AS held,
+           count(*) FILTER (WHERE status = 'completed') AS done
+         FROM tasks GROUP BY assigned_node) t ON t.assigned_node = n.node_id
+       LEFT JOIN (SELECT node_id, sum(amount_micro) AS earned FROM ledger WHERE kind = 'reward' GROUP BY node_id) l
+         ON l.node_id = n.node_id
+     WHERE n.tasks_assigned <> coalesce(held, 0) OR n.tasks_completed <> coalesce(done, 0)
+       OR n.lux_earned_micro <> coalesce(earned, 0)`,
+  ],
+  // Every assignment, completion, payment and file is in the log of events, which has no gap.
+  ["unequal", `SELECT count(*) AS events, max(id) - min(id) + 1 AS ids FROM events HAVING events <> ids`],
+  [
+    "unequal",
+    `SELECT count(*) AS entries, (SELECT count(*) FROM events WHERE kind IN ('lux.paid', 'lux.signin')) AS logged
+     FROM ledger HAVING entries <> logged`,
+  ],
+];
+
+type Rows = (sql: string) => readonly Row[];
+
+function byKey(rows: readonly Row[], key: string): ReadonlyMap<string, Row> {
+  return new Map(rows.map((row) => [String(row[key]), row]));
+}
+
+function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): void {
+  const nodes = byKey(rows("SELECT node_id FROM nodes"), "node_id");
+  for (const nodeId of ledger.nodes) if (!nodes.has(nodeId)) findings.add("missing", `node ${nodeId}`);
+  const tasks = byKey(
+    rows("SELECT task_id, status, assigned_node, lesson, lux_reward_micro FROM tasks"),
+    "task_id",
+  );
+  for (const [taskId, rewardMicro] of ledger.tasks) {
+    if (tasks.get(taskId)?.["lux_reward_micro"] !== rewardMicro) findings.add("missing", `task ${taskId}`);
+  }
+  for (const [taskId, winners] of ledger.winners) {
+    if (winners.size > 1) findings.add("twice", `task ${taskId} won by ${[...winners].join(" and ")}`);
+    for (const nodeId of winners) {
+      if (tasks.get(taskId)?.["assigned_node"] !== nodeId)
+        findings.add("missing", `claim of ${taskId} by ${nodeId}`);
+    }
+  }
+  for (const [taskId, { nodeId, lesson }] of ledger.completed) {
+    const task = tasks.get(taskId);
+    const found = [task?.["status"], task?.["assigned_node"], task?.["lesson"]];
+    if (found.join() !== ["completed", nodeId, lesson].join())
+      findings.add("missing", `completion of ${taskId}`);
+  }
+}
+
+function checkLux(rows: Rows, ledger: Ledger, findings: Findings): void {
+  const signedIn = byKey(
+    rows("SELECT node_id FROM ledger WHERE kind = 'signin' AND amount_micro = 10000000"),
+    "node_id",
+  );
+  for (const nodeId of ledger.signedIn) {
+    if (!signedIn.has(nodeId)) findings.add("missing", `sign-in of ${nodeId}`);
+  }
+}
+
+function checkMessages(rows: Rows, ledger: Ledger, findings: Findings): void {
+  const found = rows(
+    `SELECT m.message_id, m.require_ack, d.to_node, d.state, d.deliveries
+     FROM messages m JOIN deliveries d ON d.seq = m.seq`,
+  );
+  const deliveries = byKey(found, "message_id");
+  for (const [id, { toNode }] of ledger.sent) {
+    if (deliveries.get(id)?.["to_node"] !== toNode) findings.add("missing", `message ${id}`);
+  }
+  for (const [id, times] of ledger.received) {
+    const row = deliveries.get(id);
+    const handedOut = row?.["require_ack"] === 1 ? Number(row["deliveries"]) >= 1 : row?.["state"] === "gone";
+    if (!handedOut) findings.add("missing", `receipt of ${id}: ${JSON.stringify(row)}`);
+    if (times > 1 && row?.["require_ack"] !== 1)
+      findings.add("twice", `message ${id} handed out ${times} times`);
+  }
+  for (const id of ledger.acked) {
+    if (deliveries.get(id)?.["state"] !== "acked") findings.add("missing", `ack of ${id}`);
+  }
+  // Gone without having come to anyone: only by a receive that was cut off.
+  const lost = new Map<string, number>();
+  for (const { message_id, to_node, state } of found) {
+    if (state !== "gone" || ledger.received.has(String(message_id))) continue;
+    lost.set(String(to_node), (lost.get(String(to_node)) ?? 0) + 1);
+  }
+  for (const [nodeId, count] of lost) {
+    const cut = ledger.cutReceives.get(nodeId) ?? 0;
+    if (count > cut) findings.add("missing", `${count} messages to ${nodeId}, who was cut off ${cut} times`);
+  }
+}
+
+function checkFiles(rows: Rows, ledger: Ledger, findings: Findings, data: string): void {
+  const files = byKey(rows("SELECT file_id, size_bytes, sha256 FROM files"), "file_id");
+  for (const [fileId, sha256] of ledger.files) {
+    if (files.get(fileId)?.["sha256"] !== sha256) findings.add("missing", `file ${fileId}`);
+  }
+  for (const [fileId, row] of files) {
+    const path = join(data, "files", fileId.slice(-2), fileId);
+    const bytes = statSync(path, { throwIfNoEntry: false })?.size;
+    if (bytes !== row["size_bytes"]) findings.add("missing", `bytes of file ${fileId}: ${bytes}`);
+  }
+  const partial = readdirSync(join(data, "files", ".partial"));
+  if (partial.length > 0) findings.add("unequal", `${partial.length} unfinished uploads were not swept`);
+}
+
+/** The last cycle once more, as its nodes would look at it. */
+export async function checkOverHttp(
+  hub: Hub,
+  nodes: readonly string[],
+  ledger: Ledger,
+  findings: Findings,
+): Promise<void> {
+  const { body } = await hub.get("/node/list");
+  const listed = new Map(listOf(body["nodes"]).map((node) => [String(node["node_id"]), node]));
+  const known = new Set<string>();
+  for (const nodeId of nodes) {
+    if (listed.get(nodeId)?.["status"] !== "online")
+      findings.add("missing", `${nodeId} is not listed as online`);
+    const entries: number[] = [];
+    for (let page = 1, pages = 1; page <= pages; page++) {
+      const ledgerPage = await hub.get(`/lux/ledger?node_id=${nodeId}&per_page=50&page=${page}`);
+      entries.push(...listOf(ledgerPage.body["entries"]).map(({ amount }) => toMicro(amount)));
+      pages = Number(ledgerPage.body["pages"]);
+    }
+    const sum = entries.reduce((total, amount) => total + amount, 0);
+    const balance = toMicro(listed.get(nodeId)?.["lux_balance"]);
+    if (sum !== balance) findings.add("unequal", `balance of ${nodeId}: ${balance}, its entries: ${sum}`);
+    const history = await hub.get(`/message/history?node_id=${nodeId}&count=1000`);
+    for (const { id } of listOf(history.body["messages"])) known.add(String(id));
+  }
+  for (const [id, { toNode }] of ledger.sent) {
+    if (nodes.includes(toNode) && !known.has(id))
+      findings.add("missing", `message ${id} in the history of ${toNode}`);
+  }
+}
+
+/** The bytes of these files, as they are downloaded. */
+export async function checkDownloads(
+  hub: Hub,
+  files: Iterable<readonly [string, string]>,
+  findings: Findings,
+): Promise<void> {
+  for (const [fileId, sha256] of files) {
+    const response = await fetch(`${hub.api}/file/download/${fileId}`, { keepalive: false });
+    const found = Bun.SHA256.hash(await response.bytes(), "hex");
+    if (response.status !== 200 || found !== sha256)
+      findings.add("missing", `download of ${fileId}: ${response.status}`);
+  }
+}
+
+const toMicro = (lux: unknown): number => Math.round(Number(lux) * 1_000_000);
