@@ -17,7 +17,7 @@ const status = jsonEndpoint({
   input: z.object({}),
   answer: () =>
     z.strictObject({
-      status: z.literal("ok"),
+      status: z.enum(["ok", "degraded"]),
       version: z.enum(["1.5", "1.0"]),
       uptime: z.number(),
       nodes_count: z.int(),
@@ -28,7 +28,7 @@ const status = jsonEndpoint({
     }),
   handle: ({ services }) => services.system.status(),
   encode: (hub, variant) => ({
-    status: "ok",
+    status: hub.degraded ? "degraded" : "ok",
     version: variant.version,
     uptime: Math.floor(hub.uptimeMs / SECOND_MS),
     nodes_count: hub.nodesCount,

@@ -18,6 +18,9 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** Disk, quota, RLIMIT_FSIZE. */
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
+/** Folders that finished blobs are spread over: the last two hex digits of their ids. */
+const SHELVES = 256;
+
 /** The two calls that meet a failing disk, apart so that a test can fail them. */
 export type DiskIo = {
   /** Writes at the end of the file; answers how many bytes were taken, which may be fewer. */
@@ -38,14 +41,19 @@ export async function openDiskBlobs(dataDir: string, io: DiskIo = machineIo): Pr
   const root = join(dataDir, "files");
   const partial = join(root, ".partial");
   await mkdir(partial, { recursive: true, mode: DIR_MODE });
-  const spread = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0"));
-  await Promise.all(spread.map((name) => mkdir(join(root, name), { recursive: true, mode: DIR_MODE })));
+  const spread = Array.from({ length: SHELVES }, (_, shelf) => join(root, shelfName(shelf)));
+  await Promise.all(spread.map((path) => mkdir(path, { recursive: true, mode: DIR_MODE })));
   await syncDir(root);
   await syncDir(dataDir);
   return new DiskBlobs(root, partial, io);
 }
 
+function shelfName(shelf: number): string {
+  return shelf.toString(16).padStart(2, "0");
+}
+
 class DiskBlobs implements Blobs {
+  readonly shelves = SHELVES;
   readonly #root: string;
   readonly #partial: string;
   readonly #io: DiskIo;
@@ -80,6 +88,11 @@ class DiskBlobs implements Blobs {
 
   async remove(blobId: string): Promise<boolean> {
     return unlinkIfThere(this.#pathOf(blobId));
+  }
+
+  async list(shelf: number): Promise<string[]> {
+    const names = await readdir(join(this.#root, shelfName(shelf)));
+    return names.filter((name) => UUID.test(name));
   }
 
   async sweepUnfinished(): Promise<number> {

@@ -5,6 +5,8 @@ import { nodesCount, taskTotals } from "../store/queries.ts";
 import type { Diagnosis, Store } from "../store/store.ts";
 
 export type HubStatus = {
+  /** Whether something keeps the hub from writing. */
+  readonly degraded: boolean;
   readonly uptimeMs: number;
   readonly nodesCount: number;
   readonly tasksCount: number;
@@ -33,6 +35,7 @@ export class SystemService {
   async status(): Promise<HubStatus> {
     const { open, assigned, completed } = await this.#store.read(taskTotals());
     return {
+      degraded: this.#store.damaged,
       uptimeMs: this.#clock.steady() - this.#startedAt,
       nodesCount: await this.#store.read(nodesCount()),
       tasksCount: open + assigned + completed,

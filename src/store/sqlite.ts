@@ -12,6 +12,7 @@ import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
+import { type BroughtForward, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { statementOf } from "./statements.ts";
 import {
@@ -23,6 +24,7 @@ import {
   type Row,
   type Store,
   StoreBusy,
+  StoreDamaged,
   StoreFull,
   type Transact,
 } from "./store.ts";
@@ -65,12 +67,26 @@ type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undec
  * @param onFault hears what a commit listener throws: what is on disk stays, and the request is answered
  */
 export function openSqlite(path: string, onFault: (error: unknown) => void): SqliteStore {
-  return new SqliteStore(path, onFault);
+  return new SqliteStore(path, "owner", onFault);
 }
+
+/**
+ * Opens a database beside the hub that may be at work on it: as it is, or not at all.
+ * @throws {Error} one line when it is of another schema than this program's
+ */
+export function joinSqlite(path: string): SqliteStore {
+  return new SqliteStore(path, "guest", () => {}); // a guest tells no news
+}
+
+/** The owner makes the database, brings it forward and writes its log back; a guest leaves all that to the owner. */
+type Role = "owner" | "guest";
 
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
+  /** What opening did to the schema; null when there was nothing to do, or nothing before. */
+  readonly broughtForward: BroughtForward | null;
   readonly #db: Database;
+  readonly #role: Role;
   readonly #statements = new Map<string, Statement<Row, Param[]>>();
   readonly #begin: Statement;
   readonly #commit: Statement;
@@ -79,12 +95,16 @@ export class SqliteStore implements Store {
   #queue: Job[] = [];
   #scheduled = false;
   #closed = false;
+  #damage: StoreDamaged | null = null;
 
-  constructor(path: string, onFault: (error: unknown) => void) {
+  constructor(path: string, role: Role, onFault: (error: unknown) => void) {
     this.#onFault = onFault;
-    this.#db = new Database(path, { create: true, strict: true });
+    this.#role = role;
+    this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
     try {
-      this.#prepareDatabase();
+      this.#prepareConnection();
+      this.broughtForward = role === "owner" ? this.#prepareDatabase(path) : null;
+      if (role === "guest") refuseOtherSchema(schemaVersion(this.#db));
     } catch (error) {
       this.#db.close(true);
       throw error;
@@ -93,7 +113,12 @@ export class SqliteStore implements Store {
     this.#commit = this.#db.prepare("COMMIT");
   }
 
+  get damaged(): boolean {
+    return this.#damage !== null;
+  }
+
   readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+    if (this.#damage) return Promise.reject(this.#damage);
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
     if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
     return new Promise<A>((resolve, reject) => {
@@ -104,7 +129,11 @@ export class SqliteStore implements Store {
   };
 
   async read<R>(query: Query<R>): Promise<R> {
-    return this.#run(query);
+    try {
+      return this.#run(query);
+    } catch (error) {
+      throw this.#fault(error);
+    }
   }
 
   onCommit(listener: CommitListener): void {
@@ -135,19 +164,23 @@ export class SqliteStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     while (this.#queue.length > 0) this.#flush();
-    this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     this.#db.close(true);
   }
 
-  #prepareDatabase(): void {
+  #prepareConnection(): void {
     this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     refuseOldSqlite(sqliteVersion(this.#db));
-    patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
     this.#db.run("PRAGMA synchronous = FULL");
+    this.#db.run("PRAGMA cell_size_check = ON"); // a page that is not in order is found when it is read
+  }
+
+  #prepareDatabase(path: string): BroughtForward | null {
+    patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY");
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    migrate(this.#db);
+    return migrate(this.#db, path, SQLITE_MIGRATIONS);
   }
 
   #schedule(): void {
@@ -177,10 +210,10 @@ export class SqliteStore implements Store {
       this.#publish(this.#runGroup(group));
     } catch (error) {
       if (error instanceof MemberFault) {
-        error.job.reject(toStoreError(error.cause));
+        error.job.reject(this.#fault(error.cause));
         return error.job;
       }
-      for (const job of group) job.reject(toStoreError(error));
+      for (const job of group) job.reject(this.#fault(error));
     }
     return null;
   }
@@ -206,6 +239,13 @@ export class SqliteStore implements Store {
       throw error;
     }
     return { outcomes, written };
+  }
+
+  /** What the caller is told of an error. From the first sign of damage on, nothing more is written. */
+  #fault(error: unknown): unknown {
+    const told = toStoreError(error);
+    if (told instanceof StoreDamaged) this.#damage ??= told;
+    return told;
   }
 
   #decide(job: Job): Decision<unknown> | Undecided {
@@ -304,19 +344,12 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
-function migrate(db: Database): void {
-  // Looked at inside the transaction: another process may open the same new file at the same moment.
-  db.transaction(() => {
-    const version = db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
-    const known = SQLITE_MIGRATIONS.length;
-    if (version > known) {
-      throw new Error(
-        `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
-      );
-    }
-    for (const step of SQLITE_MIGRATIONS.slice(version)) db.run(step);
-    if (version < known) db.run(`PRAGMA user_version = ${known}`);
-  }).immediate();
+function refuseOtherSchema(version: number): void {
+  const known = SQLITE_MIGRATIONS.length;
+  if (version === known) return;
+  throw new Error(
+    `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hub runs`,
+  );
 }
 
 function sqliteVersion(db: Database): string {
@@ -334,8 +367,11 @@ function refuseOldSqlite(version: string): void {
   }
 }
 
+const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB)/;
+
 function toStoreError(error: unknown): unknown {
   const code = codeOf(error);
+  if (typeof code === "string" && DAMAGE.test(code)) return new StoreDamaged(error);
   if (code === "SQLITE_FULL") return new StoreFull("The disk is full.", { cause: error });
   if (code === "SQLITE_BUSY")
     return new StoreBusy("The database is locked by another process.", { cause: error });

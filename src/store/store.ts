@@ -34,6 +34,7 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  * - What throws in `decide` or in the store rejects this transaction alone.
  * @throws {StoreBusy} when more work waits than the engine takes.
  * @throws {StoreFull} when there is no room for the changes.
+ * @throws {StoreDamaged} when what is stored is damaged.
  */
 export type Transact = {
   <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A>): Promise<A>;
@@ -61,6 +62,8 @@ export interface Store {
   /** The engine's name, as pg/diagnostic shows it. */
   readonly engine: "sqlite" | "postgresql";
   readonly transact: Transact;
+  /** Whether what is stored was found to be damaged: reads go on where they can, and nothing more is written. */
+  readonly damaged: boolean;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /** Called after each commit for each transaction in it, in order, before the transactions are answered. */
@@ -78,4 +81,18 @@ export class StoreBusy extends Error {
 /** There is no room on the disk: nothing was written. */
 export class StoreFull extends Error {
   override readonly name = "StoreFull";
+}
+
+/** For the operator, who finds it in the log. */
+const AFTER_DAMAGE =
+  "Stop the hub, see with luxhub doctor what is wrong, and bring a backup back with luxhub restore.";
+
+/** What is stored is not what was written. */
+export class StoreDamaged extends Error {
+  override readonly name = "StoreDamaged";
+
+  constructor(cause: unknown) {
+    const what = cause instanceof Error ? cause.message : String(cause);
+    super(`The database is damaged (${what}). ${AFTER_DAMAGE}`, { cause });
+  }
 }

@@ -54,7 +54,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   "store engines": {
     files: ["store/**"],
     layers: ["domain", "lib", "store port", "queries"],
-    packages: ["bun", "bun:sqlite"],
+    packages: ["bun", "bun:sqlite", "node:fs", "node:path"],
   },
   "mail engines": {
     files: ["mail/**"],

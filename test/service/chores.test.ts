@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/task.ts";
@@ -12,6 +13,7 @@ import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf } from "../../src/service/chores.ts";
 import { Feed } from "../../src/service/feed.ts";
+import { FileService } from "../../src/service/files.ts";
 import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
@@ -47,6 +49,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
     keys: new KeyRing(store, clock, { secret: "s", adminKey: "a" }),
     tasks,
     nodes: new NodeService(store, clock, tasks),
+    files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
     messages: new MessageService(store, new EmbeddedMail(store), clock, newId, new Feed(store, clock).mail),
     requeueOffline,
     retainMs,
