@@ -6,7 +6,7 @@
  * Must not: build a path from anything but a UUID, or hold more than one buffer per writer in memory.
  */
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, type FinishedBlob } from "./blobs.ts";
 
 /** Chunks are gathered to this size: a write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
@@ -18,6 +18,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** Disk, quota, RLIMIT_FSIZE. */
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
+/** Below the data directory. */
+const FOLDER = "files";
 /** Folders that finished blobs are spread over: the last two hex digits of their ids. */
 const SHELVES = 256;
 
@@ -38,30 +40,40 @@ const machineIo: DiskIo = {
  * for the folder that another is making. Rejects with the system's error if it cannot.
  */
 export async function openDiskBlobs(dataDir: string, io: DiskIo = machineIo): Promise<Blobs> {
-  const root = join(dataDir, "files");
+  const root = join(dataDir, FOLDER);
   const partial = join(root, ".partial");
   await mkdir(partial, { recursive: true, mode: DIR_MODE });
   const spread = Array.from({ length: SHELVES }, (_, shelf) => join(root, shelfName(shelf)));
   await Promise.all(spread.map((path) => mkdir(path, { recursive: true, mode: DIR_MODE })));
   await syncDir(root);
   await syncDir(dataDir);
-  return new DiskBlobs(root, partial, io);
+  return new DiskBlobs(dataDir, partial, io);
 }
 
 function shelfName(shelf: number): string {
   return shelf.toString(16).padStart(2, "0");
 }
 
+/** Where the bytes of a finished blob are, below the data directory. @throws {TypeError} for what is no id of a blob */
+export function blobFileOf(blobId: string): string {
+  // The end of a UUIDv7 is random, its beginning is the time: only the end spreads.
+  return `${FOLDER}/${checkedId(blobId).slice(-2)}/${blobId}`;
+}
+
+export function isBlobId(text: string): boolean {
+  return UUID.test(text);
+}
+
 class DiskBlobs implements Blobs {
   readonly shelves = SHELVES;
-  readonly #root: string;
+  readonly #dataDir: string;
   readonly #partial: string;
   readonly #io: DiskIo;
   readonly #live = new Map<string, DiskWriter>();
   #closed = false;
 
-  constructor(root: string, partial: string, io: DiskIo) {
-    this.#root = root;
+  constructor(dataDir: string, partial: string, io: DiskIo) {
+    this.#dataDir = dataDir;
     this.#partial = partial;
     this.#io = io;
   }
@@ -71,7 +83,7 @@ class DiskBlobs implements Blobs {
     const path = join(this.#partial, checkedId(blobId));
     // "wx": an id in use is a fault, not a file to write over.
     const file = await open(path, "wx", FILE_MODE).catch(fullOr);
-    const place: Place = { path, finalDir: this.#dirOf(blobId) };
+    const place: Place = { path, finalPath: this.#pathOf(blobId) };
     const writer = new DiskWriter(blobId, file, place, this.#io, () => this.#live.delete(blobId));
     this.#live.set(blobId, writer);
     // close() may have come while the file was being opened.
@@ -91,7 +103,7 @@ class DiskBlobs implements Blobs {
   }
 
   async list(shelf: number): Promise<string[]> {
-    const names = await readdir(join(this.#root, shelfName(shelf)));
+    const names = await readdir(join(this.#dataDir, FOLDER, shelfName(shelf)));
     return names.filter((name) => UUID.test(name));
   }
 
@@ -109,17 +121,12 @@ class DiskBlobs implements Blobs {
     await Promise.all([...this.#live.values()].map((writer) => writer.discard()));
   }
 
-  #dirOf(blobId: string): string {
-    // The end of a UUIDv7 is random, its beginning is the time: only the end spreads.
-    return join(this.#root, checkedId(blobId).slice(-2));
-  }
-
   #pathOf(blobId: string): string {
-    return join(this.#dirOf(blobId), blobId);
+    return join(this.#dataDir, blobFileOf(blobId));
   }
 }
 
-type Place = { readonly path: string; readonly finalDir: string };
+type Place = { readonly path: string; readonly finalPath: string };
 
 class DiskWriter implements BlobWriter {
   readonly blobId: string;
@@ -223,11 +230,10 @@ class DiskWriter implements BlobWriter {
   }
 
   async #moveIntoPlace(): Promise<void> {
-    const { path, finalDir } = this.#place;
-    const finalPath = join(finalDir, this.blobId);
+    const { path, finalPath } = this.#place;
     await rename(path, finalPath).catch(fullOr);
     try {
-      await syncDir(finalDir);
+      await syncDir(dirname(finalPath));
     } catch (error) {
       // finish() fails, so the blob may not stay.
       await unlinkIfThere(finalPath);

@@ -1,9 +1,7 @@
 /** `luxhub keys`: writes keys into the store; a running hub reads them again every second. */
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { nodeId as nodeIdField } from "../api/fields.ts";
-import { readConfig } from "../config.ts";
-import { dataDirAt, findSecrets, makeSecret } from "../data-dir.ts";
+import { findSecrets, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
 import { type KeyRecord, PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
 import { KEYS_MAX } from "../domain/limits.ts";
@@ -13,8 +11,8 @@ import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/queries.ts";
 import { joinSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
-import { readConfigFile } from "./config-file.ts";
-import { type Arguments, KEYS_HELP, UsageError, readArguments, say } from "./usage.ts";
+import { findDataDir } from "./config-file.ts";
+import { type Arguments, KEYS_HELP, UsageError, oneWord, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -42,8 +40,7 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   if (args.help || name === undefined) return say(KEYS_HELP);
   const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
   if (!subcommand) throw new UsageError(`unknown command keys ${name}`, HELP_AT);
-  const { dataDir } = readConfig({ flags: { data: args.flags["data"] }, env, file: readConfigFile() });
-  const dir = dataDirAt(resolve(dataDir));
+  const dir = findDataDir(args, env);
   if (!existsSync(dir.database)) throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
   const store = joinSqlite(dir.database);
@@ -78,7 +75,7 @@ async function list({ store, primary, now }: Keys): Promise<string> {
 }
 
 async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
-  const keyId = oneWord(words, "keys add wants an ID");
+  const keyId = oneWord(words, "keys add wants an ID", HELP_AT);
   if (!KEY_ID.test(keyId)) throw new UsageError("an ID is 1 to 64 characters of A-Z a-z 0-9 . _ -", HELP_AT);
   const node = flags["node"]?.at(-1);
   if (node !== undefined && !nodeIdField.safeParse(node).success)
@@ -128,7 +125,7 @@ async function expire(keys: Keys, { words }: Arguments): Promise<string> {
 }
 
 async function revoke(keys: Keys, { words }: Arguments): Promise<string> {
-  const keyId = oneWord(words, "keys revoke wants an ID");
+  const keyId = oneWord(words, "keys revoke wants an ID", HELP_AT);
   await write(keys, (all) => {
     const key = find(all, keyId);
     return { ...key, revokedAt: key.revokedAt ?? keys.now };
@@ -171,12 +168,6 @@ function timeOf(word: string, now: number): number {
   const at = unit === undefined ? Date.parse(word) : now + Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
   if (Number.isFinite(at) && (unit !== undefined || /^\d{4}-\d\d-\d\d/.test(word))) return at;
   throw new UsageError(`${JSON.stringify(word)} is no time: 2027-01-31, or 12h, 30d`, HELP_AT);
-}
-
-function oneWord(words: readonly string[], message: string): string {
-  const [word, ...more] = words;
-  if (word === undefined || more.length > 0) throw new UsageError(message, HELP_AT);
-  return word;
 }
 
 function twoWords(words: readonly string[], message: string): readonly [string, string] {

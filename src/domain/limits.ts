@@ -91,6 +91,9 @@ export const QUEUE_MAX = 20_000;
 /** A database up to this size is checked whole at every start: about a second's work. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 
+/** With less room than this on its disk a hub is in danger of standing still: luxhub doctor says so. */
+export const FREE_SPACE_MIN_BYTES = 64 * MIB;
+
 // LUX, in millionths.
 export const MICRO_PER_LUX = 1_000_000;
 export const LUX_REWARD_MAX = 1_000_000_000;

@@ -14,6 +14,7 @@ import { type Decision, Rejection, type Undecided } from "../domain/decision.ts"
 import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
 import { type BroughtForward, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
+import { refuseOldSqlite, sqliteVersion } from "./sqlite-version.ts";
 import { statementOf } from "./statements.ts";
 import {
   type CommitListener,
@@ -29,8 +30,6 @@ import {
   type Transact,
 } from "./store.ts";
 
-/** The WAL of older versions could lose a commit when a checkpoint met a writer. */
-const SQLITE_OLDEST = [3, 51, 3] as const;
 const CACHE_KIB = 16 * 1024;
 /** 16 MiB of log before it is written back: pages that change in every commit are then written back once in many. */
 const CHECKPOINT_PAGES = 4_096;
@@ -350,21 +349,6 @@ function refuseOtherSchema(version: number): void {
   throw new Error(
     `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hub runs`,
   );
-}
-
-function sqliteVersion(db: Database): string {
-  return db.query<{ v: string }, []>("SELECT sqlite_version() AS v").get()?.v ?? "0";
-}
-
-function refuseOldSqlite(version: string): void {
-  const parts = version.split(".").map(Number);
-  for (const [i, oldest] of SQLITE_OLDEST.entries()) {
-    const part = parts[i] ?? 0;
-    if (part > oldest) return;
-    if (part < oldest) {
-      throw new Error(`SQLite ${version} is too old: luxhub needs ${SQLITE_OLDEST.join(".")} or later.`);
-    }
-  }
 }
 
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB)/;
