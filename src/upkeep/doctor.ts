@@ -60,7 +60,8 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
       db.close();
     }
   }
-  yield await examineSpace(dir);
+  const { bavail, bsize } = await statfs(dir.path);
+  yield judgeSpace(bavail * bsize);
 }
 
 function* examineSqlite(): Generator<Finding> {
@@ -184,10 +185,10 @@ function hasRecord(db: Database, fileId: string): boolean {
   return db.query("SELECT 1 FROM files WHERE file_id = ?").get(fileId) !== null;
 }
 
-async function examineSpace(dir: DataDir): Promise<Finding> {
-  const { bavail, bsize } = await statfs(dir.path);
-  const free = `${sizeText(bavail * bsize)} free`;
-  if (bavail * bsize >= FREE_SPACE_MIN_BYTES) return ok("space", free);
+/** What there is to say of so much free space. */
+export function judgeSpace(freeBytes: number): Finding {
+  const free = `${sizeText(freeBytes)} free`;
+  if (freeBytes >= FREE_SPACE_MIN_BYTES) return ok("space", free);
   return bad("space", `${free}: make room, the hub wants at least ${sizeText(FREE_SPACE_MIN_BYTES)}`);
 }
 

@@ -18,6 +18,9 @@ describe("help and version", () => {
     [["keys"], /luxhub keys revoke ID/],
     [["keys", "--help"], /luxhub keys pin ID A\|B\|none/],
     [["keys", "add", "--help"], /--expires TIME/],
+    [["backup", "--help"], /tar archive/],
+    [["restore", "--help"], /must be empty/],
+    [["help", "doctor"], /Exit code 0/],
     [["version"], new RegExp(`^luxhub ${version}\n$`)],
     [["--version"], new RegExp(`^luxhub ${version}\n$`)],
   ];
@@ -296,6 +299,11 @@ describe("a mistake is one line and exit code 2", () => {
     },
     { args: ["keys", "frobnicate"], says: /unknown command keys frobnicate/ },
     { args: ["keys", "list", "--bogus"], says: /unknown flag --bogus/ },
+    { args: ["backup"], says: /backup wants a FILE/ },
+    { args: ["backup", "a", "b"], says: /backup wants a FILE/ },
+    { args: ["restore", "--data", "d"], says: /restore wants the FILE/ },
+    { args: ["doctor", "extra"], says: /unexpected "extra"/ },
+    { args: ["doctor", "--repair"], says: /unknown flag --repair/ },
   ];
   for (const { args = [], env = {}, toml, says } of rows)
     test(`${args.join(" ")} ${JSON.stringify(env)} ${toml ?? ""}`, async () => {
