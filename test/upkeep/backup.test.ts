@@ -16,6 +16,7 @@ import { join } from "node:path";
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { isHeld, takePin } from "../../src/store/lock.ts";
 import { backUp } from "../../src/upkeep/backup.ts";
 import { restore } from "../../src/upkeep/restore.ts";
 import type { Tools } from "../../src/upkeep/upkeep.ts";
@@ -117,6 +118,34 @@ describe("a backup", () => {
     );
     expect(existsSync(to)).toBe(false);
     expect(beside()).toEqual([]);
+  });
+
+  test("pins the directory all the while, and not longer", async () => {
+    const held = new Map<string, boolean>();
+    const tell = (text: string): void =>
+      void held.set(text.split(" ", 2).join(" "), isHeld(dataDirAt(data).pin));
+    await backUp(dataDirAt(data), join(folder, "pinned.tar"), "", tools({ tell }));
+    expect([...held]).toEqual([
+      ["copying the", true],
+      [`copying ${FILES}`, true],
+    ]);
+    expect(isHeld(dataDirAt(data).pin)).toBe(false);
+  });
+
+  test("keeps a running hub from removing the bytes of what is deleted meanwhile", async () => {
+    await using hub = await startHub();
+    const body = new FormData();
+    body.append("file", new Blob(["wanted by a backup"]));
+    const fileId = String((await hub.call("POST", "/file/upload", { body })).body["file_id"]);
+    const path = join(hub.dataDir, blobFileOf(fileId));
+    const pin = takePin(dataDirAt(hub.dataDir).pin);
+    expect((await hub.post("/file/delete", { file_id: fileId })).status).toBe(200);
+    expect((await hub.get(`/file/download/${fileId}`)).status).toBe(404);
+    expect(readFileSync(path, "utf8")).toBe("wanted by a backup");
+    pin?.release();
+    const other = String((await hub.call("POST", "/file/upload", { body })).body["file_id"]);
+    await hub.post("/file/delete", { file_id: other });
+    expect(existsSync(join(hub.dataDir, blobFileOf(other)))).toBe(false);
   });
 
   test("says which files were gone or damaged, has the rest, and can be restored", async () => {
