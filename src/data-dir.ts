@@ -2,7 +2,7 @@
  * The data directory: its layout, its modes, and the two secrets that live in it (decisions.md Keys).
  * Secrets are one word each, in files that only their owner can read.
  */
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "./config.ts";
 import { SECRET_MAX_CHARS } from "./domain/limits.ts";
@@ -14,7 +14,12 @@ const ONE_WORD = /^[\x21-\x7e]+$/;
 export type DataDir = {
   readonly path: string;
   readonly database: string;
+  /** Held by the hub that runs here. */
   readonly lock: string;
+  /** Held by a backup that runs: no file's bytes may go meanwhile. */
+  readonly pin: string;
+  /** Where a restore gathers what it brings, until all of it is there. */
+  readonly unfinishedRestore: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
 };
@@ -25,6 +30,8 @@ export function dataDirAt(path: string): DataDir {
     path,
     database: join(path, "luxhub.db"),
     lock: join(path, "lock"),
+    pin: join(path, "backup-lock"),
+    unfinishedRestore: join(path, ".restoring"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
   };
@@ -38,6 +45,20 @@ export function makeDataDir(path: string): DataDir {
     throw new ConfigError(`cannot make the data directory ${path}: ${codeOf(error)}`);
   }
   return dataDirAt(path);
+}
+
+/**
+ * Left by a hub beside its database, and by nobody else: an operator may lay secrets there before the first start, or
+ * mount a disk of its own on files/.
+ */
+const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.schema-\d+\.bak)$/;
+
+/** The name of what shows that there was a database here; null where a hub may start afresh. */
+export function traceOfHub(dir: DataDir): string | null {
+  const names = readdirSync(dir.path);
+  if (names.includes("files"))
+    names.push(...readdirSync(join(dir.path, "files")).map((name) => `files/${name}`));
+  return names.find((name) => TRACE.test(name)) ?? null;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,6 +75,11 @@ export type Secrets = PrimarySecrets & {
 export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
+  if (secret.word === adminKey.word) {
+    throw new ConfigError(
+      "the secret and the administrator key must not be the same word: change one of them",
+    );
+  }
   return {
     secret: secret.word,
     adminKey: adminKey.word,

@@ -3,7 +3,7 @@
  * The only file that names concrete engines.
  */
 import { readFileSync } from "node:fs";
-import { DRAIN_MS, SWEEP_EVERY_MS } from "./domain/limits.ts";
+import { DRAIN_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/endpoints.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -12,7 +12,7 @@ import { StreamRoom } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
-import type { DataDir } from "./data-dir.ts";
+import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { type Listener, openListener } from "./http/listener.ts";
@@ -30,8 +30,9 @@ import { NodeService } from "./service/nodes.ts";
 import { Sweeper } from "./service/sweeper.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
-import { takeLock } from "./store/lock.ts";
-import { openSqlite } from "./store/sqlite.ts";
+import { inspectDatabase } from "./store/inspect.ts";
+import { isHeld, takeLock } from "./store/lock.ts";
+import { type SqliteStore, openSqlite } from "./store/sqlite.ts";
 import { type Store, StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/variants.ts";
 import { SOFTWARE } from "./version.ts";
@@ -84,9 +85,8 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
-  const store = openSqlite(dir.database, (error) =>
-    log.error("a commit's news failed", { cause: String(error) }),
-  );
+  takeLock(dir.pin)?.release(); // makes the file as the hub's own, whoever will run the first backup
+  const store = openStore(dir, log);
   closing.push(() => store.close());
   const blobs = await openDiskBlobs(dir.path);
   closing.push(() => blobs.close());
@@ -94,7 +94,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
 
   const keys = new KeyRing(store, clock, secrets);
   await keys.refresh();
-  const parts = joinServices(store, blobs, clock);
+  const parts = joinServices(store, blobs, clock, () => isHeld(dir.pin));
   const { services, feed } = parts;
   const chores: ChoreParts = {
     ...services,
@@ -141,7 +141,34 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   return { listeners, close: () => (closed ??= closeAll(closing)) };
 }
 
-function joinServices(store: Store, blobs: Blobs, clock: Clock) {
+/** Opens the database, or makes it where there never was one. What is not in order is refused and left as it is. */
+function openStore(dir: DataDir, log: Log): SqliteStore {
+  const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
+  if (found.kind === "damaged") {
+    throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
+  }
+  const trace = found.kind === "none" ? traceOfHub(dir) : null;
+  if (trace !== null) {
+    throw new Error(`${dir.path} has no database, but ${trace} shows that it had one. ${whatToDo(dir)}`);
+  }
+  if (found.kind === "well" && !found.whole) {
+    log.info("the database is too large to be checked at each start", { look_with: "luxhub doctor" });
+  }
+  const store = openSqlite(dir.database, (error) =>
+    log.error("a commit's news failed", { cause: String(error) }),
+  );
+  if (store.broughtForward) log.info("the database was brought forward", store.broughtForward);
+  return store;
+}
+
+function whatToDo({ path }: DataDir): string {
+  return (
+    `It was left as it is. See more with: luxhub doctor --data ${path}. ` +
+    `Bring a backup back into an empty directory with: luxhub restore FILE --data DIR`
+  );
+}
+
+function joinServices(store: Store, blobs: Blobs, clock: Clock, pinned: () => boolean) {
   const mail = new EmbeddedMail(store);
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
@@ -151,7 +178,7 @@ function joinServices(store: Store, blobs: Blobs, clock: Clock) {
     nodes: new NodeService(store, clock, tasks),
     messages: new MessageService(store, mail, clock, newId, feed.mail),
     lux: new LuxService(store, clock, newId),
-    files: new FileService(store, clock, blobs),
+    files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
   };
   return { services, feed };

@@ -13,6 +13,13 @@ async function main(argv: readonly string[]): Promise<number> {
       return serveCommand(rest, process.env);
     case "keys":
       return keysCommand(rest, process.env);
+    // Loaded when they are asked for: a hub that serves does without them.
+    case "backup":
+      return (await import("./cli/backup.ts")).backupCommand(rest, process.env);
+    case "restore":
+      return (await import("./cli/restore.ts")).restoreCommand(rest, process.env);
+    case "doctor":
+      return (await import("./cli/doctor.ts")).doctorCommand(rest, process.env);
     case "version":
     case "--version":
       return versionCommand(rest);

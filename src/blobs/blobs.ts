@@ -26,6 +26,12 @@ export interface Blobs {
   /** Deletes a finished blob. False if there was none. */
   remove(blobId: string): Promise<boolean>;
 
+  /** Finished blobs are kept on so many shelves, by their id: what looks at all of them can take its time. */
+  readonly shelves: number;
+
+  /** The ids of the finished blobs on one shelf, from 0; those that come or go meanwhile may be among them. */
+  list(shelf: number): Promise<string[]>;
+
   /**
    * Deletes what a crash left unfinished and answers how many there were; writers of this process are left alone.
    * For the start of the hub: it takes the writers of another process for a crash's.

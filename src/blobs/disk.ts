@@ -6,7 +6,7 @@
  * Must not: build a path from anything but a UUID, or hold more than one buffer per writer in memory.
  */
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, type FinishedBlob } from "./blobs.ts";
 
 /** Chunks are gathered to this size: a write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
@@ -19,6 +19,11 @@ const DIR_MODE = 0o700;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** Disk, quota, RLIMIT_FSIZE. */
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
+
+/** Below the data directory. */
+const FOLDER = "files";
+/** Folders that finished blobs are spread over: the last two hex digits of their ids. */
+const SHELVES = 256;
 
 /** The two calls that meet a failing disk, apart so that a test can fail them. */
 export type DiskIo = {
@@ -37,30 +42,45 @@ const machineIo: DiskIo = {
  * for the folder that another is making. Rejects with BlobsFull or the system's error if it cannot.
  */
 export async function openDiskBlobs(dataDir: string, io: DiskIo = machineIo): Promise<Blobs> {
-  const root = join(dataDir, "files");
+  const root = join(dataDir, FOLDER);
   const partial = join(root, ".partial");
   await makeDirs(dataDir, root, partial).catch(fullOr);
-  return new DiskBlobs(root, partial, io);
+  return new DiskBlobs(dataDir, partial, io);
 }
 
 async function makeDirs(dataDir: string, root: string, partial: string): Promise<void> {
   await mkdir(partial, { recursive: true, mode: DIR_MODE });
-  const spread = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0"));
-  await Promise.all(spread.map((name) => mkdir(join(root, name), { recursive: true, mode: DIR_MODE })));
+  const spread = Array.from({ length: SHELVES }, (_, shelf) => join(root, shelfName(shelf)));
+  await Promise.all(spread.map((path) => mkdir(path, { recursive: true, mode: DIR_MODE })));
   await syncDir(root);
   await syncDir(dataDir);
 }
 
+function shelfName(shelf: number): string {
+  return shelf.toString(16).padStart(2, "0");
+}
+
+/** Where the bytes of a finished blob are, below the data directory. @throws {TypeError} for what is no id of a blob */
+export function blobFileOf(blobId: string): string {
+  // The end of a UUIDv7 is random, its beginning is the time: only the end spreads.
+  return `${FOLDER}/${checkedId(blobId).slice(-2)}/${blobId}`;
+}
+
+export function isBlobId(text: string): boolean {
+  return UUID.test(text);
+}
+
 class DiskBlobs implements Blobs {
-  readonly #root: string;
+  readonly shelves = SHELVES;
+  readonly #dataDir: string;
   readonly #partial: string;
   readonly #io: DiskIo;
   readonly #live = new Map<string, DiskWriter>();
   #writable = true;
   #closed = false;
 
-  constructor(root: string, partial: string, io: DiskIo) {
-    this.#root = root;
+  constructor(dataDir: string, partial: string, io: DiskIo) {
+    this.#dataDir = dataDir;
     this.#partial = partial;
     this.#io = io;
   }
@@ -81,7 +101,7 @@ class DiskBlobs implements Blobs {
       this.#writable = false;
       return fullOr(error);
     });
-    const place: Place = { path, finalDir: this.#dirOf(blobId) };
+    const place: Place = { path, finalPath: this.#pathOf(blobId) };
     const writer = new DiskWriter(blobId, file, place, this.#io, {
       onWritten: (succeeded) => (this.#writable = succeeded),
       onEnd: () => this.#live.delete(blobId),
@@ -101,6 +121,11 @@ class DiskBlobs implements Blobs {
 
   async remove(blobId: string): Promise<boolean> {
     return unlinkIfThere(this.#pathOf(blobId));
+  }
+
+  async list(shelf: number): Promise<string[]> {
+    const names = await readdir(join(this.#dataDir, FOLDER, shelfName(shelf)));
+    return names.filter((name) => UUID.test(name));
   }
 
   async sweepUnfinished(): Promise<number> {
@@ -127,17 +152,12 @@ class DiskBlobs implements Blobs {
     await Promise.all([...this.#live.values()].map((writer) => writer.discard()));
   }
 
-  #dirOf(blobId: string): string {
-    // The end of a UUIDv7 is random, its beginning is the time: only the end spreads.
-    return join(this.#root, checkedId(blobId).slice(-2));
-  }
-
   #pathOf(blobId: string): string {
-    return join(this.#dirOf(blobId), blobId);
+    return join(this.#dataDir, blobFileOf(blobId));
   }
 }
 
-type Place = { readonly path: string; readonly finalDir: string };
+type Place = { readonly path: string; readonly finalPath: string };
 
 type WriterNews = {
   /** Whether something was made durable, or could not be. */
@@ -262,11 +282,10 @@ class DiskWriter implements BlobWriter {
   }
 
   async #moveIntoPlace(): Promise<void> {
-    const { path, finalDir } = this.#place;
-    const finalPath = join(finalDir, this.blobId);
+    const { path, finalPath } = this.#place;
     await rename(path, finalPath).catch(fullOr);
     try {
-      await syncDir(finalDir);
+      await syncDir(dirname(finalPath));
     } catch (error) {
       // finish() fails, so the blob may not stay.
       await unlinkIfThere(finalPath);

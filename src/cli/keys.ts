@@ -1,9 +1,7 @@
 /** `luxhub keys`: writes keys into the store; a running hub reads them again every second. */
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { nodeId as nodeIdField } from "../api/fields.ts";
-import { readConfig } from "../config.ts";
-import { dataDirAt, findSecrets, makeSecret } from "../data-dir.ts";
+import { findSecrets, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
 import { type KeyRecord, PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
 import { KEYS_MAX } from "../domain/limits.ts";
@@ -11,10 +9,10 @@ import type { VariantName } from "../domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/queries.ts";
-import { openSqlite } from "../store/sqlite.ts";
+import { joinSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
-import { readConfigFile } from "./config-file.ts";
-import { type Arguments, KEYS_HELP, UsageError, readArguments, say } from "./usage.ts";
+import { findDataDir } from "./config-file.ts";
+import { type Arguments, KEYS_HELP, UsageError, oneWord, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,8 +27,8 @@ const KEY_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const FROM_NOW = /^(\d{1,6})([mhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-/** What a subcommand works with. */
-type Keys = { readonly store: Store; readonly all: readonly KeyRecord[]; readonly now: number };
+/** What a subcommand works with. `primary` are the keys of the first start, as far as their secrets are known here. */
+type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
 
 type Subcommand = (keys: Keys, args: Arguments) => Promise<string>;
 
@@ -42,22 +40,20 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   if (args.help || name === undefined) return say(KEYS_HELP);
   const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
   if (!subcommand) throw new UsageError(`unknown command keys ${name}`, HELP_AT);
-  const { dataDir } = readConfig({ flags: { data: args.flags["data"] }, env, file: readConfigFile() });
-  const dir = dataDirAt(resolve(dataDir));
+  const dir = findDataDir(args, env);
   if (!existsSync(dir.database)) throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
-  const store = openSqlite(dir.database, (error) => console.error(error));
+  const store = joinSqlite(dir.database);
   try {
-    const all = everyKey(primaryKeys(findSecrets(dir, env)), await store.read(allKeys()));
-    const keys = { store, all, now: systemClock().now() };
+    const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
     return say(await subcommand(keys, { ...args, words }));
   } finally {
     await store.close();
   }
 }
 
-async function list({ all, now }: Keys): Promise<string> {
-  const rows = all.map((key) => [
+async function list({ store, primary, now }: Keys): Promise<string> {
+  const rows = everyKey(primary, await store.read(allKeys())).map((key) => [
     key.keyId,
     key.role,
     key.variant ?? "-",
@@ -79,10 +75,8 @@ async function list({ all, now }: Keys): Promise<string> {
 }
 
 async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
-  const keyId = oneWord(words, "keys add wants an ID");
+  const keyId = oneWord(words, "keys add wants an ID", HELP_AT);
   if (!KEY_ID.test(keyId)) throw new UsageError("an ID is 1 to 64 characters of A-Z a-z 0-9 . _ -", HELP_AT);
-  if (keys.all.some((key) => key.keyId === keyId)) throw new Error(`there is a key ${keyId} already`);
-  if (keys.all.length >= KEYS_MAX) throw new Error(`there are ${KEYS_MAX} keys already; that is the limit`);
   const node = flags["node"]?.at(-1);
   if (node !== undefined && !nodeIdField.safeParse(node).success)
     throw new UsageError("--node is no node_id", HELP_AT);
@@ -91,16 +85,23 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
   if (flags["admin"] && (node !== undefined || variant !== undefined)) {
     throw new UsageError("an --admin key has no --node and no --variant", HELP_AT);
   }
+  const expiresAt = expires === undefined ? null : timeOf(expires, keys.now);
+  if (expiresAt !== null && expiresAt <= keys.now) throw new UsageError("--expires is in the past", HELP_AT);
   const secret = makeSecret();
-  await save(keys.store, {
+  const key: KeyRecord = {
     keyId,
     role: flags["admin"] ? "admin" : "secret",
     hash: hashSecret(secret),
     variant: variant === undefined ? null : variantOf(variant),
     nodeId: node ?? null,
     createdAt: keys.now,
-    expiresAt: expires === undefined ? null : timeOf(expires, keys.now),
+    expiresAt,
     revokedAt: null,
+  };
+  await write(keys, (all) => {
+    if (all.some((other) => other.keyId === keyId)) throw new Error(`there is a key ${keyId} already`);
+    if (all.length >= KEYS_MAX) throw new Error(`there are ${KEYS_MAX} keys already; that is the limit`);
+    return key;
   });
   return `${secret}\n\nThis is the secret of ${keyId}. It is not kept and cannot be shown again.`;
 }
@@ -108,30 +109,47 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
 async function pin(keys: Keys, { words }: Arguments): Promise<string> {
   const [keyId, word] = twoWords(words, "keys pin wants an ID and A, B or none");
   const variant = word === "none" ? null : variantOf(word);
-  const key = find(keys, keyId);
-  if (key.role === "admin") throw new UsageError("an administrator key speaks no variant", HELP_AT);
-  await save(keys.store, { ...key, variant });
+  await write(keys, (all) => {
+    const key = findUnrevoked(all, keyId);
+    if (key.role === "admin") throw new UsageError("an administrator key speaks no variant", HELP_AT);
+    return { ...key, variant };
+  });
   return variant === null ? `${keyId} is pinned to no variant` : `${keyId} is pinned to variant ${variant}`;
 }
 
 async function expire(keys: Keys, { words }: Arguments): Promise<string> {
   const [keyId, word] = twoWords(words, "keys expire wants an ID and a time or never");
   const expiresAt = word === "never" ? null : timeOf(word, keys.now);
-  await save(keys.store, { ...find(keys, keyId), expiresAt });
+  await write(keys, (all) => ({ ...findUnrevoked(all, keyId), expiresAt }));
   return expiresAt === null ? `${keyId} does not expire` : `${keyId} expires at ${isoTime(expiresAt)}`;
 }
 
 async function revoke(keys: Keys, { words }: Arguments): Promise<string> {
-  const key = find(keys, oneWord(words, "keys revoke wants an ID"));
-  if (key.revokedAt === null) await save(keys.store, { ...key, revokedAt: keys.now });
-  return `${key.keyId} is revoked`;
+  const keyId = oneWord(words, "keys revoke wants an ID", HELP_AT);
+  await write(keys, (all) => {
+    const key = find(all, keyId);
+    return { ...key, revokedAt: key.revokedAt ?? keys.now };
+  });
+  return `${keyId} is revoked`;
 }
 
-async function save(store: Store, key: KeyRecord): Promise<void> {
-  await store.transact({}, () => accept(null, [{ kind: "key.saved", key }]));
+/** Saves the key that is made of those there are, in one step: another `luxhub keys` may be at work. */
+async function write(
+  { store, primary }: Keys,
+  make: (all: readonly KeyRecord[]) => KeyRecord,
+): Promise<void> {
+  await store.transact({ stored: allKeys() }, ({ stored }) =>
+    accept(null, [{ kind: "key.saved", key: make(everyKey(primary, stored)) }]),
+  );
 }
 
-function find({ all }: Keys, keyId: string): KeyRecord {
+function findUnrevoked(all: readonly KeyRecord[], keyId: string): KeyRecord {
+  const key = find(all, keyId);
+  if (key.revokedAt === null) return key;
+  throw new Error(`${keyId} is revoked, and stays so; make a new key with luxhub keys add`);
+}
+
+function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
   const key = all.find((other) => other.keyId === keyId);
   if (key) return key;
   const variable = PRIMARY_VARIABLES[keyId];
@@ -150,12 +168,6 @@ function timeOf(word: string, now: number): number {
   const at = unit === undefined ? Date.parse(word) : now + Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
   if (Number.isFinite(at) && (unit !== undefined || /^\d{4}-\d\d-\d\d/.test(word))) return at;
   throw new UsageError(`${JSON.stringify(word)} is no time: 2027-01-31, or 12h, 30d`, HELP_AT);
-}
-
-function oneWord(words: readonly string[], message: string): string {
-  const [word, ...more] = words;
-  if (word === undefined || more.length > 0) throw new UsageError(message, HELP_AT);
-  return word;
 }
 
 function twoWords(words: readonly string[], message: string): readonly [string, string] {

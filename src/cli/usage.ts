@@ -14,6 +14,9 @@ export const HELP = `luxhub: a hub for a fleet of AI worker nodes
 
   luxhub serve [flags]   start the hub
   luxhub keys …          list, add, pin, expire and revoke keys
+  luxhub backup FILE     put the whole hub into one file, while it runs
+  luxhub restore FILE    bring a backup back into an empty directory
+  luxhub doctor          look whether everything in the data directory is well
   luxhub version         print the version
   luxhub help            print this
 
@@ -48,6 +51,32 @@ export const KEYS_HELP = `luxhub keys: who may speak to the hub; a running hub t
 
 The secrets of the first start are the keys primary and primary-admin. To change a secret with no
 downtime: add a key, give it to the nodes, then revoke primary.`;
+
+const DATA_LINE = "  --data DIR   the data directory (LUXHUB_DATA; ./luxhub-data)";
+
+export const BACKUP_HELP = `luxhub backup FILE: put the whole hub into one file, while it runs or not
+
+${DATA_LINE}
+
+FILE is a tar archive of the database, the files and the secrets, all as of one moment, readable by
+its owner only. It must not be there yet; until it is whole it has another name beside it. It takes
+room for the files and twice the database. Secrets that the hub has from its environment are not
+in it.`;
+
+export const RESTORE_HELP = `luxhub restore FILE: bring a backup back
+
+${DATA_LINE}
+
+The directory must be empty, or not there. Everything is held against its checksum before it is
+put in its place; then start the hub on the directory.`;
+
+export const DOCTOR_HELP = `luxhub doctor: look whether everything in the data directory is well, while the hub runs or not
+
+${DATA_LINE}
+
+Checks the database whole, the ledger and all totals against their rows, the bytes of every file
+against its checksum, the clock, the free space and the version of SQLite, and changes nothing.
+Exit code 0: all is well. 1: a problem was found.`;
 
 /**
  * Prints for a person; the answer is the exit code of a command that had only this to do.
@@ -98,6 +127,13 @@ export function readArguments(
     (flags[name] ??= []).push(value);
   }
   return { flags, words, help: false };
+}
+
+/** The one word that a command takes beside its flags. @throws {UsageError} */
+export function oneWord(words: readonly string[], message: string, help: string): string {
+  const [word, ...more] = words;
+  if (word === undefined || more.length > 0) throw new UsageError(message, help);
+  return word;
 }
 
 function settingLines(rows: readonly SettingRow[]): string {

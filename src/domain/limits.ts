@@ -81,11 +81,18 @@ export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
 export const SWEEP_BATCH = 500;
+/** Blobs that no record names are looked for on one shelf of many at a time. */
+export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 
 // The store.
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
+/** A database up to this size is checked whole at every start: about a second's work. */
+export const START_CHECK_MAX_BYTES = 128 * MIB;
+
+/** With less room than this on its disk a hub is in danger of standing still: luxhub doctor says so. */
+export const FREE_SPACE_MIN_BYTES = 64 * MIB;
 
 // LUX, in millionths.
 export const MICRO_PER_LUX = 1_000_000;

@@ -11,6 +11,7 @@ import type { Log } from "../lib/log.ts";
 import { oldAnswers, oldBroadcasts, oldEvents, oldMessages } from "../store/old-rows.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/variants.ts";
+import type { FileService } from "./files.ts";
 import type { KeyRing } from "./keys.ts";
 import type { MessageService } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
@@ -26,6 +27,7 @@ export type ChoreParts = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
   readonly messages: MessageService;
+  readonly files: FileService;
   /** Whether the tasks of a node that goes offline go back to the pool. */
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
@@ -53,6 +55,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("messages", everySweep, (signal) => bringBack(parts, signal)),
     writing("balance", limit.BALANCE_EVERY_MS, (signal) => balance(parts, signal)),
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, signal)),
+    { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
 }
 
@@ -175,6 +178,11 @@ async function prune({ store, clock, retainMs }: ChoreParts, signal: AbortSignal
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
   const answers = { ...limits, before: clock.now() - limit.IDEMPOTENCY_RETAIN_MS };
   await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
+}
+
+async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
+  const removed = await files.sweepShelf();
+  if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
 }
 
 type Removal = { readonly store: Store; readonly signal: AbortSignal };

@@ -1,12 +1,21 @@
 /**
- * The use cases of files. The bytes are on disk before their record is; a record without bytes cannot be, bytes without
- * a record can only be left by a crash.
+ * The use cases of files. The bytes are on disk before their record is, and go after it: a record without bytes cannot
+ * be. Bytes without a record are left by a crash, or by a removal during a backup, and are swept.
  */
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
 import { type FileRecord, fileNotFound, remove, upload } from "../domain/file.ts";
 import { Rejection } from "../domain/decision.ts";
+import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
-import { NOTHING, fileById, filePage, filesCount, nodeById, taskById } from "../store/queries.ts";
+import {
+  NOTHING,
+  fileById,
+  fileIdsAmong,
+  filePage,
+  filesCount,
+  nodeById,
+  taskById,
+} from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOf } from "./pages.ts";
 
@@ -17,11 +26,17 @@ export class FileService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #blobs: Blobs;
+  readonly #pinned: () => boolean;
+  /** Blobs whose bytes may be there before their record is. */
+  readonly #saving = new Set<string>();
+  #shelf = 0;
 
-  constructor(store: Store, clock: Clock, blobs: Blobs) {
+  /** `pinned`: whether a backup copies files now. Then no bytes go: it may be about to copy them. */
+  constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
     this.#store = store;
     this.#clock = clock;
     this.#blobs = blobs;
+    this.#pinned = pinned;
   }
 
   /** A writer for the bytes of a new file; give it to `save`, or discard it. */
@@ -31,17 +46,31 @@ export class FileService {
 
   /** Makes the bytes durable, then records the file. If it cannot be recorded, nothing is left. */
   async save(transact: Transact, writer: BlobWriter, draft: FileDraft): Promise<FileRecord> {
-    const { sha256, size } = await writer.finish();
-    const fileId = writer.blobId;
-    const file: FileRecord = { ...draft, fileId, sizeBytes: size, sha256, uploadedAt: this.#clock.now() };
+    this.#saving.add(writer.blobId);
+    try {
+      const { sha256, size } = await writer.finish();
+      const uploadedAt = this.#clock.now();
+      return await this.#record(transact, {
+        ...draft,
+        fileId: writer.blobId,
+        sizeBytes: size,
+        sha256,
+        uploadedAt,
+      });
+    } finally {
+      this.#saving.delete(writer.blobId);
+    }
+  }
+
+  async #record(transact: Transact, file: FileRecord): Promise<FileRecord> {
     const load = {
-      task: draft.taskId === null ? NOTHING : taskById(draft.taskId),
-      node: draft.nodeId === null ? NOTHING : nodeById(draft.nodeId),
+      task: file.taskId === null ? NOTHING : taskById(file.taskId),
+      node: file.nodeId === null ? NOTHING : nodeById(file.nodeId),
     };
     try {
       return await transact(load, ({ task, node }) => upload(file, task, node));
     } catch (error) {
-      await this.#blobs.remove(fileId);
+      await this.#blobs.remove(file.fileId);
       throw error;
     }
   }
@@ -67,7 +96,27 @@ export class FileService {
   async remove(transact: Transact, fileId: string): Promise<FileRecord> {
     const now = this.#clock.now();
     const removed = await transact({ file: fileById(fileId) }, ({ file }) => remove(file, fileId, now));
-    await this.#blobs.remove(fileId);
+    // Asked after the commit: a backup that is not under way now will not find the record.
+    if (!this.#pinned()) await this.#blobs.remove(fileId);
     return removed;
+  }
+
+  /** Removes what is on the next shelf of blobs without a record. Answers how many that were. */
+  async sweepShelf(): Promise<number> {
+    const shelf = this.#shelf;
+    this.#shelf = (shelf + 1) % this.#blobs.shelves;
+    // What is listed and not being saved any more has its record by now, if it gets one.
+    const left = (await this.#blobs.list(shelf)).filter((blobId) => !this.#saving.has(blobId));
+    let removed = 0;
+    while (left.length > 0) removed += await this.#sweepSome(left.splice(0, SWEEP_BATCH));
+    return removed;
+  }
+
+  async #sweepSome(blobIds: readonly string[]): Promise<number> {
+    const recorded = new Set(await this.#store.read(fileIdsAmong(blobIds)));
+    const orphans = blobIds.filter((blobId) => !recorded.has(blobId));
+    if (orphans.length === 0 || this.#pinned()) return 0; // in this order, as in remove()
+    for (const blobId of orphans) await this.#blobs.remove(blobId);
+    return orphans.length;
   }
 }

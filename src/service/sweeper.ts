@@ -15,7 +15,7 @@ export type Chore = {
 export class Sweeper {
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #chores: { chore: Chore; dueAt: number }[];
+  readonly #chores: { chore: Chore; dueAt: number; failing: string | null }[];
   readonly #tickMs: number;
   readonly #stopping = new AbortController();
   #timer: Timer | null = null;
@@ -25,7 +25,7 @@ export class Sweeper {
     this.#clock = clock;
     this.#log = log;
     this.#tickMs = tickMs;
-    this.#chores = chores.map((chore) => ({ chore, dueAt: clock.steady() + chore.everyMs }));
+    this.#chores = chores.map((chore) => ({ chore, dueAt: clock.steady() + chore.everyMs, failing: null }));
   }
 
   start(): void {
@@ -44,8 +44,13 @@ export class Sweeper {
       entry.dueAt = this.#clock.steady() + entry.chore.everyMs;
       try {
         await entry.chore.run(this.#stopping.signal);
+        entry.failing = null;
       } catch (error) {
-        this.#log.error("periodic work failed", { chore: entry.chore.name, cause: String(error) });
+        const cause = String(error);
+        // Once, not once a second: what it meets may last, as a full disk or a damaged database does.
+        if (cause !== entry.failing)
+          this.#log.error("periodic work failed", { chore: entry.chore.name, cause });
+        entry.failing = cause;
       }
     }
   }

@@ -1,17 +1,39 @@
 /**
- * One hub a data directory. The lock is that of an open transaction on a file of its own: the system lets go of it when
- * the process ends, however it ends, so no lock is ever left behind.
+ * Locks between processes on one data directory. Each is that of an open transaction on a file of its own: the system
+ * lets go of it when the process ends, however it ends, so no lock is ever left behind.
  */
 import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
 import { StoreFull } from "./store.ts";
 
 export type Lock = { release(): void };
 
-/** Takes the lock, or answers null when another process has it. @throws {StoreFull} when there is no room for it */
+/** Who only looks whether a lock is held holds it for a moment. */
+const LOOK_MS = 250;
+
+/** Takes a lock for one process, or answers null when another process has it or has pinned it. @throws {StoreFull} when there is no room for it */
 export function takeLock(path: string): Lock | null {
+  return begin(path, LOOK_MS, ["BEGIN EXCLUSIVE"]);
+}
+
+/** Takes a lock that any number of processes may hold beside one another; null when one has it for itself. */
+export function takePin(path: string): Lock | null {
+  return begin(path, LOOK_MS, ["BEGIN", "SELECT count(*) FROM sqlite_schema"]);
+}
+
+/** Whether any process holds the lock, for itself or beside others. */
+export function isHeld(path: string): boolean {
+  if (!existsSync(path)) return false;
+  const lock = begin(path, 0, ["BEGIN EXCLUSIVE"]);
+  lock?.release();
+  return lock === null;
+}
+
+function begin(path: string, waitMs: number, steps: readonly string[]): Lock | null {
   const db = new Database(path, { create: true });
   try {
-    db.run("BEGIN EXCLUSIVE");
+    db.run(`PRAGMA busy_timeout = ${waitMs}`);
+    for (const step of steps) db.run(step);
   } catch (error) {
     db.close();
     const code = error instanceof Error && "code" in error ? error.code : null;

@@ -288,6 +288,14 @@ export function fileById(fileId: string): Query<FileRecord | null> {
   return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile);
 }
 
+/** Those of `fileIds` that have a record. */
+export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
+  const ids = filledUp(fileIds);
+  return many(`SELECT file_id FROM files WHERE file_id IN (${places(ids)})`, ids, (row) =>
+    String(row["file_id"]),
+  );
+}
+
 export function filePage(slice: Slice): Query<readonly FileRecord[]> {
   return many(
     `SELECT * FROM files ORDER BY seq DESC LIMIT $1 OFFSET $2`,

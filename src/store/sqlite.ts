@@ -12,7 +12,9 @@ import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
+import { type BroughtForward, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
+import { refuseOldSqlite, sqliteVersion } from "./sqlite-version.ts";
 import { statementOf } from "./statements.ts";
 import {
   type CommitListener,
@@ -23,12 +25,11 @@ import {
   type Row,
   type Store,
   StoreBusy,
+  StoreDamaged,
   StoreFull,
   type Transact,
 } from "./store.ts";
 
-/** The WAL of older versions could lose a commit when a checkpoint met a writer. */
-const SQLITE_OLDEST = [3, 51, 3] as const;
 const CACHE_KIB = 16 * 1024;
 /** 16 MiB of log before it is written back: pages that change in every commit are then written back once in many. */
 const CHECKPOINT_PAGES = 4_096;
@@ -76,15 +77,29 @@ export function openSqlite(
   commit: Commit = machineCommit,
 ): SqliteStore {
   try {
-    return new SqliteStore(path, onFault, commit);
+    return new SqliteStore(path, "owner", onFault, commit);
   } catch (error) {
     throw toStoreError(error);
   }
 }
 
+/**
+ * Opens a database beside the hub that may be at work on it: as it is, or not at all.
+ * @throws {Error} one line when it is of another schema than this program's
+ */
+export function joinSqlite(path: string): SqliteStore {
+  return new SqliteStore(path, "guest", () => {}, machineCommit); // a guest tells no news
+}
+
+/** The owner makes the database, brings it forward and writes its log back; a guest leaves all that to the owner. */
+type Role = "owner" | "guest";
+
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
+  /** What opening did to the schema; null when there was nothing to do, or nothing before. */
+  readonly broughtForward: BroughtForward | null;
   readonly #db: Database;
+  readonly #role: Role;
   readonly #statements = new Map<string, Statement<Row, Param[]>>();
   readonly #begin: Statement;
   readonly #commit: () => void;
@@ -94,12 +109,16 @@ export class SqliteStore implements Store {
   #scheduled = false;
   #writable = true;
   #closed = false;
+  #damage: StoreDamaged | null = null;
 
-  constructor(path: string, onFault: (error: unknown) => void, commit: Commit) {
+  constructor(path: string, role: Role, onFault: (error: unknown) => void, commit: Commit) {
     this.#onFault = onFault;
-    this.#db = new Database(path, { create: true, strict: true });
+    this.#role = role;
+    this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
     try {
-      this.#prepareDatabase();
+      this.#prepareConnection();
+      this.broughtForward = role === "owner" ? this.#prepareDatabase(path) : null;
+      if (role === "guest") refuseOtherSchema(schemaVersion(this.#db));
     } catch (error) {
       this.#db.close(true);
       throw error;
@@ -110,10 +129,11 @@ export class SqliteStore implements Store {
   }
 
   get writable(): boolean {
-    return this.#writable;
+    return this.#writable && this.#damage === null;
   }
 
   readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+    if (this.#damage) return Promise.reject(this.#damage);
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
     if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
     return new Promise<A>((resolve, reject) => {
@@ -124,7 +144,11 @@ export class SqliteStore implements Store {
   };
 
   async read<R>(query: Query<R>): Promise<R> {
-    return this.#run(query);
+    try {
+      return this.#run(query);
+    } catch (error) {
+      throw this.#fault(error);
+    }
   }
 
   onCommit(listener: CommitListener): void {
@@ -156,7 +180,7 @@ export class SqliteStore implements Store {
     this.#closed = true;
     while (this.#queue.length > 0) this.#flush();
     try {
-      this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
       // On a full disk what is in the log stays there: the next start finds it.
       if (!(toStoreError(error) instanceof StoreFull)) throw error;
@@ -165,15 +189,19 @@ export class SqliteStore implements Store {
     }
   }
 
-  #prepareDatabase(): void {
+  #prepareConnection(): void {
     this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     refuseOldSqlite(sqliteVersion(this.#db));
-    patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
     this.#db.run("PRAGMA synchronous = FULL");
+    this.#db.run("PRAGMA cell_size_check = ON"); // a page that is not in order is found when it is read
+  }
+
+  #prepareDatabase(path: string): BroughtForward | null {
+    patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY");
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    migrate(this.#db);
+    return migrate(this.#db, path, SQLITE_MIGRATIONS);
   }
 
   #schedule(): void {
@@ -204,13 +232,13 @@ export class SqliteStore implements Store {
       done = this.#runGroup(group);
     } catch (error) {
       if (error instanceof MemberFault) {
-        const cause = toStoreError(error.cause);
+        const cause = this.#fault(error.cause);
         if (cause instanceof StoreFull) this.#writable = false;
         error.job.reject(cause);
         return error.job;
       }
       this.#writable = false;
-      for (const job of group) job.reject(toStoreError(error));
+      for (const job of group) job.reject(this.#fault(error));
       return null;
     }
     if (done.written.length > 0) this.#writable = true; // one that writes nothing needs no room
@@ -239,6 +267,13 @@ export class SqliteStore implements Store {
       throw error;
     }
     return { outcomes, written };
+  }
+
+  /** What the caller is told of an error. From the first sign of damage on, nothing more is written. */
+  #fault(error: unknown): unknown {
+    const told = toStoreError(error);
+    if (told instanceof StoreDamaged) this.#damage ??= told;
+    return told;
   }
 
   #decide(job: Job): Decision<unknown> | Undecided {
@@ -337,41 +372,22 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
-function migrate(db: Database): void {
-  // Looked at inside the transaction: another process may open the same new file at the same moment.
-  db.transaction(() => {
-    const version = db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
-    const known = SQLITE_MIGRATIONS.length;
-    if (version > known) {
-      throw new Error(
-        `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
-      );
-    }
-    for (const step of SQLITE_MIGRATIONS.slice(version)) db.run(step);
-    if (version < known) db.run(`PRAGMA user_version = ${known}`);
-  }).immediate();
+function refuseOtherSchema(version: number): void {
+  const known = SQLITE_MIGRATIONS.length;
+  if (version === known) return;
+  throw new Error(
+    `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hub runs`,
+  );
 }
 
-function sqliteVersion(db: Database): string {
-  return db.query<{ v: string }, []>("SELECT sqlite_version() AS v").get()?.v ?? "0";
-}
-
-function refuseOldSqlite(version: string): void {
-  const parts = version.split(".").map(Number);
-  for (const [i, oldest] of SQLITE_OLDEST.entries()) {
-    const part = parts[i] ?? 0;
-    if (part > oldest) return;
-    if (part < oldest) {
-      throw new Error(`SQLite ${version} is too old: luxhub needs ${SQLITE_OLDEST.join(".")} or later.`);
-    }
-  }
-}
+const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB)/;
 
 /** SHMSIZE: SQLite could not extend its -shm file, by a byte. */
 const FULL_CODES: ReadonlySet<unknown> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
 
 function toStoreError(error: unknown): unknown {
   const code = codeOf(error);
+  if (typeof code === "string" && DAMAGE.test(code)) return new StoreDamaged(error);
   if (FULL_CODES.has(code)) return new StoreFull("The disk is full.", { cause: error });
   if (code === "SQLITE_BUSY")
     return new StoreBusy("The database is locked by another process.", { cause: error });

@@ -35,6 +35,7 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  *   that were to share it, and no other; nothing of them can be seen, and no CommitListener hears of them.
  * @throws {StoreBusy} when more work waits than the engine takes.
  * @throws {StoreFull} when there is no room for the changes.
+ * @throws {StoreDamaged} when what is stored is damaged.
  */
 export type Transact = {
   <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A>): Promise<A>;
@@ -64,7 +65,7 @@ export interface Store {
   readonly transact: Transact;
   /**
    * False from a write that failed for lack of room, or a commit that failed for whatever reason, to the next commit
-   * that wrote something.
+   * that wrote something; for good once what is stored was found to be damaged.
    */
   readonly writable: boolean;
   /** Reads the last committed state. */
@@ -84,4 +85,18 @@ export class StoreBusy extends Error {
 /** There is no room on the disk: nothing was written. */
 export class StoreFull extends Error {
   override readonly name = "StoreFull";
+}
+
+/** For the operator, who finds it in the log. */
+const AFTER_DAMAGE =
+  "Stop the hub, see with luxhub doctor what is wrong, and bring a backup back with luxhub restore.";
+
+/** What is stored is not what was written. */
+export class StoreDamaged extends Error {
+  override readonly name = "StoreDamaged";
+
+  constructor(cause: unknown) {
+    const what = cause instanceof Error ? cause.message : String(cause);
+    super(`The database is damaged (${what}). ${AFTER_DAMAGE}`, { cause });
+  }
 }

@@ -1,8 +1,10 @@
 /** The command line as its users meet it: help, version, settings and which of them wins, mistakes, and the keys. */
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { readdirSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { version } from "../../package.json";
 import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
 
 describe("help and version", () => {
@@ -16,6 +18,9 @@ describe("help and version", () => {
     [["keys"], /luxhub keys revoke ID/],
     [["keys", "--help"], /luxhub keys pin ID A\|B\|none/],
     [["keys", "add", "--help"], /--expires TIME/],
+    [["backup", "--help"], /tar archive/],
+    [["restore", "--help"], /must be empty/],
+    [["help", "doctor"], /Exit code 0/],
     [["version"], new RegExp(`^luxhub ${version}\n$`)],
     [["--version"], new RegExp(`^luxhub ${version}\n$`)],
   ];
@@ -280,6 +285,11 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve"], env: { LUXHUB_PORT: "x" }, says: /LUXHUB_PORT is "x"/ },
     { args: ["serve"], env: { LUXHUB_LISTEN: "B:127.0.0.1:1,C" }, says: /LUXHUB_LISTEN is "C"/ },
     { args: ["serve"], env: { LUXHUB_SECRET: "two words" }, says: /LUXHUB_SECRET must hold one word/ },
+    {
+      args: ["serve"],
+      env: { LUXHUB_SECRET: "same", LUXHUB_ADMIN_KEY: "same" },
+      says: /secret and the administrator key must not be the same/,
+    },
     { args: ["serve"], toml: "colour = 1\n", says: /unknown key colour/ },
     { args: ["serve"], toml: "port = -1\n", says: /port in luxhub\.toml is "-1"/ },
     { args: ["serve"], toml: "port = \n", says: /luxhub\.toml is not TOML/ },
@@ -289,6 +299,11 @@ describe("a mistake is one line and exit code 2", () => {
     },
     { args: ["keys", "frobnicate"], says: /unknown command keys frobnicate/ },
     { args: ["keys", "list", "--bogus"], says: /unknown flag --bogus/ },
+    { args: ["backup"], says: /backup wants a FILE/ },
+    { args: ["backup", "a", "b"], says: /backup wants a FILE/ },
+    { args: ["restore", "--data", "d"], says: /restore wants the FILE/ },
+    { args: ["doctor", "extra"], says: /unexpected "extra"/ },
+    { args: ["doctor", "--repair"], says: /unknown flag --repair/ },
   ];
   for (const { args = [], env = {}, toml, says } of rows)
     test(`${args.join(" ")} ${JSON.stringify(env)} ${toml ?? ""}`, async () => {
@@ -320,16 +335,6 @@ test("a port in use is one line and exit code 1", async () => {
   expect(stderr).toBe(`luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use\n`);
 }, 10_000);
 
-test("a second hub on the same data directory is refused in one line, and the first goes on", async () => {
-  using dir = new TempDir();
-  await using hub = await Hub.start({ data: dir.join("data") });
-  const { code, stdout, stderr } = await run(["serve", "--port", "0", "--data", dir.join("data")]);
-  expect(code).not.toBe(0);
-  expect(stdout).toBe("");
-  expect(stderr).toBe(`luxhub: another luxhub runs on the data directory ${dir.join("data")}\n`);
-  expect((await hub.get("/status")).status).toBe(200);
-});
-
 describe.concurrent("keys", () => {
   /** A hub with secrets of its own making, and `luxhub keys` beside it. */
   async function start() {
@@ -349,6 +354,7 @@ describe.concurrent("keys", () => {
     await hub.register("worker-7");
     return {
       hub,
+      data,
       keys,
       add,
       statusWith,
@@ -426,6 +432,37 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await at.statusWith(secret)) === 200);
   }, 20_000);
 
+  test("of two that add a key of one name at once, one does", async () => {
+    await using at = await start();
+    const ended = await Promise.all(Array.from({ length: 4 }, () => at.keys("add", "twin")));
+    expect(ended.map(({ code }) => code).toSorted()).toEqual([0, 1, 1, 1]);
+    for (const { code, stderr } of ended) {
+      if (code === 1) expect(stderr).toBe("luxhub: there is a key twin already\n");
+    }
+    const secret = ended.find(({ code }) => code === 0)?.stdout.split("\n")[0] ?? "";
+    await at.soon(async () => (await at.statusWith(secret)) === 200); // the one that was told its secret has it
+  }, 20_000);
+
+  test("beside a hub the database is opened as it is, or not at all", async () => {
+    await using at = await start();
+    const path = `${at.data}/luxhub.db`;
+    const log = () => readFileSync(`${path}-wal`).length;
+    await at.add("before");
+    const bytes = log();
+    expect(bytes).toBeGreaterThan(0);
+    expect((await at.keys("list")).code).toBe(0);
+    expect(log()).toBe(bytes); // not written back under the hub
+    await at.hub.stop();
+    const db = new Database(path);
+    db.run("PRAGMA user_version = 0");
+    db.close();
+    const { code, stderr } = await at.keys("list");
+    expect([code, stderr]).toEqual([
+      1,
+      `luxhub: the database is of schema 0, and this luxhub knows ${SQLITE_MIGRATIONS.length}: use the one that the hub runs\n`,
+    ]);
+  }, 20_000);
+
   test("what cannot be done is one line: 2 for what was asked wrongly, 1 for the rest", async () => {
     await using at = await start();
     await at.add("once");
@@ -435,12 +472,18 @@ describe.concurrent("keys", () => {
       [["add", "x", "--variant", "C"], 2, /no variant/],
       [["add", "x", "--node", "a b"], 2, /no node_id/],
       [["add", "x", "--expires", "soon"], 2, /no time/],
+      [["add", "x", "--expires", "2001-02-03"], 2, /--expires is in the past/],
       [["add", "once"], 1, /a key once already/],
       [["pin", "once"], 2, /wants an ID and A, B or none/],
       [["pin", "none-such", "A"], 1, /no key none-such/],
       [["expire", "once", "tomorrow"], 2, /no time/],
       [["revoke", "none-such"], 1, /no key none-such/],
+      [["expire", "ended", "never"], 1, /ended is revoked, and stays so/],
+      [["pin", "ended", "B"], 1, /ended is revoked, and stays so/],
     ];
+    await at.add("ended");
+    await at.keys("revoke", "ended");
+    expect((await at.keys("revoke", "ended")).stdout).toBe("ended is revoked\n"); // and again
     for (const [args, code, says] of rows) {
       const ended = await at.keys(...args);
       expect([args, ended.code, ended.stdout]).toEqual([args, code, ""]);

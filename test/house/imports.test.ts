@@ -34,6 +34,7 @@ type LayerName =
   | "web"
   | "config"
   | "data directory"
+  | "upkeep"
   | "hub"
   | "cli"
   | "main";
@@ -54,7 +55,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   "store engines": {
     files: ["store/**"],
     layers: ["domain", "lib", "store port", "queries"],
-    packages: ["bun", "bun:sqlite"],
+    packages: ["bun", "bun:sqlite", "node:fs", "node:path"],
   },
   "mail engines": {
     files: ["mail/**"],
@@ -91,6 +92,11 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     layers: ["domain", "lib", "config", "service"],
     packages: ["node:*"],
   },
+  upkeep: {
+    files: ["upkeep/**"],
+    layers: ["lib", "domain", "store engines", "blobs engines", "data directory"],
+    packages: ["bun:sqlite", "node:*", "zod/mini"],
+  },
   hub: {
     files: ["hub.ts"],
     layers: [
@@ -124,6 +130,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "client",
       "config",
       "data directory",
+      "upkeep",
       "hub",
     ],
     packages: ["node:*"],
@@ -226,6 +233,9 @@ describe("the table forbids", () => {
     ["src/api/a.ts", "zod"],
     ["src/config.ts", "zod"],
     ["src/config.ts", "./hub.ts"],
+    ["src/upkeep/a.ts", "../service/files.ts"],
+    ["src/upkeep/a.ts", "../hub.ts"],
+    ["src/hub.ts", "./upkeep/backup.ts"],
     ["src/hub.ts", "./cli/serve.ts"],
     ["src/cli/a.ts", "../http/listener.ts"],
     ["src/cli/a.ts", "../../test/support/hub.ts"],

@@ -13,6 +13,7 @@ import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf } from "../../src/service/chores.ts";
 import { Feed } from "../../src/service/feed.ts";
+import { FileService } from "../../src/service/files.ts";
 import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
@@ -51,6 +52,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
     keys: new KeyRing(store, clock, { secret: "s", adminKey: "a" }),
     tasks,
     nodes: new NodeService(store, clock, tasks),
+    files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
     messages: new MessageService(store, new EmbeddedMail(store), clock, newId, new Feed(store, clock).mail),
     requeueOffline,
     retainMs,

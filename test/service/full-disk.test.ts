@@ -12,6 +12,7 @@ import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf } from "../../src/service/chores.ts";
 import { Feed } from "../../src/service/feed.ts";
+import { FileService } from "../../src/service/files.ts";
 import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
@@ -52,7 +53,8 @@ async function openScene() {
   const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.mail);
   const nodes = new NodeService(store, clock, tasks);
   const keys = new KeyRing(store, clock, { secret: "s", adminKey: "a" });
-  const parts = { store, blobs, clock, log, keys, tasks, nodes, messages };
+  const files = new FileService(store, clock, blobs, () => false);
+  const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
   const chores = choresOf({ ...parts, requeueOffline: true, retainMs: 1e9 });
   const sweeper = new Sweeper(clock, log, 60_000, chores); // swept by hand
   for (const nodeId of ["n1", "n2"]) {

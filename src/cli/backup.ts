@@ -1,0 +1,36 @@
+/** `luxhub backup FILE`: the whole hub into one file, while it runs or not. */
+import { constants, setPriority } from "node:os";
+import { resolve } from "node:path";
+import { backUp } from "../upkeep/backup.ts";
+import { sizeText } from "../upkeep/upkeep.ts";
+import { SOFTWARE } from "../version.ts";
+import { findDataDir } from "./config-file.ts";
+import { withProgress } from "./progress.ts";
+import { BACKUP_HELP, oneWord, readArguments, say } from "./usage.ts";
+
+const HELP_AT = "luxhub backup --help";
+
+export async function backupCommand(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const args = readArguments(argv, ["data"], [], HELP_AT);
+  if (args.help) return say(BACKUP_HELP);
+  const to = resolve(oneWord(args.words, "backup wants a FILE to write", HELP_AT));
+  const dir = findDataDir(args, env);
+  process.umask(0o077); // the secrets are in it
+  setPriority(constants.priority.PRIORITY_LOW); // the hub goes first
+  const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(dir, to, SOFTWARE, tools));
+  const unwell = manifest.missing.length + manifest.damaged.length;
+  if (unwell > 0) {
+    console.error(
+      `luxhub: the bytes of ${unwell} files are gone or damaged; see luxhub doctor --data ${dir.path}`,
+    );
+  }
+  say(`${to}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`);
+  return say(
+    hasSecrets
+      ? "The secrets are in it: keep it as safe as them."
+      : "Secrets that the hub has from its environment are not in it.",
+  );
+}

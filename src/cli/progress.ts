@@ -1,0 +1,36 @@
+/**
+ * Progress of work that may take long, on standard error: on a terminal one line that is written over, elsewhere a line
+ * every few seconds. And how such work is ended before it is done.
+ */
+import { isatty } from "node:tty";
+import { SECOND_MS, systemClock } from "../lib/clock.ts";
+import type { Tools } from "../upkeep/upkeep.ts";
+
+const STDERR = 2;
+const TERMINAL_EVERY_MS = 200;
+const LINE_EVERY_MS = 5 * SECOND_MS;
+const CLEAR_LINE = "\r\x1b[K";
+
+/** Runs work with what it needs; a signal ends it in order. */
+export async function withProgress<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
+  const clock = systemClock();
+  const terminal = isatty(STDERR);
+  const everyMs = terminal ? TERMINAL_EVERY_MS : LINE_EVERY_MS;
+  let toldAt = terminal ? 0 : clock.steady(); // what is soon done needs no words
+  const tell = (text: string): void => {
+    if (clock.steady() - toldAt < everyMs) return;
+    toldAt = clock.steady();
+    process.stderr.write(terminal ? `${CLEAR_LINE}${text}` : `${text}\n`);
+  };
+  const ending = new AbortController();
+  const end = (): void => ending.abort(new Error("ended before it was done; nothing was left behind"));
+  process.once("SIGINT", end);
+  process.once("SIGTERM", end);
+  try {
+    return await work({ clock, tell, signal: ending.signal });
+  } finally {
+    if (terminal) process.stderr.write(CLEAR_LINE);
+    process.off("SIGINT", end);
+    process.off("SIGTERM", end);
+  }
+}

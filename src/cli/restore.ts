@@ -1,0 +1,23 @@
+/** `luxhub restore FILE`: a backup back into an empty directory. */
+import { resolve } from "node:path";
+import { restore } from "../upkeep/restore.ts";
+import { findDataDir } from "./config-file.ts";
+import { withProgress } from "./progress.ts";
+import { RESTORE_HELP, oneWord, readArguments, say } from "./usage.ts";
+
+const HELP_AT = "luxhub restore --help";
+
+export async function restoreCommand(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const args = readArguments(argv, ["data"], [], HELP_AT);
+  if (args.help) return say(RESTORE_HELP);
+  const from = resolve(oneWord(args.words, "restore wants the FILE of a backup", HELP_AT));
+  const { path } = findDataDir(args, env);
+  process.umask(0o077);
+  const manifest = await withProgress((tools) => restore(from, path, tools));
+  return say(
+    `${path}: the hub as of ${manifest.at}, ${manifest.files} files. Start it with: luxhub serve --data ${path}`,
+  );
+}

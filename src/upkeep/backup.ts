@@ -1,0 +1,171 @@
+/**
+ * Makes a backup of a data directory, also while a hub runs on it.
+ *
+ * Invariant: what is in it is as of one moment, that of the database's copy. The bytes of a file never change, and none go
+ * while the directory is pinned: so they can be copied after the database that names them.
+ * Invariant: under its name a backup is whole and on disk, or not there.
+ */
+import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { blobFileOf } from "../blobs/disk.ts";
+import type { DataDir } from "../data-dir.ts";
+import { isoTime } from "../lib/clock.ts";
+import { inspectDatabase } from "../store/inspect.ts";
+import { isHeld, takePin } from "../store/lock.ts";
+import { ArchiveWriter, type Copied } from "./archive.ts";
+import {
+  ADMIN_KEY_ENTRY,
+  BACKUP_FORMAT,
+  DATABASE_ENTRY,
+  MANIFEST_ENTRY,
+  type Manifest,
+  SECRET_ENTRY,
+  type Tools,
+  flushDirectory,
+  sizeText,
+} from "./upkeep.ts";
+
+/** What was backed up. */
+export type BackupReport = {
+  readonly manifest: Manifest;
+  readonly sizeBytes: number;
+  /** Whether the hub's secrets are in it: they are not when the hub has them from its environment. */
+  readonly hasSecrets: boolean;
+};
+
+/** @throws {Error} one line: no hub there, a name that is taken, a damaged database, no room */
+export async function backUp(
+  dir: DataDir,
+  to: string,
+  software: string,
+  tools: Tools,
+): Promise<BackupReport> {
+  refuseTaken(to);
+  refuseUnsound(dir);
+  const partial = `${to}.${Bun.randomUUIDv7()}.partial`;
+  const copy = `${partial}-db`;
+  const pin = takePin(dir.pin);
+  if (!pin) throw new Error(`${dir.pin} is held by another process; try again`);
+  try {
+    const at = tools.clock.now();
+    tools.tell(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
+    copyDatabase(dir.database, copy);
+    const report = await writeArchive({ dir, copy, partial, software, at }, tools);
+    tools.signal.throwIfAborted();
+    refuseTaken(to);
+    await rename(partial, to);
+    await flushDirectory(dirname(to));
+    return report;
+  } finally {
+    pin.release();
+    await rm(partial, { force: true });
+    await rm(copy, { force: true });
+  }
+}
+
+function refuseTaken(to: string): void {
+  if (existsSync(to)) throw new Error(`${to} is there already; choose another name`);
+}
+
+function refuseUnsound(dir: DataDir): void {
+  const found = inspectDatabase(dir.database, { wholeMaxBytes: 0, live: isHeld(dir.lock) });
+  if (found.kind === "none") throw new Error(`there is no hub in ${dir.path}`);
+  if (found.kind === "damaged") {
+    throw new Error(
+      `the database is damaged: ${found.what}. See more with: luxhub doctor --data ${dir.path}`,
+    );
+  }
+}
+
+/** A whole database of its own, as of one moment; a hub that writes meanwhile is not held up. */
+function copyDatabase(from: string, to: string): void {
+  const db = new Database(from, { readonly: true });
+  try {
+    db.run("VACUUM INTO ?", [to]);
+  } finally {
+    db.close();
+  }
+}
+
+type Plan = {
+  readonly dir: DataDir;
+  /** The copy of the database. */
+  readonly copy: string;
+  readonly partial: string;
+  readonly software: string;
+  readonly at: number;
+};
+
+async function writeArchive({ dir, copy, partial, software, at }: Plan, tools: Tools): Promise<BackupReport> {
+  const archive = await ArchiveWriter.create(partial, at);
+  try {
+    const sha256: Record<string, string> = {};
+    const add = async (name: string, path: string): Promise<void> => {
+      const copied = await archive.addFile(name, path, () => tools.signal.throwIfAborted());
+      if (!copied.whole) throw new Error(`${path} cannot be read`);
+      sha256[name] = copied.sha256;
+    };
+    await add(DATABASE_ENTRY, copy);
+    if (existsSync(dir.secretFile)) await add(SECRET_ENTRY, dir.secretFile);
+    if (existsSync(dir.adminKeyFile)) await add(ADMIN_KEY_ENTRY, dir.adminKeyFile);
+    const files = await addFiles(archive, dir, copy, tools);
+    const manifest: Manifest = { format: BACKUP_FORMAT, software, at: isoTime(at), sha256, ...files };
+    await archive.addBytes(
+      MANIFEST_ENTRY,
+      new TextEncoder().encode(`${JSON.stringify(manifest, null, 2)}\n`),
+    );
+    await archive.finish();
+    return {
+      manifest,
+      sizeBytes: archive.size,
+      hasSecrets: SECRET_ENTRY in sha256 && ADMIN_KEY_ENTRY in sha256,
+    };
+  } finally {
+    await archive.close();
+  }
+}
+
+type FileRow = { readonly file_id: string; readonly size_bytes: number; readonly sha256: string };
+
+async function addFiles(
+  archive: ArchiveWriter,
+  dir: DataDir,
+  copy: string,
+  { tell, signal }: Tools,
+): Promise<Pick<Manifest, "files" | "missing" | "damaged">> {
+  const missing: string[] = [];
+  const damaged: string[] = [];
+  const db = new Database(copy, { readonly: true });
+  try {
+    const sums = `SELECT count(*) AS files, coalesce(sum(size_bytes), 0) AS bytes FROM files`;
+    const all = db.query<{ files: number; bytes: number }, []>(sums).get() ?? { files: 0, bytes: 0 };
+    let doneBytes = 0;
+    const onBytes = (bytes: number): void => {
+      signal.throwIfAborted();
+      doneBytes += bytes;
+      tell(`copying ${all.files} files: ${sizeText(doneBytes)} of ${sizeText(all.bytes)}`);
+    };
+    for (const row of db
+      .query<FileRow, []>("SELECT file_id, size_bytes, sha256 FROM files ORDER BY seq")
+      .iterate()) {
+      const name = blobFileOf(row.file_id);
+      const copied = await archive.addFile(name, `${dir.path}/${name}`, onBytes).catch(nullIfMissing);
+      if (copied === null) missing.push(row.file_id);
+      else if (!isAsUploaded(copied, row)) damaged.push(row.file_id);
+    }
+    return { files: all.files, missing, damaged };
+  } finally {
+    db.close();
+  }
+}
+
+function isAsUploaded(copied: Copied, row: FileRow): boolean {
+  return copied.whole && copied.size === row.size_bytes && copied.sha256 === row.sha256;
+}
+
+function nullIfMissing(error: unknown): null {
+  if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+  throw error;
+}

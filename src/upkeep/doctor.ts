@@ -1,0 +1,206 @@
+/**
+ * Looks at everything in a data directory and says how it is; beside a running hub too.
+ * Must not: change anything that was stored, or hold the hub up.
+ */
+import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { open, readdir, statfs } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { blobFileOf, isBlobId } from "../blobs/disk.ts";
+import { type DataDir, traceOfHub } from "../data-dir.ts";
+import { FREE_SPACE_MIN_BYTES } from "../domain/limits.ts";
+import { MINUTE_MS, isoTime } from "../lib/clock.ts";
+import { FACTS, LATEST_TIME } from "../store/audit.ts";
+import { inspectDatabase } from "../store/inspect.ts";
+import { isHeld } from "../store/lock.ts";
+import { SQLITE_MIGRATIONS } from "../store/migrations.ts";
+import { refuseOldSqlite, sqliteVersion } from "../store/sqlite-version.ts";
+import { type Tools, sizeText } from "./upkeep.ts";
+
+/** One line of what was found. A `bad` one is a problem; a `note` is not. */
+export type Finding = {
+  readonly grade: "ok" | "note" | "bad";
+  readonly about: string;
+  readonly text: string;
+};
+
+const CLOCK_SLACK_MS = MINUTE_MS;
+const READ_BYTES = 1024 * 1024;
+/** How many files are named. */
+const SHOWN = 5;
+
+/** Everything there is to say, as it is found. @throws {Error} one line when there is nothing to look at */
+export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Finding> {
+  if (!existsSync(dir.path)) throw new Error(`there is no hub in ${dir.path}`);
+  const live = isHeld(dir.lock);
+  yield ok("hub", live ? "one is at work here" : "none is at work here");
+  yield* examineSqlite();
+  tools.tell(`checking the database (${sizeText(Bun.file(dir.database).size)})`);
+  const found = inspectDatabase(dir.database, { wholeMaxBytes: Number.POSITIVE_INFINITY, live });
+  if (found.kind === "none") {
+    const trace = traceOfHub(dir);
+    if (trace === null) throw new Error(`there is no hub in ${dir.path}`);
+    yield bad(
+      "database",
+      `there is none, but ${trace} shows that there was; put it back or restore a backup`,
+    );
+  } else if (found.kind === "damaged") {
+    yield bad("database", `it is damaged: ${found.what}; restore a backup`);
+  } else {
+    yield* examineSchema(found.schema, found.sizeBytes);
+    const db = new Database(dir.database, { readonly: true });
+    try {
+      db.run("BEGIN"); // one moment for all facts
+      yield* examineFacts(db, tools);
+      yield examineClock(db, tools);
+      db.run("COMMIT"); // what follows takes long: the hub's log must be free to begin anew
+      yield* examineFiles(db, dir, tools);
+      yield* examineOrphans(db, dir, tools);
+    } finally {
+      db.close();
+    }
+  }
+  const { bavail, bsize } = await statfs(dir.path);
+  yield judgeSpace(bavail * bsize);
+}
+
+function* examineSqlite(): Generator<Finding> {
+  const db = new Database(":memory:");
+  try {
+    const version = sqliteVersion(db);
+    refuseOldSqlite(version);
+    yield ok("sqlite", version);
+  } catch (error) {
+    yield bad("sqlite", messageOf(error));
+  } finally {
+    db.close();
+  }
+}
+
+function* examineSchema(schema: number, sizeBytes: number): Generator<Finding> {
+  yield ok("database", `${sizeText(sizeBytes)}, every page and every index is in order`);
+  const known = SQLITE_MIGRATIONS.length;
+  if (schema === known) yield ok("schema", `${schema}`);
+  else if (schema < known) yield note("schema", `${schema}; the next start of the hub brings it to ${known}`);
+  else yield bad("schema", `${schema}, of a newer luxhub; this one knows ${known}`);
+}
+
+function* examineFacts(db: Database, { tell, signal }: Tools): Generator<Finding> {
+  for (const { name, holds, sql } of FACTS) {
+    signal.throwIfAborted();
+    tell(`checking the ${name}`);
+    try {
+      const faults = db.query(sql).values().map(String);
+      yield faults.length === 0 ? ok(name, holds) : bad(name, faults.join("; "));
+    } catch (error) {
+      yield bad(name, `it cannot be checked: ${messageOf(error)}`);
+    }
+  }
+}
+
+function examineClock(db: Database, { clock }: Tools): Finding {
+  const now = clock.now();
+  const latest = Number(db.query(LATEST_TIME).values()[0]?.[0] ?? 0);
+  if (latest <= now + CLOCK_SLACK_MS) return ok("clock", isoTime(now));
+  return bad("clock", `it says ${isoTime(now)}, but the hub has stored ${isoTime(latest)}: set the clock`);
+}
+
+type FileRow = { readonly file_id: string; readonly size_bytes: number; readonly sha256: string };
+
+async function* examineFiles(db: Database, dir: DataDir, { tell, signal }: Tools): AsyncGenerator<Finding> {
+  const missing: string[] = [];
+  const damaged: string[] = [];
+  let files = 0;
+  let bytes = 0;
+  const onBytes = (count: number): void => {
+    signal.throwIfAborted();
+    bytes += count;
+    tell(`checking the files: ${files}, ${sizeText(bytes)}`);
+  };
+  for (let after = 0; ;) {
+    // Some at a time: a cursor that stays open would keep the hub's log from beginning anew.
+    const sql = "SELECT seq, file_id, size_bytes, sha256 FROM files WHERE seq > ? ORDER BY seq LIMIT 500";
+    const rows = db.query<FileRow & { seq: number }, [number]>(sql).all(after);
+    for (const row of rows) {
+      files++;
+      const state = await stateOfBytes(join(dir.path, blobFileOf(row.file_id)), row, onBytes);
+      // Deleted while it was looked at: the hub is at work.
+      if (state === "well" || !hasRecord(db, row.file_id)) continue;
+      (state === "missing" ? missing : damaged).push(row.file_id);
+    }
+    after = rows.at(-1)?.seq ?? 0;
+    if (rows.length === 0) break;
+  }
+  if (missing.length > 0) yield bad("files", `the bytes of ${several(missing)} are gone`);
+  if (damaged.length > 0) yield bad("files", `the bytes of ${several(damaged)} are not what was uploaded`);
+  if (missing.length + damaged.length === 0)
+    yield ok("files", `${files}, ${sizeText(bytes)}, each as it was uploaded`);
+}
+
+async function stateOfBytes(
+  path: string,
+  row: FileRow,
+  onBytes: (bytes: number) => void,
+): Promise<"well" | "missing" | "damaged"> {
+  const file = await open(path, "r").catch(() => null);
+  if (file === null) return "missing";
+  try {
+    const hash = new Bun.CryptoHasher("sha256");
+    const buffer = new Uint8Array(READ_BYTES);
+    let size = 0;
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, READ_BYTES, size);
+      if (bytesRead === 0) break;
+      hash.update(buffer.subarray(0, bytesRead));
+      size += bytesRead;
+      onBytes(bytesRead);
+    }
+    return size === row.size_bytes && hash.digest("hex") === row.sha256 ? "well" : "damaged";
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EIO") return "damaged";
+    throw error;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Bytes without a record. Those of an upload that is about to be recorded are among them. */
+async function* examineOrphans(db: Database, dir: DataDir, { tell, signal }: Tools): AsyncGenerator<Finding> {
+  const root = join(dir.path, "files");
+  const names = await readdir(root, { recursive: true }).catch(() => []);
+  let orphans = 0;
+  for (const name of names) {
+    signal.throwIfAborted();
+    const fileId = basename(name);
+    if (!isBlobId(fileId) || join("files", name) !== blobFileOf(fileId)) continue;
+    tell("looking for bytes without a record");
+    if (!hasRecord(db, fileId)) orphans++;
+  }
+  if (orphans > 0)
+    yield note("orphans", `${orphans} files have bytes and no record; the hub removes such in time`);
+  else yield ok("orphans", "no bytes without a record");
+}
+
+function hasRecord(db: Database, fileId: string): boolean {
+  return db.query("SELECT 1 FROM files WHERE file_id = ?").get(fileId) !== null;
+}
+
+/** What there is to say of so much free space. */
+export function judgeSpace(freeBytes: number): Finding {
+  const free = `${sizeText(freeBytes)} free`;
+  if (freeBytes >= FREE_SPACE_MIN_BYTES) return ok("space", free);
+  return bad("space", `${free}: make room, the hub wants at least ${sizeText(FREE_SPACE_MIN_BYTES)}`);
+}
+
+function several(ids: readonly string[]): string {
+  const more = ids.length > SHOWN ? ` and ${ids.length - SHOWN} more` : "";
+  return `${ids.slice(0, SHOWN).join(", ")}${more}`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+const ok = (about: string, text: string): Finding => ({ grade: "ok", about, text });
+const note = (about: string, text: string): Finding => ({ grade: "note", about, text });
+const bad = (about: string, text: string): Finding => ({ grade: "bad", about, text });

@@ -1,0 +1,178 @@
+/**
+ * Brings a backup back into an empty directory.
+ *
+ * Invariant: every byte has been held against its checksum before any of it is in its place, and the database comes last:
+ * a hub finds all of it, or refuses to start.
+ */
+import { Database } from "bun:sqlite";
+import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { blobFileOf, isBlobId } from "../blobs/disk.ts";
+import { type DataDir, makeDataDir } from "../data-dir.ts";
+import type { TarHead } from "../lib/tar.ts";
+import { ArchiveReader, type Copied } from "./archive.ts";
+import {
+  ADMIN_KEY_ENTRY,
+  DATABASE_ENTRY,
+  MANIFEST_ENTRY,
+  type Manifest,
+  SECRET_ENTRY,
+  type Tools,
+  flushDirectory,
+  manifestForm,
+  sizeText,
+} from "./upkeep.ts";
+
+const DIR_MODE = 0o700;
+/** A manifest names the files that were not well: even a million of them fit. */
+const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
+/** What goes into its place, in this order. */
+const PLACES = ["files", SECRET_ENTRY, ADMIN_KEY_ENTRY, DATABASE_ENTRY] as const;
+
+/** @throws {Error} one line: a directory that is in use, an archive that is none or not whole, no room */
+export async function restore(from: string, path: string, tools: Tools): Promise<Manifest> {
+  const archive = await ArchiveReader.open(from).catch((error: unknown) => {
+    throw new Error(`cannot read ${from}: ${codeOf(error)}`);
+  });
+  try {
+    const isNew = await refuseInUse(path);
+    const dir = makeDataDir(path);
+    try {
+      await mkdir(dir.unfinishedRestore, { mode: DIR_MODE });
+      const manifest = await unpack(archive, dir.unfinishedRestore, tools).catch((error: unknown) => {
+        throw isAbout(error) ? new Error(`${from} cannot be restored: ${error.message}`) : error;
+      });
+      await putInPlace(dir);
+      return manifest;
+    } catch (error) {
+      await rm(dir.unfinishedRestore, { recursive: true, force: true });
+      if (isNew) await rmdir(dir.path).catch(() => {}); // what came in meanwhile stays
+      throw error;
+    }
+  } finally {
+    await archive.close();
+  }
+}
+
+/** Whether the directory is yet to be made. */
+async function refuseInUse(path: string): Promise<boolean> {
+  const names = await readdir(path).catch((error: unknown) => {
+    if (codeOf(error) === "ENOENT") return null;
+    throw new Error(`cannot look into ${path}: ${codeOf(error)}`);
+  });
+  if (names !== null && names.length > 0) {
+    throw new Error(`${path} is not empty; name a directory that is, or that is not there`);
+  }
+  return names === null;
+}
+
+/** What was unpacked, as far as it has been read. */
+class Unpacked {
+  readonly sha256 = new Map<string, string>();
+  /** Files whose bytes are not what the database says of them. */
+  readonly differing: string[] = [];
+  files = 0;
+}
+
+async function unpack(archive: ArchiveReader, into: string, tools: Tools): Promise<Manifest> {
+  const unpacked = new Unpacked();
+  let doneBytes = 0;
+  const onBytes = (bytes: number): void => {
+    tools.signal.throwIfAborted();
+    doneBytes += bytes;
+    tools.tell(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
+  };
+  const first = await archive.next();
+  if (first?.name !== DATABASE_ENTRY) throw new Error("it is no backup of luxhub");
+  const database = join(into, DATABASE_ENTRY);
+  unpacked.sha256.set(DATABASE_ENTRY, (await archive.copyTo(database, first, onBytes)).sha256);
+  const db = new Database(database, { readonly: true });
+  try {
+    for (let head = await archive.next(); head !== null; head = await archive.next()) {
+      if (head.name === MANIFEST_ENTRY) return check(await readManifest(archive, head), unpacked, db);
+      await unpackOne(archive, head, { into, db, unpacked, onBytes });
+    }
+    throw new Error("it is cut short");
+  } finally {
+    db.close();
+  }
+}
+
+type Place = {
+  readonly into: string;
+  readonly db: Database;
+  readonly unpacked: Unpacked;
+  readonly onBytes: (bytes: number) => void;
+};
+
+async function unpackOne(archive: ArchiveReader, head: TarHead, place: Place): Promise<void> {
+  const { into, db, unpacked, onBytes } = place;
+  const path = join(into, head.name);
+  if (head.name === SECRET_ENTRY || head.name === ADMIN_KEY_ENTRY) {
+    unpacked.sha256.set(head.name, (await archive.copyTo(path, head, onBytes)).sha256);
+    return;
+  }
+  const fileId = basename(head.name);
+  if (!isBlobId(fileId) || blobFileOf(fileId) !== head.name)
+    throw new Error(`${head.name} is no part of a backup`);
+  await mkdir(dirname(path), { recursive: true, mode: DIR_MODE });
+  const copied = await archive.copyTo(path, head, onBytes);
+  unpacked.files++;
+  if (!isAsRecorded(db, fileId, copied)) unpacked.differing.push(fileId);
+}
+
+function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): boolean {
+  const sql = "SELECT 1 FROM files WHERE file_id = ? AND size_bytes = ? AND sha256 = ?";
+  return db.query(sql).get(fileId, size, sha256) !== null;
+}
+
+async function readManifest(archive: ArchiveReader, head: TarHead): Promise<Manifest> {
+  const text = new TextDecoder().decode(await archive.bytes(head, MANIFEST_MAX_BYTES));
+  try {
+    return manifestForm.parse(JSON.parse(text));
+  } catch (error) {
+    throw new Error(`its ${MANIFEST_ENTRY} cannot be read`, { cause: error });
+  }
+}
+
+/** All that the backup had is here, and as it was. */
+function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
+  const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
+  const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
+  if (wrong !== undefined) throw new Error(`${wrong} is not what was backed up`);
+  const named = db.query<{ n: number }, []>("SELECT count(*) AS n FROM files").get()?.n ?? 0;
+  if (named !== manifest.files || unpacked.files + manifest.missing.length !== named) {
+    throw new Error(`it has ${unpacked.files} files, and its database names ${named}`);
+  }
+  const damaged = new Set(manifest.damaged);
+  const differing = unpacked.differing.find((fileId) => !damaged.has(fileId));
+  if (differing !== undefined) throw new Error(`the file ${differing} is not what was backed up`);
+  return manifest;
+}
+
+async function putInPlace(dir: DataDir): Promise<void> {
+  const there = await readdir(dir.unfinishedRestore);
+  await flushDirectories(dir.unfinishedRestore);
+  for (const name of PLACES.filter((place) => there.includes(place))) {
+    await rename(join(dir.unfinishedRestore, name), join(dir.path, name));
+    await flushDirectory(dir.path); // in this order on disk too
+  }
+  await rmdir(dir.unfinishedRestore);
+  await flushDirectory(dir.path);
+}
+
+async function flushDirectories(path: string): Promise<void> {
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    if (entry.isDirectory()) await flushDirectories(join(path, entry.name));
+  }
+  await flushDirectory(path);
+}
+
+/** Whether an error is of the archive's making; the system's have a code and speak for themselves. */
+function isAbout(error: unknown): error is Error {
+  return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}

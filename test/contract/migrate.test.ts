@@ -1,0 +1,112 @@
+/** Bringing a database forward, with steps of the test's own: what is copied, what is kept when a step fails. */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { migrate, schemaVersion } from "../../src/store/migrate.ts";
+
+const FIRST = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
+const SECOND = "ALTER TABLE a ADD COLUMN y TEXT; UPDATE a SET y = 'second';";
+const THIRD = "CREATE INDEX a_y ON a (y);";
+
+let folder = "";
+let path = "";
+let db: Database;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "luxhub-migrate-"));
+  path = join(folder, "luxhub.db");
+  db = new Database(path);
+  db.run("PRAGMA journal_mode = WAL");
+});
+
+afterEach(() => {
+  db.close();
+  rmSync(folder, { recursive: true });
+});
+
+const copies = (): readonly string[] => readdirSync(folder).filter((name) => /bak|partial/.test(name));
+const rowsOf = (of: Database): unknown => of.query("SELECT * FROM a").all();
+
+/** What a copy holds, read on its own. */
+function copied(name: string): { version: number; rows: unknown; check: unknown } {
+  const copy = new Database(join(folder, name), { readonly: true });
+  try {
+    return {
+      version: schemaVersion(copy),
+      rows: rowsOf(copy),
+      check: copy.query("PRAGMA integrity_check").values(),
+    };
+  } finally {
+    copy.close();
+  }
+}
+
+test("a new database gets every step, and there is nothing to copy", () => {
+  expect(migrate(db, path, [FIRST, SECOND])).toBeNull();
+  expect([schemaVersion(db), rowsOf(db)]).toEqual([2, [{ x: 1, y: "second" }]]);
+  expect(copies()).toEqual([]);
+});
+
+test("one of this schema is left alone", () => {
+  migrate(db, path, [FIRST]);
+  expect(migrate(db, path, [FIRST])).toBeNull();
+  expect(rowsOf(db)).toEqual([{ x: 1 }]); // the step did not run again
+  expect(copies()).toEqual([]);
+});
+
+test("an older one is copied beside, whole, and brought forward by the steps it has not seen", () => {
+  migrate(db, path, [FIRST]);
+  db.run("INSERT INTO a VALUES (7)"); // in the log, not in the file yet
+  const copy = `${path}.schema-1.bak`;
+  expect(migrate(db, path, [FIRST, SECOND, THIRD])).toEqual({ from: 1, to: 3, copy });
+  expect([schemaVersion(db), rowsOf(db)]).toEqual([
+    3,
+    [
+      { x: 1, y: "second" },
+      { x: 7, y: "second" },
+    ],
+  ]);
+  expect(copies()).toEqual(["luxhub.db.schema-1.bak"]);
+  expect(copied("luxhub.db.schema-1.bak")).toEqual({
+    version: 1,
+    rows: [{ x: 1 }, { x: 7 }],
+    check: [["ok"]],
+  });
+});
+
+test("a step that fails changes nothing, and the copy is there", () => {
+  migrate(db, path, [FIRST]);
+  const faulty = [FIRST, SECOND, "INSERT INTO none VALUES (1)"];
+  expect(() => migrate(db, path, faulty)).toThrow("no such table: none");
+  expect([schemaVersion(db), rowsOf(db)]).toEqual([1, [{ x: 1 }]]);
+  expect(copies()).toEqual(["luxhub.db.schema-1.bak"]);
+  expect(migrate(db, path, [FIRST, SECOND])).toMatchObject({ from: 1, to: 2 }); // and it can be tried again
+});
+
+test("no copy, no step: a database that cannot be copied is not touched", () => {
+  migrate(db, path, [FIRST]);
+  writeFileSync(join(folder, "in-the-way"), "");
+  const blocked = join(folder, "in-the-way", "luxhub.db"); // in no directory
+  expect(() => migrate(db, blocked, [FIRST, SECOND])).toThrow();
+  expect([schemaVersion(db), rowsOf(db)]).toEqual([1, [{ x: 1 }]]);
+});
+
+test("what a copy that was cut off left behind is no obstacle", () => {
+  migrate(db, path, [FIRST]);
+  writeFileSync(`${path}.schema-1.bak.partial`, "half of a copy");
+  writeFileSync(`${path}.schema-1.bak`, "an older one");
+  expect(migrate(db, path, [FIRST, SECOND])).not.toBeNull();
+  expect(copies()).toEqual(["luxhub.db.schema-1.bak"]);
+  expect(copied("luxhub.db.schema-1.bak").version).toBe(1);
+});
+
+test("one of a newer luxhub is refused and left alone", () => {
+  migrate(db, path, [FIRST, SECOND, THIRD]);
+  expect(() => migrate(db, path, [FIRST, SECOND])).toThrow(
+    "The database is of a newer luxhub (schema 3, this one knows 2). Run that one.",
+  );
+  expect(schemaVersion(db)).toBe(3);
+  expect(copies()).toEqual([]);
+});

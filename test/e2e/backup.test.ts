@@ -1,0 +1,50 @@
+/** A backup of the real program under load, restored elsewhere: torture/backup.ts in short. And a first look at its words. */
+import { expect, test } from "bun:test";
+import { statSync } from "node:fs";
+import { backUpUnderLoad } from "../torture/backup.ts";
+import { Hub, TempDir, run } from "./program.ts";
+
+test("everything that was acknowledged before a backup began is in it, as of one moment", async () => {
+  const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500 };
+  const report = await backUpUnderLoad(options, () => {});
+  console.log(`backup under load: ${JSON.stringify(report)}`);
+  expect(report.faults).toEqual([]);
+  // It was under load: writers that stand still prove nothing.
+  expect(report.writes.before).toBeGreaterThan(100);
+  expect(report.writes.during).toBeGreaterThan(50);
+  expect(report.deletedMeanwhile).toBeGreaterThan(0);
+  expect(report.memoryMib).toBeLessThan(128);
+}, 60_000);
+
+test("the commands say what they did, and where the secrets are", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  const to = dir.join("hub.tar");
+  await using hub = await Hub.start({ data, ownSecrets: false });
+  await hub.register("worker-1");
+  const made = await run(["backup", to, "--data", data]);
+  expect(made).toMatchObject({ code: 0, stderr: "" });
+  expect(made.stdout).toMatch(/^\S+hub\.tar: [\d.]+ KiB, 0 files, as of 2\S+Z\nThe secrets are in it: /);
+  expect((statSync(to).mode & 0o777).toString(8)).toBe("600");
+  const restored = await run(["restore", to, "--data", dir.join("again")]);
+  expect(restored).toMatchObject({ code: 0, stderr: "" });
+  expect(restored.stdout).toMatch(/again: the hub as of 2\S+Z, 0 files\. Start it with: luxhub serve --data/);
+  await using again = await Hub.start({ data: dir.join("again"), ownSecrets: false });
+  again.secret = hub.secret; // it came along
+  expect((await again.get("/node/worker-1")).status).toBe(200);
+  expect((await again.get("/lux/ledger?node_id=worker-1")).status).toBe(200);
+
+  await using other = await Hub.start({ data: dir.join("other") }); // its secrets are in its environment
+  expect((await other.get("/status")).status).toBe(200);
+  const without = await run(["backup", dir.join("other.tar"), "--data", dir.join("other")]);
+  expect(without.stdout).toContain("Secrets that the hub has from its environment are not in it.");
+  const twice = await run(["backup", to, "--data", data]);
+  expect(twice).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: `luxhub: ${to} is there already; choose another name\n`,
+  });
+  const full = await run(["restore", to, "--data", data]);
+  expect([full.code, full.stdout]).toEqual([1, ""]);
+  expect(full.stderr).toMatch(/^luxhub: \S+data is not empty; [^\n]+\n$/);
+}, 30_000);

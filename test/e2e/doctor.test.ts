@@ -1,0 +1,184 @@
+/** `luxhub doctor` as its users meet it: what it says of a hub that is well, running or not, and of every kind of harm. */
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { blobFileOf } from "../../src/blobs/disk.ts";
+import { FREE_SPACE_MIN_BYTES } from "../../src/domain/limits.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
+import { judgeSpace } from "../../src/upkeep/doctor.ts";
+import { Hub, TempDir, run } from "./program.ts";
+
+const LINES = [
+  ...["hub", "sqlite", "database", "schema", "ledger", "payments", "nodes", "tasks", "messages", "events"],
+  ...["clock", "files", "orphans", "space"],
+];
+
+const doctor = (data: string) => run(["doctor", "--data", data]);
+
+/** What it says of one thing. */
+const lineOf = (stdout: string, about: string): string =>
+  stdout.split("\n").find((line) => line.slice(6).startsWith(`${about} `)) ?? "";
+
+/** A hub that has done a bit of everything; the id of one of its files. */
+async function work(hub: Hub): Promise<string> {
+  for (const node of ["a", "b"]) await hub.register(node);
+  for (let i = 0; i < 6; i++) {
+    const task = await hub.post("/task/create", { title: `${i}`, description: "x", lux_reward: 1.5 });
+    const at = { task_id: task.body["task_id"], node_id: i % 2 ? "a" : "b" };
+    if (i > 0) await hub.post("/task/claim", at);
+    const result = { problem: "p", improvement: "i", lesson: "l" };
+    if (i > 1) await hub.post("/task/complete", { ...at, result });
+  }
+  await hub.post("/signin", { node_id: "a" });
+  await hub.post("/message/send", { from_node: "a", to_node: "b", content: "c" });
+  await hub.post("/message/broadcast", { from_node: "a", content: "c" });
+  const body = new FormData();
+  body.append("file", new Blob(["some bytes"]));
+  return String((await hub.call("POST", "/file/upload", { body })).body["file_id"]);
+}
+
+type Harm = {
+  readonly name: string;
+  /** What is done to the directory, or to the database in it. */
+  readonly harm: ((data: string, fileId: string) => void) | string;
+  readonly says: RegExp;
+  /** 0: it is no problem. */
+  readonly code?: 0 | 1;
+};
+
+const ROWS: readonly Harm[] = [
+  {
+    name: "a balance",
+    harm: "UPDATE ledger SET balance_micro = 1 WHERE node_id = 'a' AND n = 2",
+    says: /BAD +ledger +node a: entry 2 says 1, the sum is 3000000/,
+  },
+  {
+    name: "a payment lost",
+    harm: "DELETE FROM ledger WHERE node_id = 'b' AND n = 1",
+    says: /BAD +payments +task \S+ was not paid/,
+  },
+  {
+    name: "a payment twice",
+    harm: "INSERT INTO ledger SELECT 'a', n + 10, 'x', amount_micro, balance_micro, kind, task_id, at FROM ledger WHERE node_id = 'b' AND n = 1",
+    says: /BAD +payments +task \S+ was paid 2 times/,
+  },
+  {
+    name: "a node's totals",
+    harm: "UPDATE nodes SET tasks_completed = 9 WHERE node_id = 'a'",
+    says: /BAD +nodes +node a: its totals/,
+  },
+  {
+    name: "the totals",
+    harm: "UPDATE task_totals SET open = 5",
+    says: /BAD +tasks +the total of open tasks is 5, there are 1/,
+  },
+  {
+    name: "a task's node",
+    harm: "UPDATE tasks SET assigned_node = NULL WHERE status = 'assigned'",
+    says: /BAD +tasks +task \S+ is assigned, and/,
+  },
+  {
+    name: "a message lost",
+    harm: "DELETE FROM messages WHERE to_node = 'b'",
+    says: /BAD +messages +a delivery to b has no message/,
+  },
+  {
+    name: "an event lost",
+    harm: "DELETE FROM events WHERE id = 4",
+    says: /BAD +events +of the events 1 to \d+ there are \d+/,
+  },
+  {
+    name: "a time to come",
+    harm: "UPDATE events SET at = at + 7200000 WHERE id = 4",
+    says: /BAD +clock +it says .*: set the clock/,
+  },
+  {
+    name: "a newer schema",
+    harm: "PRAGMA user_version = 99",
+    says: new RegExp(`BAD +schema +99, of a newer luxhub; this one knows ${SQLITE_MIGRATIONS.length}`),
+  },
+  {
+    name: "a file's bytes gone",
+    harm: (data, id) => rmSync(`${data}/${blobFileOf(id)}`),
+    says: /BAD +files +the bytes of \S+ are gone/,
+  },
+  {
+    name: "a file's bytes changed",
+    harm: (data, id) => writeFileSync(`${data}/${blobFileOf(id)}`, "SOME bytes"),
+    says: /BAD +files +the bytes of \S+ are not what was uploaded/,
+  },
+  {
+    name: "bytes without a record",
+    harm: (data) => writeFileSync(`${data}/${blobFileOf(Bun.randomUUIDv7())}`, "whose?"),
+    says: /note +orphans +1 files have bytes and no record/,
+    code: 0,
+  },
+  {
+    name: "a damaged page",
+    harm: (data) => {
+      const bytes = readFileSync(`${data}/luxhub.db`);
+      writeFileSync(`${data}/luxhub.db`, bytes.fill(0x5a, 8_192, 12_288));
+    },
+    says: /BAD +database +it is damaged: .*; restore a backup/,
+  },
+  {
+    name: "no database",
+    harm: (data) => rmSync(`${data}/luxhub.db`),
+    says: /BAD +database +there is none, but files\/\S+ shows/,
+  },
+];
+
+test("a hub that is well, while it runs and when it has ended", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using hub = await Hub.start({ data });
+  await work(hub);
+  const running = await doctor(data);
+  expect(running).toMatchObject({ code: 0, stderr: "" });
+  expect(running.stdout).toContain("one is at work here");
+  await hub.stop();
+  const ended = await doctor(data);
+  expect(ended).toMatchObject({ code: 0, stderr: "" });
+  expect(ended.stdout).toContain("none is at work here");
+  for (const { stdout } of [running, ended]) {
+    for (const about of LINES) expect(lineOf(stdout, about)).toStartWith("ok");
+    expect(stdout).toEndWith(": all is well\n");
+  }
+}, 20_000);
+
+test("each kind of harm is found and nothing else is blamed; where there is no hub it says so", async () => {
+  using dir = new TempDir();
+  const hub = await Hub.start({ data: dir.join("whole") });
+  const fileId = await work(hub);
+  await hub.stop();
+  const results = await Promise.all(
+    ROWS.map(async ({ name, harm }) => {
+      const data = dir.join(name);
+      cpSync(dir.join("whole"), data, { recursive: true });
+      if (typeof harm !== "string") harm(data, fileId);
+      else {
+        const db = new Database(`${data}/luxhub.db`);
+        db.run(harm);
+        db.close();
+      }
+      return doctor(data);
+    }),
+  );
+  for (const [i, { name, says, code = 1 }] of ROWS.entries()) {
+    const found = results[i];
+    expect([name, found?.code]).toEqual([name, code]);
+    expect(found?.stdout).toMatch(says);
+    if (code === 0) expect(found?.stdout).not.toContain("BAD");
+  }
+  mkdirSync(dir.join("nothing"));
+  for (const path of [dir.join("nothing"), dir.join("nowhere")]) {
+    const found = await doctor(path);
+    expect([found.code, found.stderr]).toEqual([1, `luxhub: there is no hub in ${path}\n`]);
+  }
+  expect(readdirSync(dir.join("nothing"))).toEqual([]);
+}, 30_000);
+
+test("little free space is a problem", () => {
+  expect(judgeSpace(FREE_SPACE_MIN_BYTES).grade).toBe("ok");
+  expect(judgeSpace(FREE_SPACE_MIN_BYTES - 1)).toMatchObject({ grade: "bad", about: "space" });
+});

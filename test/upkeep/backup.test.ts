@@ -1,0 +1,255 @@
+/** Backup and restore at their edges: what is refused, what is left behind, what a damaged archive comes to. */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { blobFileOf } from "../../src/blobs/disk.ts";
+import { dataDirAt } from "../../src/data-dir.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { isHeld, takePin } from "../../src/store/lock.ts";
+import { backUp } from "../../src/upkeep/backup.ts";
+import { restore } from "../../src/upkeep/restore.ts";
+import type { Tools } from "../../src/upkeep/upkeep.ts";
+import { newDataDir, startHub } from "../support/hub.ts";
+
+const FILES = 6;
+const NO_SIGNAL = new AbortController().signal;
+const tools = (patch: Partial<Tools> = {}): Tools => ({
+  clock: systemClock(),
+  tell: () => {},
+  signal: NO_SIGNAL,
+  ...patch,
+});
+
+/** A folder for all of this; `data` in it is a hub that has ended, `backup.tar` its backup. */
+let folder = "";
+let data = "";
+let backup = "";
+let fileIds: string[] = [];
+
+beforeAll(async () => {
+  folder = newDataDir();
+  data = join(folder, "data");
+  mkdirSync(data);
+  const hub = await startHub({ dataDir: data });
+  await hub.post("/node/register", { node_id: "a", name: "A" });
+  for (let i = 0; i < FILES; i++) {
+    const body = new FormData();
+    body.append("file", new Blob([`file ${i} `.repeat(100 * i)]), `file-${i}`);
+    fileIds.push(String((await hub.call("POST", "/file/upload", { body })).body["file_id"]));
+  }
+  await hub.close();
+  writeFileSync(join(data, "secret"), "a-secret\n");
+  writeFileSync(join(data, "admin-key"), "an-admin-key\n");
+  backup = join(folder, "backup.tar");
+  await backUp(dataDirAt(data), backup, "luxhub test", tools());
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Every file below a directory with its hash. */
+function contents(path: string): readonly string[] {
+  return readdirSync(path, { recursive: true, encoding: "utf8" })
+    .filter((name) => statSync(join(path, name)).isFile())
+    .map((name) => `${name} ${Bun.SHA256.hash(readFileSync(join(path, name)), "hex")}`)
+    .toSorted();
+}
+
+const beside = (): readonly string[] =>
+  readdirSync(folder).filter((name) => /partial|\.restoring/.test(name));
+const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+describe("a backup", () => {
+  test("has the database, the secrets and every file, and is its owner's alone", async () => {
+    expect(modeOf(backup)).toBe("600");
+    expect(beside()).toEqual([]);
+    const into = join(folder, "whole");
+    const manifest = await restore(backup, into, tools());
+    expect(manifest).toMatchObject({ files: FILES, missing: [], damaged: [], software: "luxhub test" });
+    const names = contents(into).map((line) => line.split(" ")[0]);
+    expect(names.toSorted()).toEqual(
+      ["admin-key", ...fileIds.map(blobFileOf), "luxhub.db", "secret"].toSorted(),
+    );
+    expect(readFileSync(join(into, "secret"), "utf8")).toBe("a-secret\n");
+    for (const name of readdirSync(into, { recursive: true, encoding: "utf8" })) {
+      const path = join(into, name);
+      expect([name, modeOf(path)]).toEqual([name, statSync(path).isDirectory() ? "700" : "600"]);
+    }
+    expect(modeOf(into)).toBe("700");
+  });
+
+  test("is not written over one that is there", async () => {
+    const before = readFileSync(backup);
+    await expect(backUp(dataDirAt(data), backup, "", tools())).rejects.toThrow("is there already");
+    expect(readFileSync(backup).equals(before)).toBe(true);
+  });
+
+  test("of nothing, or of a damaged database, is refused and leaves nothing", async () => {
+    const to = join(folder, "none.tar");
+    await expect(backUp(dataDirAt(join(folder, "nowhere")), to, "", tools())).rejects.toThrow(
+      "there is no hub in",
+    );
+    const damaged = join(folder, "damaged");
+    cpSync(data, damaged, { recursive: true });
+    truncateSync(join(damaged, "luxhub.db"), 20_480);
+    await expect(backUp(dataDirAt(damaged), to, "", tools())).rejects.toThrow("the database is damaged");
+    expect(existsSync(to)).toBe(false);
+    expect(beside()).toEqual([]);
+  });
+
+  test("that is ended before it is done leaves nothing", async () => {
+    const to = join(folder, "ended.tar");
+    const ending = new AbortController();
+    const tell = (text: string): void => {
+      if (text.startsWith("copying 6 files")) ending.abort(new Error("ended by hand"));
+    };
+    await expect(backUp(dataDirAt(data), to, "", tools({ tell, signal: ending.signal }))).rejects.toThrow(
+      "by hand",
+    );
+    expect(existsSync(to)).toBe(false);
+    expect(beside()).toEqual([]);
+  });
+
+  test("pins the directory all the while, and not longer", async () => {
+    const held = new Map<string, boolean>();
+    const tell = (text: string): void =>
+      void held.set(text.split(" ", 2).join(" "), isHeld(dataDirAt(data).pin));
+    await backUp(dataDirAt(data), join(folder, "pinned.tar"), "", tools({ tell }));
+    expect([...held]).toEqual([
+      ["copying the", true],
+      [`copying ${FILES}`, true],
+    ]);
+    expect(isHeld(dataDirAt(data).pin)).toBe(false);
+  });
+
+  test("keeps a running hub from removing the bytes of what is deleted meanwhile", async () => {
+    await using hub = await startHub();
+    const body = new FormData();
+    body.append("file", new Blob(["wanted by a backup"]));
+    const fileId = String((await hub.call("POST", "/file/upload", { body })).body["file_id"]);
+    const path = join(hub.dataDir, blobFileOf(fileId));
+    const pin = takePin(dataDirAt(hub.dataDir).pin);
+    expect((await hub.post("/file/delete", { file_id: fileId })).status).toBe(200);
+    expect((await hub.get(`/file/download/${fileId}`)).status).toBe(404);
+    expect(readFileSync(path, "utf8")).toBe("wanted by a backup");
+    pin?.release();
+    const other = String((await hub.call("POST", "/file/upload", { body })).body["file_id"]);
+    await hub.post("/file/delete", { file_id: other });
+    expect(existsSync(join(hub.dataDir, blobFileOf(other)))).toBe(false);
+  });
+
+  test("says which files were gone or damaged, has the rest, and can be restored", async () => {
+    const harmed = join(folder, "harmed");
+    cpSync(data, harmed, { recursive: true });
+    const [gone = "", changed = "", cut = ""] = fileIds.slice(1);
+    rmSync(join(harmed, blobFileOf(gone)));
+    writeFileSync(join(harmed, blobFileOf(changed)), "other bytes");
+    truncateSync(join(harmed, blobFileOf(cut)), 5);
+    const to = join(folder, "harmed.tar");
+    const { manifest } = await backUp(dataDirAt(harmed), to, "", tools());
+    expect(manifest).toMatchObject({ files: FILES, missing: [gone], damaged: [changed, cut] });
+    const into = join(folder, "harmed-again");
+    expect(await restore(to, into, tools())).toEqual(manifest);
+    expect(readFileSync(join(into, blobFileOf(changed)), "utf8")).toBe("other bytes");
+  });
+});
+
+describe("a restore", () => {
+  test("wants a directory that is empty or not there, and changes no other", async () => {
+    const used = join(folder, "used");
+    mkdirSync(used);
+    writeFileSync(join(used, "mine"), "mine");
+    await expect(restore(backup, used, tools())).rejects.toThrow("is not empty");
+    expect(contents(used)).toHaveLength(1);
+    const empty = join(folder, "empty");
+    mkdirSync(empty);
+    await restore(backup, empty, tools());
+    expect(contents(empty)).toHaveLength(FILES + 3);
+    expect(readdirSync(empty)).not.toContain(".restoring");
+  });
+
+  test("of what is no backup is refused, and a directory that it made is gone again", async () => {
+    const into = join(folder, "refused");
+    const text = join(folder, "text.tar");
+    writeFileSync(text, "no archive ".repeat(1_000));
+    await expect(restore(text, into, tools())).rejects.toThrow(
+      `${text} cannot be restored: a head is damaged`,
+    );
+    writeFileSync(text, new Uint8Array(10_240));
+    await expect(restore(text, into, tools())).rejects.toThrow("it is no backup of luxhub");
+    await expect(restore(join(folder, "not-there"), into, tools())).rejects.toThrow("cannot read");
+    expect(existsSync(into)).toBe(false);
+  });
+
+  test("that is ended before it is done leaves the directory as it was", async () => {
+    const into = join(folder, "ended");
+    mkdirSync(into);
+    const ending = new AbortController();
+    const tell = (text: string): void => {
+      if (text.endsWith("3 files")) ending.abort(new Error("ended by hand"));
+    };
+    await expect(restore(backup, into, tools({ tell, signal: ending.signal }))).rejects.toThrow(
+      "ended by hand",
+    );
+    expect(readdirSync(into)).toEqual([]);
+  });
+
+  test("of an archive with a flipped bit or a lost end is refused, or is what was backed up", async () => {
+    const whole = contents(join(folder, "whole"));
+    const bytes = readFileSync(backup);
+    const harmed = join(folder, "flipped.tar");
+    const into = join(folder, "flipped");
+    let refused = 0;
+    const tryIt = async (what: Uint8Array): Promise<void> => {
+      writeFileSync(harmed, what);
+      const failed = await restore(harmed, into, tools()).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      if (failed === null) {
+        expect(contents(into)).toEqual(whole);
+        rmSync(into, { recursive: true });
+        return;
+      }
+      refused++;
+      expect(String(failed)).toContain("flipped.tar cannot be restored: ");
+      expect(existsSync(into)).toBe(false);
+    };
+    const places = 80;
+    for (let i = 0; i < places; i++) {
+      const flipped = Uint8Array.from(bytes);
+      const at = Math.floor(((i + 0.5) / places) * bytes.length);
+      flipped[at] = (flipped[at] ?? 0) ^ (1 << (i % 8));
+      await tryIt(flipped);
+    }
+    for (let i = 0; i < 20; i++)
+      await tryIt(bytes.subarray(0, Math.floor((i / 20) * (bytes.length - 1_024))));
+    expect(refused).toBeGreaterThan(80); // what is flipped between the files is nobody's
+  }, 20_000);
+});
+
+test("what was restored is the database as it was", () => {
+  const rowsOf = (path: string) => {
+    const db = new Database(join(path, "luxhub.db"), { readonly: true });
+    try {
+      const tables = db
+        .query("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        .values()
+        .flat();
+      return tables.map((name) => [name, db.query(`SELECT * FROM ${name}`).values()]);
+    } finally {
+      db.close();
+    }
+  };
+  expect(rowsOf(join(folder, "whole"))).toEqual(rowsOf(data));
+});
