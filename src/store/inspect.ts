@@ -10,6 +10,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { schemaVersion } from "./migrate.ts";
+import { StoreFull } from "./store.ts";
 
 export type Inspection =
   /** There is no database, or one that nothing was ever written to. */
@@ -30,8 +31,12 @@ const BUSY_TIMEOUT_MS = 5_000;
 const FAULTS_SHOWN = 3;
 /** What SQLite says when a file is not what it was; the rest is the system's: rights, locks, room. */
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|ERROR|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
+const NO_ROOM = /^SQLITE_(?:FULL|IOERR_SHMSIZE)$/;
 
-/** @throws what the system has against opening the file: rights, a lock, no room */
+/**
+ * @throws {StoreFull} when there is no room for what SQLite lays beside the file to read it
+ * @throws what else the system has against opening it: rights, a lock
+ */
 export function inspectDatabase(path: string, options: InspectOptions): Inspection {
   if (sizeOf(path) === 0) {
     if (sizeOf(logOf(path)) === 0) return { kind: "none" };
@@ -42,15 +47,17 @@ export function inspectDatabase(path: string, options: InspectOptions): Inspecti
   try {
     return lookInto(db, path, options);
   } catch (error) {
-    if (!isDamage(error)) throw error;
+    const code = codeOf(error);
+    if (NO_ROOM.test(code)) throw new StoreFull("The disk is full.", { cause: error });
+    if (!DAMAGE.test(code)) throw error;
     return { kind: "damaged", what: error instanceof Error ? error.message : String(error) };
   } finally {
     db.close();
   }
 }
 
-function isDamage(error: unknown): boolean {
-  return error instanceof Error && "code" in error && DAMAGE.test(String(error.code));
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 function lookInto(db: Database, path: string, { wholeMaxBytes, live }: InspectOptions): Inspection {
