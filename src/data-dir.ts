@@ -47,12 +47,18 @@ export function makeDataDir(path: string): DataDir {
   return dataDirAt(path);
 }
 
-/** Left by a hub beside its database, and by nobody else: a secret may have been laid there before the first start. */
-const TRACE = /^(?:files|\.restoring|luxhub\.db\.schema-\d+\.bak)$/;
+/**
+ * Left by a hub beside its database, and by nobody else: an operator may lay secrets there before the first start, or
+ * mount a disk of its own on files/.
+ */
+const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.schema-\d+\.bak)$/;
 
 /** The name of what shows that there was a database here; null where a hub may start afresh. */
 export function traceOfHub(dir: DataDir): string | null {
-  return readdirSync(dir.path).find((name) => TRACE.test(name)) ?? null;
+  const names = readdirSync(dir.path);
+  if (names.includes("files"))
+    names.push(...readdirSync(join(dir.path, "files")).map((name) => `files/${name}`));
+  return names.find((name) => TRACE.test(name)) ?? null;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

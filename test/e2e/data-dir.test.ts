@@ -70,11 +70,12 @@ describe("a first start", () => {
     expect((await hub.get("/lux/ledger?node_id=a")).status).toBe(404);
   });
 
-  test("that was cut off can be made again", async () => {
+  test("that was cut off can be made again, also with a disk mounted for the files", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     mkdirSync(data);
     for (const name of ["lock", "backup-lock", "luxhub.db"]) writeFileSync(`${data}/${name}`, "");
+    mkdirSync(`${data}/files/lost+found`, { recursive: true }); // a disk of its own
     await using hub = await Hub.start({ data, ownSecrets: false });
     expect((await hub.get("/status")).status).toBe(200);
   });
@@ -91,11 +92,15 @@ describe("what is damaged or gone is refused, named and left as it is", () => {
     readonly killed?: boolean;
   };
   const rows: readonly Harm[] = [
-    { name: "no database", harm: (data) => rmSync(`${data}/luxhub.db`), says: /has no database, but files/ },
+    {
+      name: "no database",
+      harm: (data) => rmSync(`${data}/luxhub.db`),
+      says: /has no database, but files\/\S+ shows/,
+    },
     {
       name: "an empty database",
       harm: (data) => truncateSync(`${data}/luxhub.db`, 0),
-      says: /has no database, but files/,
+      says: /has no database, but files\/\S+ shows/,
     },
     {
       name: "no database, but its log",

@@ -124,7 +124,7 @@ const ROWS: readonly Harm[] = [
   {
     name: "no database",
     harm: (data) => rmSync(`${data}/luxhub.db`),
-    says: /BAD +database +there is none, but files shows/,
+    says: /BAD +database +there is none, but files\/\S+ shows/,
   },
 ];
 
