@@ -41,7 +41,7 @@ class Told {
   /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   readonly deleted = new Set<string>();
-  /** Files that were there before the writers began, and are to be deleted by none of them yet. */
+  /** Files that were there before the writers began, to be deleted while the backup runs. */
   early: string[] = [];
   latenciesMs: number[] = [];
   writes = 0;
@@ -67,7 +67,7 @@ export async function backUpUnderLoad(
   await using hub = await Hub.start({ data: dir.join("data") });
   for (let i = 0; i < WRITERS; i++) await hub.register(`w${i}`);
   for (let i = 0; i < options.files; i++) await upload(hub, told, options.fileBytes);
-  told.early = [...told.files.keys()];
+  const early = [...told.files.keys()];
   progress(`${options.files} files of ${options.fileBytes} bytes are there`);
 
   const stopping = new AbortController();
@@ -75,6 +75,7 @@ export async function backUpUnderLoad(
     Array.from({ length: WRITERS }, (_, i) => write(hub, told, i, stopping.signal)),
   );
   await Bun.sleep(options.warmUpMs); // load, for as long as was asked
+  told.early = early; // they go from now on, while they are copied
   const before = { p99: p99Of(told), writes: told.writes, mark: markOf(told) };
   const ended = await runWatched(["backup", archive, "--data", dir.join("data")]);
   const during = { p99: p99Of(told), writes: told.writes - before.writes };
