@@ -32,6 +32,10 @@ const TALLY_NODE = `
     lux_earned_micro = lux_earned_micro + $4, idle_since = $5
   WHERE node_id = $1`;
 
+// A step that completes nothing leaves the order of the top nodes alone: what is named is written, changed or not.
+const TALLY_HELD = `
+  UPDATE nodes SET tasks_assigned = tasks_assigned + $2, idle_since = $3 WHERE node_id = $1`;
+
 const CREATE_TASK = `
   INSERT INTO tasks (task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro,
     assigned_node, balanced, attempts, created_at, updated_at)
@@ -99,6 +103,8 @@ export function statementOf(change: Change): Statement {
       return { sql: `UPDATE nodes SET online = 0 WHERE node_id = $1`, params: [change.nodeId] };
     case "node.tallied": {
       const { nodeId, assigned, completed, luxEarnedMicro, idleSince } = change;
+      if (completed === 0 && luxEarnedMicro === 0)
+        return { sql: TALLY_HELD, params: [nodeId, assigned, idleSince] };
       return { sql: TALLY_NODE, params: [nodeId, assigned, completed, luxEarnedMicro, idleSince] };
     }
     case "task.created":

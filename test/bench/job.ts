@@ -30,7 +30,3 @@ export const Measurement = z.object({
   clientCpu: z.number(),
 });
 export type Measurement = z.infer<typeof Measurement>;
-
-/** The load client's reply to a job. */
-export const Reply = z.union([z.object({ measurement: Measurement }), z.object({ error: z.string() })]);
-export type Reply = z.infer<typeof Reply>;

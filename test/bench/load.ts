@@ -1,7 +1,8 @@
 // The load client: a process of its own that takes jobs over IPC, one after the other, and replies to each
 // with a measurement. Invariant: every connection keeps exactly one request outstanding; a broken connection or
 // an answer that does not come fails the whole job, any answer but a 200 is counted. It ends with its parent.
-import { Job, type Measurement, type Reply } from "./job.ts";
+import { Job, type Measurement } from "./job.ts";
+import { serveJobs, within } from "./job-server.ts";
 import {
   PLACEHOLDER_ID,
   SCENARIOS,
@@ -192,25 +193,4 @@ async function measure(job: Job): Promise<Measurement> {
   }
 }
 
-async function within<T>(limitMs: number, what: string, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`${what}: nothing within ${limitMs} ms`)), limitMs);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function reply(message: unknown): Promise<Reply> {
-  try {
-    return { measurement: await measure(Job.parse(message)) };
-  } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
-  }
-}
-
-process.on("message", async (message: unknown) => process.send?.(await reply(message)));
-process.on("disconnect", () => process.exit());
-// Ctrl-C reaches the whole group: the parent decides when this ends.
-process.on("SIGINT", () => {});
+serveJobs((job) => measure(Job.parse(job)));

@@ -22,7 +22,7 @@ export type Step = {
 /** One row of the report. `cycles`: what whole cycles are called, of more than one step. */
 export type Scenario = { name: string; title: string; cycles: string; steps: readonly Step[] };
 
-const TASK = {
+export const TASK = {
   title: "Summarise the error log of the night run",
   description:
     "Read the log of the last night run, group the errors by their cause, count each group, " +
@@ -30,7 +30,7 @@ const TASK = {
   lux_reward: 2.5,
 };
 
-const RESULT = {
+export const RESULT = {
   problem:
     "The import stopped after 4,100 rows: a date in the source had no time zone, and the parser gave up.",
   improvement:
@@ -38,7 +38,7 @@ const RESULT = {
   lesson: "One bad row must not stop a run: set it aside, go on, and report the number at the end.",
 };
 
-const MESSAGE =
+export const MESSAGE =
   "Part 7 of 12 is done: 4,100 rows read, 12 set aside, none lost. The next part starts when you have looked.";
 
 /** In the order of the report. */

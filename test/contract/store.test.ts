@@ -1426,6 +1426,16 @@ describe("store: sqlite: plans", () => {
     ]);
   });
 
+  for (const limit of [1, 1_000])
+    test(`a receive of ${limit} looks only at what waits, not at all that the node ever got`, async () => {
+      expect((await ways(mail.waitingDeliveries("n1", limit), "deliveries")).toSorted()).toEqual([
+        "SEARCH deliveries USING COVERING INDEX deliveries_waiting (to_node=?)",
+      ]);
+      expect(await ways(mail.waitingDeliveries("n1", limit), "d")).toEqual([
+        "SEARCH d USING PRIMARY KEY (to_node=? AND seq=?)",
+      ]);
+    });
+
   test("a node's events are looked for in the window alone", async () => {
     const query = q.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 32);
     expect(await ways(query, "events")).toEqual([
@@ -1449,6 +1459,18 @@ describe("store: sqlite: plans", () => {
     test(`${name} walks through no table`, async () => {
       expect(await scans(writeOf(change))).toEqual([]);
     });
+
+  test("a step that completes nothing does not write to the index of the top nodes", () => {
+    const step = {
+      kind: "node.tallied",
+      nodeId: "n1",
+      assigned: 1,
+      luxEarnedMicro: 0,
+      idleSince: 1,
+    } as const;
+    expect(statementOf({ ...step, completed: 0 }).sql).not.toMatch(/tasks_completed|lux_earned/);
+    expect(statementOf({ ...step, assigned: -1, completed: 1 }).sql).toMatch(/tasks_completed[^]*lux_earned/);
+  });
 
   const deliveryPrunes: readonly (readonly [boolean, readonly string[]])[] = [
     [false, ["SEARCH deliveries USING PRIMARY KEY (to_node=? AND seq=?)"]],
