@@ -8,8 +8,8 @@ export const Job = z.object({
   scenario: z.string(),
   connections: z.int().positive(),
   windowMs: z.number().positive(),
-  /** False for the bare server: its answers hold no task ids and nothing else to look for. */
-  isHub: z.boolean(),
+  /** False for the bare server: its answers hold no ids and nothing else to look for. */
+  isChecked: z.boolean(),
 });
 export type Job = z.infer<typeof Job>;
 

@@ -6,17 +6,18 @@ import { keepChild } from "./children.ts";
 export type LoadClient<Job, Found> = { run(job: Job): Promise<Found>; stop(): Promise<void> };
 
 /**
- * Starts a load client's process: `source` serves jobs (job-server.ts), `shape` is what each is answered with.
+ * Starts a load client's process: what `command` runs serves jobs (job-server.ts), each answered with a `shape`.
  * `run` rejects when the job failed or the process ended.
  */
 export function startLoadClient<Job extends object, Found>(
-  source: string,
+  command: readonly string[],
   shape: z.ZodType<Found>,
 ): LoadClient<Job, Found> {
   const Reply = z.union([z.object({ found: shape }), z.object({ error: z.string() })]);
   let pending: PromiseWithResolvers<Found> | null = null;
   const child = keepChild(
-    Bun.spawn([process.execPath, source], {
+    Bun.spawn([...command], {
+      serialization: "json", // for Node's sake
       stdio: ["ignore", "ignore", "inherit"],
       ipc(message: unknown) {
         const reply = Reply.parse(message);

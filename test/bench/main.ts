@@ -10,6 +10,8 @@ import { startLoadClient } from "./load-client.ts";
 import { describeMachine } from "./machine.ts";
 import { measureIdleMemory } from "./memory.ts";
 import { MEMORY, type Options, parseOptions } from "./options.ts";
+import { PEERS_LIMIT_MS, measurePeers } from "./peers/peers.ts";
+import { renderPeers } from "./peers/report.ts";
 import { type Report, renderMarkdown } from "./report.ts";
 import { type Row, measureRow } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -21,6 +23,7 @@ const MEMORY_LIMIT = 120;
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
   if (options.mode === "growth") return benchGrowth(options);
+  if (options.mode === "peers") return benchPeers(options);
   return benchEcho(options);
 }
 
@@ -33,7 +36,8 @@ async function benchEcho(options: Options): Promise<void> {
   const machine = describeMachine(options.dataRoot);
   const memory = options.only.includes(MEMORY) ? await measureMemory(options) : [];
   const rows: Row[] = [];
-  const client = startLoadClient<Job, Measurement>(join(import.meta.dir, "load.ts"), Measurement);
+  const command = [process.execPath, join(import.meta.dir, "load.ts")];
+  const client = startLoadClient<Job, Measurement>(command, Measurement);
   for (const scenario of scenarios) {
     for (const connections of options.connections) {
       const row = await measureRow(scenario, connections, options, client).catch((error: unknown) => {
@@ -58,6 +62,14 @@ async function benchGrowth(options: Options): Promise<void> {
   const growth = await measureGrowth(plan, (line) => console.error(line));
   print(options, { machine, growth }, renderGrowth(machine, growth));
   process.exit(0);
+}
+
+async function benchPeers(options: Options): Promise<void> {
+  clearUpAtExit(PEERS_LIMIT_MS + 12 * options.rounds * options.seconds * 1_000);
+  const machine = describeMachine(options.dataRoot);
+  const peers = await measurePeers(options, (line) => console.error(line));
+  print(options, { machine, peers }, renderPeers(machine, peers));
+  process.exit(peers.rows.some(({ failures }) => failures > 0) ? 1 : 0);
 }
 
 function print(options: Options, report: object, markdown: string): void {

@@ -107,7 +107,7 @@ async function measureRound(
     scenario: scenario.name,
     connections,
     windowMs,
-    isHub,
+    isChecked: isHub,
   });
   const after = readCpuMs(server.pid);
   const cpuUs = before === null || after === null ? null : ((after - before) * 1_000) / measurement.requests;

@@ -91,7 +91,7 @@ export async function measureStores(
   data: { readonly small: string; readonly large: string },
   progress: (line: string) => void,
 ): Promise<GrowthRow[]> {
-  const client: Client = startLoadClient(join(import.meta.dir, "load.ts"), Phase);
+  const client: Client = startLoadClient([process.execPath, join(import.meta.dir, "load.ts")], Phase);
   const start = async (directory: string, { nodes }: StoreSize): Promise<Subject> => ({
     hub: await startHubOn(plan.hub, directory),
     nodes,
