@@ -10,10 +10,14 @@ export function renderMachine(machine: Machine): string {
   ].join("\n");
 }
 
-/** A table; all columns but the first hold numbers. */
-export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A table; the first `textColumns` hold text, the others numbers. */
+export function renderTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  textColumns = 1,
+): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  const rule = header.map((_, column) => (column === 0 ? "---" : "--:"));
+  const rule = header.map((_, column) => (column < textColumns ? "---" : "--:"));
   return [line(header), line(rule), ...rows.map(line)].join("\n");
 }
 

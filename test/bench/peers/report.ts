@@ -16,7 +16,7 @@ export function renderPeers(machine: Machine, peers: Peers): string {
     "luxhub : it",
     "Goal",
   ];
-  const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells)), renderNotes(peers)];
+  const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 3), renderNotes(peers)];
   for (const line of peers.missing) parts.push(`Not measured: ${line}`);
   for (const { name, failures, failure } of peers.rows.filter((row) => row.failures > 0)) {
     parts.push(`**${failures} failures** of ${name}: ${failure}`);
