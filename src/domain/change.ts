@@ -19,6 +19,8 @@ export type Change =
       readonly lastHeartbeatAt: number;
       readonly leaseUntil: number;
     }
+  /** Online again after it was offline; what its heartbeat changes is `node.beaten`. */
+  | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
   /** The running totals of one node; all are added to what is there. */
   | {

@@ -93,7 +93,10 @@ export function comeBack(
   if (!node) return nodeNotFound(nodeId);
   const after = alive(node, beat);
   const changes: Change[] = [beaten(after)];
-  if (!node.online) changes.push(nodeEvent("node.online", after, beat.now));
+  if (!node.online) {
+    changes.push({ kind: "node.returned", nodeId });
+    changes.push(nodeEvent("node.online", after, beat.now));
+  }
   const given = giveWaiting(after, waiting, beat.now);
   changes.push(...given.changes);
   return accept(given.node, changes);

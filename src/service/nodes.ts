@@ -1,6 +1,6 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the lease that silence ends. */
 import { SWEEP_BATCH } from "../domain/limits.ts";
-import { Rejection, nodeNotFound } from "../domain/decision.ts";
+import { Rejection, accept, nodeNotFound } from "../domain/decision.ts";
 import {
   type Beat,
   type Node,
@@ -15,13 +15,18 @@ import { waitingCount } from "../store/mail-queries.ts";
 import {
   type NodeAccount,
   expiredNodes,
+  nextLeaseEnd,
   nodeAccount,
   nodeAccounts,
   nodeById,
   waitingFor,
 } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
+import { VARIANTS } from "../variant/variants.ts";
 import type { TaskService } from "./tasks.ts";
+
+/** No lease that begins is shorter. */
+const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
 
 /** A node as it stands after a heartbeat, and how many messages wait for it. */
 export type Pulse = { readonly node: Node; readonly messagesWaiting: number };
@@ -31,6 +36,8 @@ export class NodeService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
+  /** Steady clock: no lease ends before, so until then nobody is looked for. */
+  #leasesHoldUntil = 0;
 
   constructor(store: Store, clock: Clock, tasks: TaskService) {
     this.#store = store;
@@ -76,8 +83,17 @@ export class NodeService {
   /** Puts nodes offline whose lease has run out, at most one step's worth. The answer is how many. */
   async expireSome(): Promise<number> {
     const now = this.#clock.now();
-    const load = { nodes: expiredNodes(this.#clock.steady(), SWEEP_BATCH) };
-    return (await this.#store.transact(load, ({ nodes }) => expire(nodes, now))).length;
+    const steady = this.#clock.steady();
+    if (steady < this.#leasesHoldUntil) return 0;
+    const load = { nodes: expiredNodes(steady, SWEEP_BATCH), next: nextLeaseEnd(steady) };
+    const { expired, next } = await this.#store.transact(load, (rows) =>
+      accept({ expired: rows.nodes.length, next: rows.next }, expire(rows.nodes, now).changes),
+    );
+    if (expired < SWEEP_BATCH) {
+      const newest = steady + SHORTEST_LEASE_MS;
+      this.#leasesHoldUntil = next === null ? newest : Math.min(next, newest);
+    }
+    return expired;
   }
 
   async #comeBack(transact: Transact, nodeId: string, leaseOf: (node: Node) => number): Promise<Pulse> {

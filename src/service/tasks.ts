@@ -144,6 +144,9 @@ export class TaskService {
    * away by itself. What fits nobody stays open.
    */
   async balanceAll(onlyBalanced: boolean, signal?: AbortSignal): Promise<readonly Assignment[]> {
+    // Most often nothing waits: then the fleet is not read.
+    const first = await this.#store.read(poolAfter(POOL_START, onlyBalanced, 1));
+    if (first.next === null) return [];
     const given: Assignment[] = [];
     let cursor: PoolCursor | null = POOL_START;
     while (cursor && !signal?.aborted) {

@@ -7,9 +7,13 @@ import type { Query } from "./store.ts";
 const MESSAGE = `m.message_id, m.from_node, m.to_node, m.type, m.content, m.require_ack, m.sent_at`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
 
+// The seqs first, by themselves: they are all in the index of what waits. Asked for whole rows, SQLite would rather walk
+// through all that the node ever got. CROSS, for it to go from these few to their deliveries and not the other way.
 const WAITING = `
-  SELECT ${MESSAGE}, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
-  WHERE d.to_node = $1 AND d.state = 'waiting' ORDER BY d.seq LIMIT $2`;
+  SELECT ${MESSAGE}, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
+  WHERE m.seq IN (SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2)
+    AND d.seq = m.seq AND d.to_node = $1
+  ORDER BY m.seq`;
 const WAITING_MEASURED = measured(WAITING, "ORDER BY seq");
 
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */

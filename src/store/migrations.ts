@@ -164,4 +164,31 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     revoked_at INTEGER
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- In order of arrival, not by node: what is sent and received at one time lies together on few pages, however many
+  -- nodes there are and however much each of them got.
+  CREATE TABLE deliveries_by_arrival (
+    seq INTEGER NOT NULL,                    -- of the message
+    to_node TEXT NOT NULL,
+    state TEXT NOT NULL,
+    deliveries INTEGER NOT NULL,
+    lease_until INTEGER,                     -- steady clock; only while leased
+    broadcast INTEGER NOT NULL,
+    PRIMARY KEY (seq, to_node)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO deliveries_by_arrival
+    SELECT seq, to_node, state, deliveries, lease_until, broadcast FROM deliveries ORDER BY seq, to_node;
+  DROP TABLE deliveries;
+  ALTER TABLE deliveries_by_arrival RENAME TO deliveries;
+  -- message/history of what a node got
+  CREATE INDEX deliveries_got ON deliveries (to_node, seq);
+  -- a node's mailbox
+  CREATE INDEX deliveries_waiting ON deliveries (to_node, seq) WHERE state = 'waiting';
+  -- whose ACK is late
+  CREATE INDEX deliveries_lease ON deliveries (lease_until) WHERE state = 'leased';
+  `,
+  `
+  -- Every heartbeat wrote to it. Whose lease has run out is asked only when one can have: the whole fleet is read then.
+  DROP INDEX nodes_lease;
+  `,
 ];

@@ -83,8 +83,14 @@ export function onlineNodeIds(): Query<readonly string[]> {
 
 export function expiredNodes(steady: number, limit: number): Query<readonly Node[]> {
   const sql = `
-    SELECT ${NODE_COLUMNS} FROM nodes WHERE online = 1 AND lease_until <= $1 ORDER BY lease_until LIMIT $2`;
+    SELECT ${NODE_COLUMNS} FROM nodes WHERE online = 1 AND lease_until <= $1 ORDER BY lease_until, node_id LIMIT $2`;
   return many(sql, [steady, limit], toNode);
+}
+
+/** When the first of the leases that still run ends, by the steady clock; null when none runs. */
+export function nextLeaseEnd(steady: number): Query<number | null> {
+  const sql = `SELECT min(lease_until) AS at FROM nodes WHERE online = 1 AND lease_until > $1`;
+  return one(sql, [steady], ({ at }) => (at == null ? null : Number(at)));
 }
 
 const AVAILABLE = `online = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
@@ -380,8 +386,6 @@ export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer
     body: String(row["body"]),
   }));
 }
-
-// ---- Building blocks
 
 /** Appends a parameter and gives its place. */
 function bind(params: Param[], value: Param): string {

@@ -25,12 +25,17 @@ const SAVE_NODE = `
     capabilities = excluded.capabilities, variant = excluded.variant, max_tasks = excluded.max_tasks, online = 1,
     last_heartbeat_at = excluded.last_heartbeat_at, lease_until = excluded.lease_until`;
 
-const BEAT_NODE = `UPDATE nodes SET online = 1, last_heartbeat_at = $2, lease_until = $3 WHERE node_id = $1`;
+// Without `online`, which stands in the conditions of indexes: what is named is written, changed or not.
+const BEAT_NODE = `UPDATE nodes SET last_heartbeat_at = $2, lease_until = $3 WHERE node_id = $1`;
 
 const TALLY_NODE = `
   UPDATE nodes SET tasks_assigned = tasks_assigned + $2, tasks_completed = tasks_completed + $3,
     lux_earned_micro = lux_earned_micro + $4, idle_since = $5
   WHERE node_id = $1`;
+
+// A step that completes nothing leaves the order of the top nodes alone: what is named is written, changed or not.
+const TALLY_HELD = `
+  UPDATE nodes SET tasks_assigned = tasks_assigned + $2, idle_since = $3 WHERE node_id = $1`;
 
 const CREATE_TASK = `
   INSERT INTO tasks (task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro,
@@ -95,10 +100,14 @@ export function statementOf(change: Change): Statement {
     }
     case "node.beaten":
       return { sql: BEAT_NODE, params: [change.nodeId, change.lastHeartbeatAt, change.leaseUntil] };
+    case "node.returned":
+      return { sql: `UPDATE nodes SET online = 1 WHERE node_id = $1`, params: [change.nodeId] };
     case "node.offline":
       return { sql: `UPDATE nodes SET online = 0 WHERE node_id = $1`, params: [change.nodeId] };
     case "node.tallied": {
       const { nodeId, assigned, completed, luxEarnedMicro, idleSince } = change;
+      if (completed === 0 && luxEarnedMicro === 0)
+        return { sql: TALLY_HELD, params: [nodeId, assigned, idleSince] };
       return { sql: TALLY_NODE, params: [nodeId, assigned, completed, luxEarnedMicro, idleSince] };
     }
     case "task.created":

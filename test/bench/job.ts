@@ -8,8 +8,8 @@ export const Job = z.object({
   scenario: z.string(),
   connections: z.int().positive(),
   windowMs: z.number().positive(),
-  /** False for the bare server: its answers hold no task ids and nothing else to look for. */
-  isHub: z.boolean(),
+  /** False for the bare server: its answers hold no ids and nothing else to look for. */
+  isChecked: z.boolean(),
 });
 export type Job = z.infer<typeof Job>;
 
@@ -30,7 +30,3 @@ export const Measurement = z.object({
   clientCpu: z.number(),
 });
 export type Measurement = z.infer<typeof Measurement>;
-
-/** The load client's reply to a job. */
-export const Reply = z.union([z.object({ measurement: Measurement }), z.object({ error: z.string() })]);
-export type Reply = z.infer<typeof Reply>;

@@ -1,7 +1,9 @@
 // The load client: a process of its own that takes jobs over IPC, one after the other, and replies to each
 // with a measurement. Invariant: every connection keeps exactly one request outstanding; a broken connection or
 // an answer that does not come fails the whole job, any answer but a 200 is counted. It ends with its parent.
-import { Job, type Measurement, type Reply } from "./job.ts";
+import { Job, type Measurement } from "./job.ts";
+import { serveJobs, within } from "./job-server.ts";
+import { BUNQUEUE } from "./peers/bunqueue-scenario.ts";
 import {
   PLACEHOLDER_ID,
   SCENARIOS,
@@ -10,46 +12,14 @@ import {
   encodeStep,
   registerRequest,
 } from "./scenarios.ts";
+import { Tally } from "./tally.ts";
 import { type Answer, Connection } from "./wire.ts";
 
 /** How long the last answers may take after the window has closed. */
 const DRAIN_MS = 5_000;
 /** In how many cycles of each connection the answers are looked into. */
 const CHECKED_CYCLES = 2;
-const BUCKET_MS = 0.01;
-const BUCKETS = 200_000;
-const TASK_ID = Buffer.from('"task_id":"');
 const QUOTE = Buffer.from('"');
-
-/** Counts of one job, shared by its workers. */
-class Tally {
-  requests = 0;
-  cycles = 0;
-  cyclesInAll = 0;
-  failures = 0;
-  failure: string | null = null;
-  readonly #latencies = new Uint32Array(BUCKETS);
-
-  answered(latencyMs: number): void {
-    this.requests++;
-    const bucket = Math.min(Math.floor(latencyMs / BUCKET_MS), BUCKETS - 1);
-    this.#latencies[bucket] = (this.#latencies[bucket] ?? 0) + 1;
-  }
-
-  failed(what: string): void {
-    this.failures++;
-    this.failure ??= what;
-  }
-
-  percentileMs(share: number): number {
-    let left = Math.ceil(this.requests * share);
-    for (let bucket = 0; bucket < BUCKETS; bucket++) {
-      left -= this.#latencies[bucket] ?? 0;
-      if (left <= 0) return (bucket + 0.5) * BUCKET_MS;
-    }
-    return BUCKETS * BUCKET_MS;
-  }
-}
 
 /** One connection working as one node through the scenario's cycle, again and again. */
 class Worker {
@@ -108,7 +78,7 @@ class Worker {
     if (step === undefined) return;
     const isWanted =
       answer.status === 200 &&
-      (!this.#job.isHub ||
+      (!this.#job.isChecked ||
         this.#cycles >= CHECKED_CYCLES ||
         answer.bytes.indexOf(step.expect, answer.bodyStart) >= 0);
     if (!isWanted) {
@@ -116,7 +86,7 @@ class Worker {
       this.#at = 0;
       return;
     }
-    if (step.givesTaskId === true && this.#job.isHub) this.#keepTaskId(answer);
+    if (step.givesId === true && this.#job.isChecked) this.#keepId(answer);
     this.#at = (this.#at + 1) % this.#scenario.steps.length;
     if (this.#at !== 0) return;
     this.#cycles++;
@@ -125,10 +95,11 @@ class Worker {
   }
 
   /** Copies the id's bytes from the answer into the requests to come; they are encoded anew only if its length differs. */
-  #keepTaskId({ bytes, bodyStart }: Answer): void {
-    const start = bytes.indexOf(TASK_ID, bodyStart) + TASK_ID.length;
+  #keepId({ bytes, bodyStart }: Answer): void {
+    const { idMark } = this.#scenario;
+    const start = bytes.indexOf(idMark, bodyStart) + idMark.length;
     const end = bytes.indexOf(QUOTE, start);
-    if (start < TASK_ID.length + bodyStart || end < 0) throw new Error("no task_id in the answer to create");
+    if (start < idMark.length + bodyStart || end < 0) throw new Error("no id in the answer");
     if (end - start !== this.#idLength) {
       this.#idLength = end - start;
       this.#templates = this.#encode(bytes.toString("latin1", start, end));
@@ -155,7 +126,7 @@ function describe(answer: Answer): string {
 
 /** Opens the connections, registers their nodes, runs the window and waits for the last answers. */
 async function measure(job: Job): Promise<Measurement> {
-  const scenario = SCENARIOS.find(({ name }) => name === job.scenario);
+  const scenario = [...SCENARIOS, BUNQUEUE].find(({ name }) => name === job.scenario);
   if (scenario === undefined) throw new Error(`no scenario named ${job.scenario}`);
   const connections: Connection[] = [];
   try {
@@ -164,7 +135,9 @@ async function measure(job: Job): Promise<Measurement> {
     const workers = connections.map(
       (connection, index) => new Worker(connection, scenario, job, index, tally),
     );
-    await within(DRAIN_MS, "registering", Promise.all(workers.map((worker) => worker.register())));
+    if (scenario.registers) {
+      await within(DRAIN_MS, "registering", Promise.all(workers.map((worker) => worker.register())));
+    }
 
     Bun.gc(true);
     const cpuBefore = process.cpuUsage();
@@ -174,43 +147,10 @@ async function measure(job: Job): Promise<Measurement> {
     const cpu = process.cpuUsage(cpuBefore);
     const tookMs = performance.now() - startMs;
 
-    const seconds = job.windowMs / 1_000;
-    return {
-      requests: tally.requests,
-      cycles: tally.cycles,
-      cyclesInAll: tally.cyclesInAll,
-      requestsPerSecond: tally.requests / seconds,
-      cyclesPerSecond: tally.cycles / seconds,
-      p50Ms: tally.percentileMs(0.5),
-      p99Ms: tally.percentileMs(0.99),
-      failures: tally.failures,
-      failure: tally.failure,
-      clientCpu: (cpu.user + cpu.system) / 1_000 / tookMs,
-    };
+    return tally.found(job.windowMs, (cpu.user + cpu.system) / 1_000 / tookMs);
   } finally {
     for (const connection of connections) connection.close();
   }
 }
 
-async function within<T>(limitMs: number, what: string, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`${what}: nothing within ${limitMs} ms`)), limitMs);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function reply(message: unknown): Promise<Reply> {
-  try {
-    return { measurement: await measure(Job.parse(message)) };
-  } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
-  }
-}
-
-process.on("message", async (message: unknown) => process.send?.(await reply(message)));
-process.on("disconnect", () => process.exit());
-// Ctrl-C reaches the whole group: the parent decides when this ends.
-process.on("SIGINT", () => {});
+serveJobs((job) => measure(Job.parse(job)));

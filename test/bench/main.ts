@@ -1,11 +1,17 @@
 // `bun run bench`: measures luxhub beside a bare Bun.serve, in one run and on loopback only, and prints the
 // tables for the README. Everything it starts is bounded in time and gone when it ends. Exit 1: a request
 // failed, or the run did.
+import { join } from "node:path";
 import { clearUpAtExit } from "./children.ts";
+import { GROWTH_LIMIT_MS, LARGE, REQUESTS, SMALL, measureGrowth } from "./growth/growth.ts";
+import { renderGrowth } from "./growth/report.ts";
+import { type Job, Measurement } from "./job.ts";
 import { startLoadClient } from "./load-client.ts";
 import { describeMachine } from "./machine.ts";
 import { measureIdleMemory } from "./memory.ts";
 import { MEMORY, type Options, parseOptions } from "./options.ts";
+import { PEERS_LIMIT_MS, measurePeers } from "./peers/peers.ts";
+import { renderPeers } from "./peers/report.ts";
 import { type Report, renderMarkdown } from "./report.ts";
 import { type Row, measureRow } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -16,6 +22,12 @@ const MEMORY_LIMIT = 120;
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
+  if (options.mode === "growth") return benchGrowth(options);
+  if (options.mode === "peers") return benchPeers(options);
+  return benchEcho(options);
+}
+
+async function benchEcho(options: Options): Promise<void> {
   const scenarios = SCENARIOS.filter(({ name }) => options.only.includes(name));
   const rowCount = scenarios.length * options.connections.length;
   const rowSeconds = 2 * options.rounds * options.seconds + ROW_OVERHEAD;
@@ -24,7 +36,8 @@ async function main(): Promise<void> {
   const machine = describeMachine(options.dataRoot);
   const memory = options.only.includes(MEMORY) ? await measureMemory(options) : [];
   const rows: Row[] = [];
-  const client = startLoadClient();
+  const command = [process.execPath, join(import.meta.dir, "load.ts")];
+  const client = startLoadClient<Job, Measurement>(command, Measurement);
   for (const scenario of scenarios) {
     for (const connections of options.connections) {
       const row = await measureRow(scenario, connections, options, client).catch((error: unknown) => {
@@ -36,8 +49,31 @@ async function main(): Promise<void> {
   }
   await client.stop();
   const report: Report = { machine, seconds: options.seconds, rounds: options.rounds, rows, memory };
-  console.log(options.json ? JSON.stringify(report, null, 2) : renderMarkdown(report));
+  print(options, report, renderMarkdown(report));
   process.exit(rows.some((row) => row.failures > 0) ? 1 : 0);
+}
+
+async function benchGrowth(options: Options): Promise<void> {
+  clearUpAtExit(GROWTH_LIMIT_MS);
+  const machine = describeMachine(options.dataRoot);
+  const { rounds, hub, dataRoot } = options;
+  const [connections = 1] = options.connections;
+  const plan = { small: SMALL, large: LARGE, requests: REQUESTS, rounds, connections, hub, dataRoot };
+  const growth = await measureGrowth(plan, (line) => console.error(line));
+  print(options, { machine, growth }, renderGrowth(machine, growth));
+  process.exit(0);
+}
+
+async function benchPeers(options: Options): Promise<void> {
+  clearUpAtExit(PEERS_LIMIT_MS + 12 * options.rounds * options.seconds * 1_000);
+  const machine = describeMachine(options.dataRoot);
+  const peers = await measurePeers(options, (line) => console.error(line));
+  print(options, { machine, peers }, renderPeers(machine, peers));
+  process.exit(peers.rows.some(({ failures }) => failures > 0) ? 1 : 0);
+}
+
+function print(options: Options, report: object, markdown: string): void {
+  console.log(options.json ? JSON.stringify(report, null, 2) : markdown);
 }
 
 function measureMemory(options: Options): ReturnType<typeof measureIdleMemory> {

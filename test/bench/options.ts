@@ -1,13 +1,19 @@
 // The bench's command line: what may be asked of it, and the usage text.
 import { parseArgs } from "node:util";
 import { tmpdir } from "node:os";
+import { REQUESTS } from "./growth/growth.ts";
+import { whole } from "./markdown.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
 /** The name under which `--only` knows the memory table. */
 export const MEMORY = "memory";
 
+/** Beside a bare server, beside itself with a full store, or beside other queues. */
+export type Mode = "echo" | "growth" | "peers";
+
 /** What to measure, and for how long. */
 export type Options = {
+  mode: Mode;
   seconds: number;
   rounds: number;
   connections: number[];
@@ -21,14 +27,23 @@ export type Options = {
 
 const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY];
 
-const USAGE = `bun run bench [flags]   measures luxhub beside a bare Bun.serve, on 127.0.0.1 only
+/** How many at once, if not said otherwise. */
+const CONNECTIONS: Readonly<Record<Mode, string>> = { echo: "64,256", growth: "64", peers: "256" };
 
-  --seconds N         length of a round (default 2)
-  --rounds N          rounds of each, hub and bare server in turns (default 3)
-  --connections N,M   how many at once (default 64,256)
-  --only NAME,NAME    of ${NAMES.join(", ")} (default all)
+const USAGE = `bun run bench [flags]   measures luxhub on 127.0.0.1, and prints tables for the README
+
+                      beside a bare Bun.serve, if not said otherwise
+  --growth            beside itself: a store of 1,000,000 tasks, 10,000 nodes and 1,000,000 messages against
+                      one of 1,000; takes about 3 minutes and 5 GiB of disk
+  --peers             beside other queues, each as durable as it can be: bunqueue, BullMQ on Redis, beanstalkd;
+                      installs what it can of them into a temporary folder (npm; Debian's packages)
+
+  --seconds N         length of a round (default 2); not of --growth, whose rounds are ${whole(REQUESTS)} requests
+  --rounds N          rounds of each, in turns (default 3)
+  --connections N,M   how many at once (default ${CONNECTIONS.echo}; --growth ${CONNECTIONS.growth}, --peers ${CONNECTIONS.peers}, which take one number)
+  --only NAME,NAME    of ${NAMES.join(", ")} (default all); only beside the bare server
   --hub COMMAND       how to run the hub (default "bun src/main.ts"), e.g. --hub dist/luxhub
-  --data-root DIR     where the hub keeps its data meanwhile (default ${tmpdir()}); a real disk, to be honest
+  --data-root DIR     where all data is kept meanwhile (default ${tmpdir()}); a real disk, to be honest
   --json              JSON instead of Markdown`;
 
 /** Parses the arguments after the file's name. Ends the process on --help (0) and on a mistake (2). */
@@ -39,11 +54,13 @@ export function parseOptions(argv: string[]): Options {
       options: {
         seconds: { type: "string", default: "2" },
         rounds: { type: "string", default: "3" },
-        connections: { type: "string", default: "64,256" },
+        connections: { type: "string" },
         only: { type: "string", default: NAMES.join(",") },
         hub: { type: "string", default: "bun src/main.ts" },
         "data-root": { type: "string", default: tmpdir() },
         json: { type: "boolean", default: false },
+        growth: { type: "boolean", default: false },
+        peers: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
       },
     });
@@ -51,10 +68,15 @@ export function parseOptions(argv: string[]): Options {
       console.log(USAGE);
       process.exit(0);
     }
+    if (values.growth && values.peers) throw new Error("--growth and --peers are two runs");
+    const mode = values.growth ? "growth" : values.peers ? "peers" : "echo";
     return {
+      mode,
       seconds: parseNumber("--seconds", values.seconds, 0.1, 60),
       rounds: parseCount("--rounds", values.rounds, 100),
-      connections: values.connections.split(",").map((text) => parseCount("--connections", text, 4_096)),
+      connections: (values.connections ?? CONNECTIONS[mode])
+        .split(",")
+        .map((text) => parseCount("--connections", text, 4_096)),
       only: values.only.split(",").map(parseName),
       hub: values.hub.split(" ").map((word, at) => (at === 0 && word === "bun" ? process.execPath : word)),
       dataRoot: values["data-root"],

@@ -1,5 +1,6 @@
 // The report as Markdown, ready for the README. It must not measure or judge; it rounds and lays out.
 import type { Machine } from "./machine.ts";
+import { renderMachine, renderTable, whole } from "./markdown.ts";
 import type { IdleMemory } from "./memory.ts";
 import type { Row, Side } from "./rounds.ts";
 
@@ -14,7 +15,7 @@ export type Report = {
 
 /** Renders the report. */
 export function renderMarkdown(report: Report): string {
-  const parts = [renderMachine(report)];
+  const parts = [renderMachine(report.machine)];
   if (report.rows.length > 0) parts.push(renderRows(report.rows), renderNotes(report));
   if (report.memory.length > 0) parts.push(renderMemory(report.memory));
   const failed = report.rows.filter((row) => row.failures > 0);
@@ -30,14 +31,6 @@ function renderNotes({ seconds, rounds }: Report): string {
     "keeps one request outstanding. The bare server is a `Bun.serve` that parses the same JSON bodies and echoes",
     "them; for the task list it answers the hub's own page, held in memory. The load client shares the cores.",
     "Latency is per request; CPU is the server's, in microseconds a request.",
-  ].join("\n");
-}
-
-function renderMachine({ machine }: Report): string {
-  const { cores, cpu, memoryGib, system, bun, date, fileSystem, syncMs } = machine;
-  return [
-    `Measured ${date} on ${cores} cores (${cpu}), ${memoryGib} GiB, ${system}, Bun ${bun};`,
-    `hub data on ${fileSystem ?? "an unknown file system"}, ${syncMs.toFixed(2)} ms to make one page durable.`,
   ].join("\n");
 }
 
@@ -78,22 +71,12 @@ function renderMemory(rows: readonly IdleMemory[]): string {
   );
 }
 
-function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  const rule = header.map((_, column) => (column === 0 ? "---" : "--:"));
-  return [line(header), line(rule), ...rows.map(line)].join("\n");
-}
-
 function latency({ p50Ms, p99Ms }: Side): string {
   return `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`;
 }
 
 function cpu({ cpuUs }: Side): string {
   return cpuUs === null ? "" : cpuUs.toFixed(0);
-}
-
-function whole(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
 }
 
 function mebibytes(kib: number): string {

@@ -2,7 +2,7 @@
 // meets both alike, and medians over the rounds. Invariant: each row has a hub and a data directory of its own,
 // so that no row depends on the rows before it.
 import { z } from "zod";
-import type { Measurement } from "./job.ts";
+import type { Job, Measurement } from "./job.ts";
 import type { LoadClient } from "./load-client.ts";
 import { readCpuMs } from "./machine.ts";
 import { median } from "./median.ts";
@@ -48,7 +48,7 @@ export async function measureRow(
   scenario: Scenario,
   connections: number,
   options: Options,
-  client: LoadClient,
+  client: LoadClient<Job, Measurement>,
 ): Promise<Row> {
   const hub = await startHub(options.hub, options.dataRoot);
   const echo = await startEcho();
@@ -93,7 +93,7 @@ export async function measureRow(
 }
 
 async function measureRound(
-  client: LoadClient,
+  client: LoadClient<Job, Measurement>,
   server: RunningServer,
   scenario: Scenario,
   connections: number,
@@ -107,7 +107,7 @@ async function measureRound(
     scenario: scenario.name,
     connections,
     windowMs,
-    isHub,
+    isChecked: isHub,
   });
   const after = readCpuMs(server.pid);
   const cpuUs = before === null || after === null ? null : ((after - before) * 1_000) / measurement.requests;

@@ -13,16 +13,26 @@ export type Step = {
   method: "GET" | "POST";
   path: string;
   body: ((nodeId: string, peerId: string) => object) | null;
-  /** The answer carries a new task_id, which the later steps of the cycle use. */
-  givesTaskId?: true;
+  /** The answer carries the id that the later steps of the cycle use. */
+  givesId?: true;
   /** Must be in the hub's answer; looked for in each connection's first cycles only, to stay cheap. */
   expect: string;
 };
 
-/** One row of the report. `cycles`: what whole cycles are called, of more than one step. */
-export type Scenario = { name: string; title: string; cycles: string; steps: readonly Step[] };
+/** One row of the report. */
+export type Scenario = {
+  name: string;
+  title: string;
+  /** What whole cycles are called, of more than one step. */
+  cycles: string;
+  steps: readonly Step[];
+  /** Each connection's node is registered first. */
+  registers: boolean;
+  /** What stands before the id in the answer that gives one, up to the quote. */
+  idMark: string;
+};
 
-const TASK = {
+export const TASK = {
   title: "Summarise the error log of the night run",
   description:
     "Read the log of the last night run, group the errors by their cause, count each group, " +
@@ -30,7 +40,7 @@ const TASK = {
   lux_reward: 2.5,
 };
 
-const RESULT = {
+export const RESULT = {
   problem:
     "The import stopped after 4,100 rows: a date in the source had no time zone, and the parser gave up.",
   improvement:
@@ -38,12 +48,15 @@ const RESULT = {
   lesson: "One bad row must not stop a run: set it aside, go on, and report the number at the end.",
 };
 
-const MESSAGE =
+export const MESSAGE =
   "Part 7 of 12 is done: 4,100 rows read, 12 set aside, none lost. The next part starts when you have looked.";
+
+const OF_HUB = { registers: true, idMark: '"task_id":"' } as const;
 
 /** In the order of the report. */
 export const SCENARIOS: readonly Scenario[] = [
   {
+    ...OF_HUB,
     name: "life",
     title: "Life of a task: create, claim, complete",
     cycles: "lives",
@@ -52,7 +65,7 @@ export const SCENARIOS: readonly Scenario[] = [
         method: "POST",
         path: `${PREFIX}/task/create`,
         body: () => TASK,
-        givesTaskId: true,
+        givesId: true,
         expect: '"task_id":"',
       },
       {
@@ -70,6 +83,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    ...OF_HUB,
     name: "heartbeat",
     title: "Heartbeat",
     cycles: "beats",
@@ -83,6 +97,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    ...OF_HUB,
     name: "message",
     title: "Message: send, receive",
     cycles: "messages",
@@ -102,6 +117,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    ...OF_HUB,
     name: "list",
     title: "Task list: first page of 1,000 tasks",
     cycles: "pages",
@@ -130,7 +146,7 @@ export function registerRequest(secret: string, nodeId: string): Buffer {
 /** A step's request for one node, with the place of the task id in it (-1: it has none). */
 export type Template = { bytes: Buffer; idAt: number };
 
-/** Encodes one step for one node, with `taskId` in the task id's place. */
+/** Encodes one step for one node, with `taskId` in the id's place, which may be in the path. */
 export function encodeStep(
   step: Step,
   secret: string,
@@ -139,11 +155,8 @@ export function encodeStep(
   taskId: string,
 ): Template {
   const body = step.body === null ? null : JSON.stringify(step.body(nodeId, peerId));
-  const bytes = encodeRequest(
-    step.method,
-    step.path,
-    secret,
-    body?.replace(PLACEHOLDER_ID, () => taskId) ?? null,
-  );
-  return { bytes, idAt: body?.includes(PLACEHOLDER_ID) === true ? bytes.indexOf(taskId) : -1 };
+  const fill = (text: string): string => text.replace(PLACEHOLDER_ID, () => taskId);
+  const bytes = encodeRequest(step.method, fill(step.path), secret, body === null ? null : fill(body));
+  const hasId = `${step.path}${body}`.includes(PLACEHOLDER_ID);
+  return { bytes, idAt: hasId ? bytes.indexOf(taskId) : -1 };
 }

@@ -12,6 +12,7 @@ export const PROJECT = join(import.meta.dir, "../..");
 export const ECHO_SOURCE = join(import.meta.dir, "echo.ts");
 /** The secret the hub is started with. */
 export const SECRET = "bench-secret-0123456789abcdef";
+export const ADMIN_KEY = `${SECRET}-admin`;
 
 /** A server that listens. */
 export type RunningServer = { port: number; pid: number; stop(): Promise<void> };
@@ -23,9 +24,13 @@ export function startEcho(command = [process.execPath, ECHO_SOURCE]): Promise<Ru
 
 /** Starts a hub on an empty data directory under `dataRoot`, which goes when it stops. `command`: without `serve`. */
 export function startHub(command: readonly string[], dataRoot: string): Promise<RunningServer> {
-  const data = makeDirectory(dataRoot);
+  return startHubOn(command, makeDirectory(dataRoot));
+}
+
+/** Starts a hub on this data directory (of `makeDirectory`), which goes when it stops. */
+export function startHubOn(command: readonly string[], data: string): Promise<RunningServer> {
   const serve = [...command, "serve", "--host", "127.0.0.1", "--port", "0", "--data", data];
-  const env = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: `${SECRET}-admin` };
+  const env = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
   return start(serve, env, () => removeDirectory(data));
 }
 

@@ -141,8 +141,8 @@ describe("a database", () => {
     [
       "with an emptied page",
       () => {
-        const bytes = readFileSync(path);
-        writeFileSync(path, bytes.fill(0, 3 * PAGE, 4 * PAGE));
+        const root = Number(ask(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'events'"));
+        writeFileSync(path, readFileSync(path).fill(0, (root - 1) * PAGE, root * PAGE));
       },
       /page|malformed|tree/i,
     ],

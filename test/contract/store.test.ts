@@ -676,6 +676,14 @@ function nodeQueries({ nodes, ledger }: Rows, read: Read): void {
       }
   });
 
+  test("nextLeaseEnd: the first of the leases that still run", async () => {
+    for (const steady of [0, 1_000, 1_005, 9_999]) {
+      const running = nodes.filter((one) => one.online && one.leaseUntil > steady);
+      const expected = running.length === 0 ? null : Math.min(...running.map((one) => one.leaseUntil));
+      expect(await read(q.nextLeaseEnd(steady))).toBe(expected);
+    }
+  });
+
   test("availableNodes: in the balancer's order", async () => {
     const expected = nodes
       .filter((one) => one.online && (one.maxTasks === null || one.tasksAssigned < one.maxTasks))
@@ -1124,10 +1132,12 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(q.nodeById("n3"))).toMatchObject({ online: false, leaseUntil: 5 });
     await write(store, { kind: "node.beaten", nodeId: "n3", lastHeartbeatAt: 8, leaseUntil: 9 });
     expect(await store.read(q.nodeById("n3"))).toMatchObject({
-      online: true,
+      online: false,
       lastHeartbeatAt: 8,
       leaseUntil: 9,
     });
+    await write(store, { kind: "node.returned", nodeId: "n3" });
+    expect(await store.read(q.nodeById("n3"))).toMatchObject({ online: true, lastHeartbeatAt: 8 });
   });
 
   test("a task that is deleted is gone; an entry of the ledger and a day's sign-in can be entered once", async () => {
@@ -1334,7 +1344,6 @@ describe("store: sqlite: plans", () => {
     nodeById: q.nodeById("n1"),
     nodeAccount: q.nodeAccount("n1"),
     nodesById: q.nodesById(["n1", "n2", "n3"]),
-    expiredNodes: q.expiredNodes(1, 500),
     topNodes: q.topNodes(10),
     taskById: q.taskById("t1"),
     tasksById: q.tasksById(["t1", "t2"]),
@@ -1426,6 +1435,16 @@ describe("store: sqlite: plans", () => {
     ]);
   });
 
+  for (const limit of [1, 1_000])
+    test(`a receive of ${limit} looks only at what waits, not at all that the node ever got`, async () => {
+      expect((await ways(mail.waitingDeliveries("n1", limit), "deliveries")).toSorted()).toEqual([
+        "SEARCH deliveries USING COVERING INDEX deliveries_waiting (to_node=?)",
+      ]);
+      expect(await ways(mail.waitingDeliveries("n1", limit), "d")).toEqual([
+        "SEARCH d USING PRIMARY KEY (seq=? AND to_node=?)",
+      ]);
+    });
+
   test("a node's events are looked for in the window alone", async () => {
     const query = q.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 32);
     expect(await ways(query, "events")).toEqual([
@@ -1450,13 +1469,37 @@ describe("store: sqlite: plans", () => {
       expect(await scans(writeOf(change))).toEqual([]);
     });
 
+  test("a heartbeat writes to no index", () => {
+    const { sql } = statementOf({ kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 });
+    const indexes = SQLITE_MIGRATIONS.join("").matchAll(/CREATE INDEX (\w+) ON nodes ([^;]*);/g);
+    const dropped = [...SQLITE_MIGRATIONS.join("").matchAll(/DROP INDEX (\w+)/g)].map(([, name]) => name);
+    const kept = [...indexes].filter(([, name]) => !dropped.includes(name));
+    expect(kept.length).toBeGreaterThan(0);
+    const set = /SET (.*) WHERE/.exec(sql)?.[1] ?? "";
+    const columns = [...set.matchAll(/(\w+) =/g)].map(([, column]) => column ?? "");
+    expect(columns).toEqual(["last_heartbeat_at", "lease_until"]);
+    for (const [, , on] of kept) for (const column of columns) expect(on).not.toContain(column);
+  });
+
+  test("a step that completes nothing does not write to the index of the top nodes", () => {
+    const step = {
+      kind: "node.tallied",
+      nodeId: "n1",
+      assigned: 1,
+      luxEarnedMicro: 0,
+      idleSince: 1,
+    } as const;
+    expect(statementOf({ ...step, completed: 0 }).sql).not.toMatch(/tasks_completed|lux_earned/);
+    expect(statementOf({ ...step, assigned: -1, completed: 1 }).sql).toMatch(/tasks_completed[^]*lux_earned/);
+  });
+
   const deliveryPrunes: readonly (readonly [boolean, readonly string[]])[] = [
-    [false, ["SEARCH deliveries USING PRIMARY KEY (to_node=? AND seq=?)"]],
+    [false, ["SEARCH deliveries USING PRIMARY KEY (seq=? AND to_node=?)"]],
     [
       true,
       [
-        "SEARCH deliveries USING PRIMARY KEY (to_node=? AND seq=?)",
-        "SEARCH deliveries USING COVERING INDEX deliveries_broadcast (seq=?)",
+        "SEARCH deliveries USING PRIMARY KEY (seq=? AND to_node=?)",
+        "SEARCH deliveries USING PRIMARY KEY (seq=?)",
       ],
     ],
   ];

@@ -109,7 +109,7 @@ describe("comeBack", () => {
   const cells: Readonly<Record<State, Sketch>> = {
     unknown: "node_not_found",
     online: ["answers n1", "node.beaten n1"],
-    offline: ["answers n1", "node.beaten n1", online],
+    offline: ["answers n1", "node.beaten n1", "node.returned n1", online],
   };
   for (const state of ALL) {
     test(state, () =>

@@ -152,6 +152,7 @@ export function sketchChange(change: Change): string {
     }
     case "node.saved":
     case "node.offline":
+    case "node.returned":
     case "node.beaten":
       return `${change.kind} ${change.kind === "node.saved" ? change.node.nodeId : change.nodeId}`;
     case "message.stored":

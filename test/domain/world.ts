@@ -24,10 +24,12 @@ export class World {
         return;
       case "node.beaten":
         this.#patch(change.nodeId, () => ({
-          online: true,
           lastHeartbeatAt: change.lastHeartbeatAt,
           leaseUntil: change.leaseUntil,
         }));
+        return;
+      case "node.returned":
+        this.#patch(change.nodeId, () => ({ online: true }));
         return;
       case "node.offline":
         this.#patch(change.nodeId, () => ({ online: false }));

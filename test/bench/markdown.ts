@@ -1,0 +1,27 @@
+// What the reports of the bench are laid out with.
+import type { Machine } from "./machine.ts";
+
+/** The conditions of a run, in two lines. */
+export function renderMachine(machine: Machine): string {
+  const { cores, cpu, memoryGib, system, bun, date, fileSystem, syncMs } = machine;
+  return [
+    `Measured ${date} on ${cores} cores (${cpu}), ${memoryGib} GiB, ${system}, Bun ${bun};`,
+    `hub data on ${fileSystem ?? "an unknown file system"}, ${syncMs.toFixed(2)} ms to make one page durable.`,
+  ].join("\n");
+}
+
+/** A table; the first `textColumns` hold text, the others numbers. */
+export function renderTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  textColumns = 1,
+): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+  const rule = header.map((_, column) => (column < textColumns ? "---" : "--:"));
+  return [line(header), line(rule), ...rows.map(line)].join("\n");
+}
+
+/** A whole number, with commas. */
+export function whole(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}

@@ -1,0 +1,9 @@
+// What the load client for beanstalkd is told.
+import { z } from "zod";
+
+export const BeanstalkdJob = z.object({
+  port: z.int(),
+  connections: z.int().positive(),
+  windowMs: z.number().positive(),
+});
+export type BeanstalkdJob = z.infer<typeof BeanstalkdJob>;

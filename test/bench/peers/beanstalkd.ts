@@ -1,0 +1,33 @@
+// beanstalkd with a log that is flushed to disk at every write.
+import { join } from "node:path";
+import { Measurement } from "../job.ts";
+import { startLoadClient } from "../load-client.ts";
+import type { BeanstalkdJob } from "./beanstalkd-job.ts";
+import type { Program } from "./install.ts";
+import { type Peer, startServer } from "./peer.ts";
+
+/** beanstalkd, on one raw socket a worker. */
+export function beanstalkdPeer(program: Program): Peer {
+  return {
+    name: `beanstalkd ${program.version}, \`-b DIR -f 0\``,
+    cycle: "put, reserve, delete",
+    load: "a connection each",
+    goal: 1.5,
+    async start(connections, dataRoot) {
+      const server = await startServer(dataRoot, ({ port, data }) => ({
+        command: [program.path, "-l", "127.0.0.1", "-p", String(port), "-b", data, "-f", "0"],
+        env: program.env,
+      }));
+      const source = join(import.meta.dir, "beanstalkd-load.ts");
+      const client = startLoadClient<BeanstalkdJob, Measurement>([process.execPath, source], Measurement);
+      return {
+        pid: server.pid,
+        run: (windowMs) => client.run({ port: server.port, connections, windowMs }),
+        async stop() {
+          await client.stop();
+          await server.stop();
+        },
+      };
+    },
+  };
+}

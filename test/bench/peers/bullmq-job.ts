@@ -1,0 +1,13 @@
+// What the load client for BullMQ is told.
+import { z } from "zod";
+
+export const BullmqJob = z.object({
+  /** Where the packages are. */
+  folder: z.string(),
+  port: z.int(),
+  workers: z.int().positive(),
+  /** A connection for each worker, or a few that all of them share. */
+  ownConnections: z.boolean(),
+  windowMs: z.number().positive(),
+});
+export type BullmqJob = z.infer<typeof BullmqJob>;

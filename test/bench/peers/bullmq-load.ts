@@ -1,0 +1,89 @@
+// The load client for BullMQ: so many workers, each of which adds a job, takes the next one and completes it, again and
+// again, one call outstanding each. The library is that of the folder in the job, so its types are written here.
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { serveJobs } from "../job-server.ts";
+import type { Measurement } from "../job.ts";
+import { RESULT, TASK } from "../scenarios.ts";
+import { Tally } from "../tally.ts";
+import { BullmqJob } from "./bullmq-job.ts";
+
+type Options = Readonly<Record<string, unknown>>;
+type Job = { moveToCompleted(result: object, token: string, fetchNext: boolean): Promise<unknown> };
+type Queue = { add(name: string, data: object): Promise<unknown>; waitUntilReady(): Promise<unknown> };
+type Taker = {
+  getNextJob(token: string, options: Options): Promise<Job | undefined>;
+  waitUntilReady(): Promise<unknown>;
+};
+type Bullmq = {
+  readonly Queue: new (name: string, options: Options) => Queue;
+  readonly Worker: new (name: string, processor: null, options: Options) => Taker;
+};
+type Ioredis = { readonly Redis: new (options: Options) => object };
+
+/** One worker's own ends; they may share connections. */
+type Worker = { readonly queue: Queue; readonly taker: Taker; readonly token: string };
+
+const QUEUE = "bench";
+/** Kept from job to job: the queue is the same, and 256 times three connections are not opened in a moment. */
+let opened: Promise<readonly Worker[]> | null = null;
+
+async function open(job: BullmqJob): Promise<readonly Worker[]> {
+  const load = createRequire(join(job.folder, "package.json"));
+  // The checked boundary to libraries that this project does not have.
+  const { Queue, Worker } = load("bullmq") as Bullmq;
+  const { Redis } = load("ioredis") as Ioredis;
+  const ends = async (): Promise<Omit<Worker, "token">> => {
+    const connection = new Redis({ host: "127.0.0.1", port: job.port, maxRetriesPerRequest: null });
+    const queue = new Queue(QUEUE, { connection });
+    // As fast as it goes: completed jobs are not kept, and nothing runs beside the calls that are measured.
+    const taker = new Worker(QUEUE, null, {
+      ...{ connection, autorun: false, skipStalledCheck: true, skipLockRenewal: true },
+      removeOnComplete: { count: 0 },
+    });
+    await Promise.all([queue.waitUntilReady(), taker.waitUntilReady()]);
+    return { queue, taker };
+  };
+  const count = job.ownConnections ? job.workers : 1;
+  const all = await Promise.all(Array.from({ length: count }, ends));
+  return Array.from({ length: job.workers }, (_, index) => {
+    const own = all[index % count];
+    if (own === undefined) throw new Error("no connection");
+    return { ...own, token: `worker-${index}` };
+  });
+}
+
+async function work({ queue, taker, token }: Worker, untilMs: number, tally: Tally): Promise<void> {
+  const timed = async <T>(call: Promise<T>): Promise<T> => {
+    const sentAtMs = performance.now();
+    const answer = await call;
+    const now = performance.now();
+    if (now <= untilMs) tally.answered(now - sentAtMs);
+    return answer;
+  };
+  while (performance.now() <= untilMs) {
+    await timed(queue.add("task", TASK));
+    const job = await timed(taker.getNextJob(token, { block: false }));
+    if (job === undefined) {
+      tally.failed("getNextJob: no job, though one was added");
+      continue;
+    }
+    await timed(job.moveToCompleted(RESULT, token, false));
+    tally.cyclesInAll++;
+    if (performance.now() <= untilMs) tally.cycles++;
+  }
+}
+
+async function measure(message: unknown): Promise<Measurement> {
+  const job = BullmqJob.parse(message);
+  opened ??= open(job);
+  const workers = await opened;
+  const tally = new Tally();
+  const cpuBefore = process.cpuUsage();
+  const startMs = performance.now();
+  await Promise.all(workers.map((worker) => work(worker, startMs + job.windowMs, tally)));
+  const cpu = process.cpuUsage(cpuBefore);
+  return tally.found(job.windowMs, (cpu.user + cpu.system) / 1_000 / (performance.now() - startMs));
+}
+
+serveJobs(measure);

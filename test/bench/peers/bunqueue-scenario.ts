@@ -1,0 +1,28 @@
+// One cycle of bunqueue over its HTTP API: push, pull, ack, with the same texts as the life of a task. A pull gives
+// whatever job is next, so its id is the one that is acknowledged.
+import { PLACEHOLDER_ID, RESULT, type Scenario, TASK } from "../scenarios.ts";
+
+const JOBS = "/queues/bench/jobs";
+
+export const BUNQUEUE: Scenario = {
+  name: "bunqueue",
+  title: "bunqueue",
+  cycles: "jobs",
+  registers: false,
+  idMark: '"job":{"id":"',
+  steps: [
+    {
+      method: "POST",
+      path: JOBS,
+      body: () => ({ name: "task", data: TASK, durable: true }),
+      expect: '"ok":true',
+    },
+    { method: "GET", path: JOBS, body: null, givesId: true, expect: '"ok":true' },
+    {
+      method: "POST",
+      path: `/jobs/${PLACEHOLDER_ID}/ack`,
+      body: () => ({ result: RESULT }),
+      expect: '"ok":true',
+    },
+  ],
+};

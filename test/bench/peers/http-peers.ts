@@ -1,0 +1,63 @@
+// The hub itself and bunqueue: both speak HTTP, so both get the bench's own load client, one keep-alive connection a
+// worker with one request outstanding.
+import { join } from "node:path";
+import { type Job, Measurement } from "../job.ts";
+import { type LoadClient, startLoadClient } from "../load-client.ts";
+import { SECRET, startHub } from "../server-under-test.ts";
+import { BUNQUEUE } from "./bunqueue-scenario.ts";
+import { type Peer, type RunningPeer, startServer } from "./peer.ts";
+
+const LOAD = "a keep-alive connection each";
+
+/** luxhub; `command` runs it, without `serve`. */
+export function luxhubPeer(command: readonly string[]): Peer {
+  return {
+    name: "luxhub",
+    cycle: "create, claim, complete",
+    load: LOAD,
+    goal: null,
+    async start(connections, dataRoot) {
+      const hub = await startHub(command, dataRoot);
+      return httpPeer(hub, "life", connections);
+    },
+  };
+}
+
+/** bunqueue, from the packages in `folder`. */
+export function bunqueuePeer(folder: string, version: string): Peer {
+  return {
+    name: `bunqueue ${version}, \`durable: true\``,
+    cycle: "push, pull, ack",
+    load: LOAD,
+    goal: 10,
+    async start(connections, dataRoot) {
+      const server = await startServer(dataRoot, ({ port, secondPort, data }) => ({
+        command: [
+          ...[process.execPath, join(folder, "node_modules/bunqueue/dist/cli/index.js"), "start"],
+          ...["--host", "127.0.0.1", "--http-port", String(port), "--tcp-port", String(secondPort)],
+          ...["--data-path", join(data, "bunqueue.db")],
+        ],
+        // It takes 10,000 requests a minute from one address, if not told otherwise.
+        env: { RATE_LIMIT_WINDOW_MS: "1", RATE_LIMIT_MAX_REQUESTS: "1000000000" },
+      }));
+      return httpPeer(server, BUNQUEUE.name, connections);
+    },
+  };
+}
+
+function httpPeer(
+  server: { pid: number; port: number; stop(): Promise<void> },
+  scenario: string,
+  connections: number,
+): RunningPeer {
+  const source = join(import.meta.dir, "../load.ts");
+  const client: LoadClient<Job, Measurement> = startLoadClient([process.execPath, source], Measurement);
+  return {
+    pid: server.pid,
+    run: (windowMs) =>
+      client.run({ port: server.port, secret: SECRET, scenario, connections, windowMs, isChecked: true }),
+    async stop() {
+      await Promise.all([client.stop(), server.stop()]);
+    },
+  };
+}

@@ -1,0 +1,140 @@
+// `bun run bench --peers`: the life of a task beside what other queues call one, in the same run, on the same disk.
+// Invariant: all run side by side and are measured in turns, each by a load client in a process of its own; a queue that
+// cannot be installed, started or measured costs one line, and the others go on.
+import { makeDirectory } from "../children.ts";
+import type { Measurement } from "../job.ts";
+import { readCpuMs } from "../machine.ts";
+import { median } from "../median.ts";
+import type { Options } from "../options.ts";
+import { beanstalkdPeer } from "./beanstalkd.ts";
+import { bullmqPeer } from "./bullmq.ts";
+import { bunqueuePeer, luxhubPeer } from "./http-peers.ts";
+import { type Program, findProgram, installPackages } from "./install.ts";
+import type { Peer, RunningPeer } from "./peer.ts";
+
+const WARM_UP_MS = 1_000;
+/** Longest time for installing, starting, warming up and stopping, all together. */
+export const PEERS_LIMIT_MS = 480_000;
+
+/** Medians over the rounds of one system. */
+export type PeerRow = {
+  name: string;
+  cycle: string;
+  load: string;
+  cyclesPerSecond: number;
+  /** Of one request, not of a cycle. */
+  p50Ms: number;
+  p99Ms: number;
+  /** Processor time of the server, microseconds a cycle; null where the kernel does not tell. */
+  cpuUs: number | null;
+  /** The load client's use of a core: near 1, the client is the limit, not the server. */
+  clientCpu: number;
+  /** luxhub's cycles a second over this one's, and what it is to be. */
+  ratio: number;
+  goal: number | null;
+  failures: number;
+  failure: string | null;
+};
+
+export type Peers = {
+  connections: number;
+  seconds: number;
+  rounds: number;
+  rows: PeerRow[];
+  /** One line for each that could not be measured. */
+  missing: string[];
+};
+
+type Round = Measurement & { readonly cpuUs: number | null };
+type Subject = { readonly peer: Peer; readonly running: RunningPeer; readonly rounds: Round[] };
+
+/** Installs, starts and measures. Rejects only when luxhub itself cannot be measured. */
+export async function measurePeers(options: Options, progress: (line: string) => void): Promise<Peers> {
+  const [connections = 1] = options.connections;
+  const missing: string[] = [];
+  const miss = (name: string, error: unknown): null => {
+    missing.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+    progress(`${missing.at(-1)}`);
+    return null;
+  };
+  progress("installing the other queues ...");
+  const peers = [luxhubPeer(options.hub), ...(await findPeers(makeDirectory(), miss))];
+  const subjects: Subject[] = [];
+  for (const peer of peers) {
+    const running = await peer
+      .start(connections, options.dataRoot)
+      .catch((error: unknown) => miss(peer.name, error));
+    if (running !== null) subjects.push({ peer, running, rounds: [] });
+  }
+  const broken = new Set<Subject>();
+  for (let round = 0; round <= options.rounds; round++) {
+    for (const subject of subjects.filter((each) => !broken.has(each))) {
+      try {
+        const found = await measureRound(subject.running, round === 0 ? WARM_UP_MS : options.seconds * 1_000);
+        progress(`${subject.peer.name}, ${subject.peer.load}: ${found.cyclesPerSecond.toFixed(0)} cycles/s`);
+        if (round > 0) subject.rounds.push(found);
+      } catch (error) {
+        broken.add(subject);
+        miss(subject.peer.name, error);
+      }
+    }
+  }
+  await Promise.all(subjects.map(({ running }) => running.stop()));
+  const [own, ...others] = subjects.filter((each) => !broken.has(each)).map(toRow);
+  if (own === undefined || own.name !== peers[0]?.name) throw new Error("luxhub itself was not measured");
+  const rows = [own, ...others].map((row) => ({ ...row, ratio: own.cyclesPerSecond / row.cyclesPerSecond }));
+  return { connections, seconds: options.seconds, rounds: options.rounds, rows, missing };
+}
+
+/** The others, as far as they can be had here. */
+async function findPeers(folder: string, miss: (name: string, error: unknown) => null): Promise<Peer[]> {
+  const peers: Peer[] = [];
+  const packages = await installPackages(folder).catch((error: unknown) =>
+    miss("bunqueue and BullMQ", error),
+  );
+  if (packages !== null) {
+    peers.push(bunqueuePeer(folder, packages.bunqueue));
+    const wanted = ["redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1"];
+    const redis = await findProgram("redis-server", wanted, folder, "--version").catch(
+      (error: unknown): Program | null => miss("BullMQ on Redis", error),
+    );
+    if (redis !== null) {
+      peers.push(
+        bullmqPeer(folder, packages.bullmq, redis, false),
+        bullmqPeer(folder, packages.bullmq, redis, true),
+      );
+    }
+  }
+  const beanstalkd = await findProgram("beanstalkd", ["beanstalkd"], folder, "-v").catch(
+    (error: unknown): Program | null => miss("beanstalkd", error),
+  );
+  if (beanstalkd !== null) peers.push(beanstalkdPeer(beanstalkd));
+  return peers;
+}
+
+async function measureRound(running: RunningPeer, windowMs: number): Promise<Round> {
+  const before = readCpuMs(running.pid);
+  const measurement = await running.run(windowMs);
+  const after = readCpuMs(running.pid);
+  const cpuUs =
+    before === null || after === null ? null : ((after - before) * 1_000) / measurement.cyclesInAll;
+  return { ...measurement, cpuUs };
+}
+
+function toRow({ peer, rounds }: Subject): Omit<PeerRow, "ratio"> {
+  const of = (pick: (round: Round) => number): number => median(rounds.map(pick));
+  const cpuUs = rounds.flatMap((round) => round.cpuUs ?? []);
+  return {
+    name: peer.name,
+    cycle: peer.cycle,
+    load: peer.load,
+    cyclesPerSecond: of((round) => round.cyclesPerSecond),
+    p50Ms: of((round) => round.p50Ms),
+    p99Ms: of((round) => round.p99Ms),
+    cpuUs: cpuUs.length === 0 ? null : median(cpuUs),
+    clientCpu: of((round) => round.clientCpu),
+    goal: peer.goal,
+    failures: rounds.reduce((sum, round) => sum + round.failures, 0),
+    failure: rounds.find((round) => round.failure !== null)?.failure ?? null,
+  };
+}

@@ -1,0 +1,60 @@
+// The table of the peers as Markdown, ready for the README. It must not measure; it rounds and lays out.
+import type { Machine } from "../machine.ts";
+import { renderMachine, renderTable, whole } from "../markdown.ts";
+import type { PeerRow, Peers } from "./peers.ts";
+
+/** Renders the table; a ratio under its goal stands out. */
+export function renderPeers(machine: Machine, peers: Peers): string {
+  const header = [
+    "System",
+    "One cycle",
+    "Load",
+    "Cycles/s",
+    "p50 / p99 ms",
+    "Server CPU us",
+    "Client cores",
+    "luxhub : it",
+    "Goal",
+  ];
+  const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 3), renderNotes(peers)];
+  for (const line of peers.missing) parts.push(`Not measured: ${line}`);
+  for (const { name, failures, failure } of peers.rows.filter((row) => row.failures > 0)) {
+    parts.push(`**${failures} failures** of ${name}: ${failure}`);
+  }
+  return parts.join("\n\n");
+}
+
+function cells({
+  name,
+  cycle,
+  load,
+  cyclesPerSecond,
+  p50Ms,
+  p99Ms,
+  cpuUs,
+  clientCpu,
+  ratio,
+  goal,
+}: PeerRow): string[] {
+  const times = ratio.toFixed(1);
+  return [
+    name,
+    cycle,
+    load,
+    whole(cyclesPerSecond),
+    `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
+    cpuUs === null ? "" : cpuUs.toFixed(0),
+    clientCpu.toFixed(2),
+    goal !== null && ratio < goal ? `**${times}**` : times,
+    goal === null ? "" : String(goal),
+  ];
+}
+
+function renderNotes({ connections, seconds, rounds }: Peers): string {
+  return [
+    `Medians of ${rounds} rounds of ${seconds} s, all systems in turns, data on the same disk; ${connections} workers, each of which`,
+    "begins its next request when the one before is answered. Latency is per request; CPU is the server's, in microseconds",
+    "a cycle; the load client shares the cores. All but bunqueue flush to disk before they answer a write: its",
+    "`durable: true` writes each job at once, with SQLite's `synchronous=NORMAL`, which does not wait for the disk.",
+  ].join("\n");
+}

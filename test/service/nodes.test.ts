@@ -1,0 +1,104 @@
+/** When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. */
+import { expect, test } from "bun:test";
+import { accept } from "../../src/domain/decision.ts";
+import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { NodeService } from "../../src/service/nodes.ts";
+import { TaskService } from "../../src/service/tasks.ts";
+import { onlineNodeIds } from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Store, Transact } from "../../src/store/store.ts";
+import { VARIANT_A as A } from "../../src/variant/a.ts";
+import { VARIANT_B as B } from "../../src/variant/b.ts";
+import type { Variant } from "../../src/variant/variant.ts";
+import { node } from "../domain/samples.ts";
+
+function openScene() {
+  const sqlite = openSqlite(":memory:", (error) => {
+    throw error;
+  });
+  let looks = 0;
+  const transact: Transact = (load: object, decide: unknown) => {
+    looks++;
+    return Reflect.apply(sqlite.transact, sqlite, [load, decide]);
+  };
+  const store: Store = {
+    engine: sqlite.engine,
+    get writable() {
+      return sqlite.writable;
+    },
+    transact,
+    read: (query) => sqlite.read(query),
+    onCommit: (listener) => sqlite.onCommit(listener),
+    diagnose: () => sqlite.diagnose(),
+    close: () => sqlite.close(),
+  };
+  let steady = 5 * MINUTE_MS;
+  const clock = { now: () => 1_000_000 + steady, steady: () => steady };
+  const nodes = new NodeService(store, clock, new TaskService(store, clock, newId));
+  return {
+    pass: (ms: number) => void (steady += ms),
+    looks: () => looks,
+    expire: () => nodes.expireSome(),
+    register: (nodeId: string, { name: variant, offlineAfterMs }: Variant) =>
+      nodes.register(sqlite.transact, { ...node(nodeId), variant }, offlineAfterMs),
+    beat: (nodeId: string, { offlineAfterMs }: Variant) =>
+      nodes.heartbeat(sqlite.transact, nodeId, () => offlineAfterMs),
+    renew: (variant: "A" | "B", leaseMs: number) =>
+      sqlite.transact({}, () =>
+        accept(null, [{ kind: "node.leases.renewed", variant, leaseUntil: steady + leaseMs }]),
+      ),
+    online: () => sqlite.read(onlineNodeIds()),
+    [Symbol.asyncDispose]: () => sqlite.close(),
+  };
+}
+
+test("a fleet that sends its heartbeats is read once in the shortest lease, not every second", async () => {
+  await using scene = openScene();
+  await scene.register("of-A", A);
+  for (let second = 0; second < 180; second++) {
+    expect(await scene.expire()).toBe(0);
+    if (second % 60 === 0) await scene.beat("of-A", A);
+    scene.pass(SECOND_MS);
+  }
+  expect(scene.looks()).toBeGreaterThan(1);
+  expect(scene.looks()).toBeLessThanOrEqual(3);
+  expect(await scene.online()).toEqual(["of-A"]);
+});
+
+test("a shorter lease that began after the last look ends in time", async () => {
+  await using scene = openScene();
+  await scene.register("of-A", A);
+  expect(await scene.expire()).toBe(0);
+  scene.pass(SECOND_MS);
+  await scene.register("of-B", B);
+  scene.pass(B.offlineAfterMs - SECOND_MS);
+  expect(await scene.expire()).toBe(0);
+  scene.pass(SECOND_MS);
+  expect(await scene.expire()).toBe(1);
+  expect(await scene.online()).toEqual(["of-A"]);
+  scene.pass(A.offlineAfterMs - B.offlineAfterMs - SECOND_MS);
+  expect(await scene.expire()).toBe(1);
+  expect(await scene.online()).toEqual([]);
+});
+
+test("a fleet whose leases start anew is given all of its time, and no more", async () => {
+  await using scene = openScene();
+  await scene.register("of-B", B);
+  expect(await scene.expire()).toBe(0);
+  scene.pass(B.offlineAfterMs - SECOND_MS);
+  await scene.renew("B", B.offlineAfterMs);
+  scene.pass(B.offlineAfterMs - SECOND_MS);
+  expect(await scene.expire()).toBe(0);
+  scene.pass(SECOND_MS);
+  expect(await scene.expire()).toBe(1);
+});
+
+test("more late nodes than one step takes are all found", async () => {
+  await using scene = openScene();
+  for (let index = 0; index < 501; index++) await scene.register(`n${index}`, B);
+  scene.pass(B.offlineAfterMs);
+  expect(await scene.expire()).toBe(500);
+  expect(await scene.expire()).toBe(1);
+  expect(await scene.online()).toEqual([]);
+});
