@@ -16,7 +16,7 @@ import type { DataDir } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { type Listener, openListener } from "./http/listener.ts";
-import type { Clock } from "./lib/clock.ts";
+import { type Clock, knowing } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
@@ -31,6 +31,7 @@ import { Sweeper } from "./service/sweeper.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { takeLock } from "./store/lock.ts";
+import { newestEvents } from "./store/queries.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { Store } from "./store/store.ts";
 import { VARIANTS } from "./variant/variants.ts";
@@ -49,6 +50,8 @@ export type HubParts = {
 /** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
+  /** Does the periodic work that is due now; by itself the hub does so every second. */
+  sweep(): Promise<void>;
   /** Takes no new work, answers who waits, lets running requests end, then closes everything. Idempotent. */
   close(): Promise<void>;
 };
@@ -70,7 +73,8 @@ export async function openHub(parts: HubParts): Promise<Hub> {
   }
 }
 
-async function assemble({ config, dir, secrets, clock, log }: HubParts, closing: Closing): Promise<Hub> {
+async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
+  const { config, dir, secrets, log } = hubParts;
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
@@ -78,6 +82,8 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
     log.error("a commit's news failed", { cause: String(error) }),
   );
   closing.push(() => store.close());
+  const [newest] = await store.read(newestEvents(null, 1));
+  const clock = knowing(hubParts.clock, newest?.at ?? 0);
   const blobs = await openDiskBlobs(dir.path);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
@@ -126,7 +132,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   sweeper.start();
   closing.push(() => sweeper.stop());
   let closed: Promise<void> | null = null;
-  return { listeners, close: () => (closed ??= closeAll(closing)) };
+  return { listeners, sweep: () => sweeper.sweep(), close: () => (closed ??= closeAll(closing)) };
 }
 
 function joinServices(store: Store, blobs: Blobs, clock: Clock) {
