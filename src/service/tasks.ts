@@ -163,7 +163,7 @@ export class TaskService {
   async #balanceSome(pool: ReturnType<typeof poolAfter>) {
     const now = this.#clock.now();
     return this.#store.transact({ pool, nodes: availableNodes() }, (rows) => {
-      const assignments = balance(rows.pool.tasks, rows.nodes);
+      const assignments = balance(rows.pool.tasks, rows.nodes, now);
       const changes = assignments.flatMap(
         ({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes,
       );
@@ -193,7 +193,7 @@ export class TaskService {
       const now = this.#clock.now();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
       const count = await this.#store.transact(load, ({ node: current, waiting }) => {
-        const given = current ? balance(waiting, [current]) : [];
+        const given = current ? balance(waiting, [current], now) : [];
         const changes = given.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", now).changes);
         return accept(given.length, changes);
       });

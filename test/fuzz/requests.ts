@@ -86,7 +86,7 @@ function inShort({ variant, method, path, query, secret, adminKey, headers, body
     secret,
     adminKey,
     headers,
-    body: body?.slice(0, 500),
+    body: body?.slice(0, 200).toString(),
   });
 }
 
