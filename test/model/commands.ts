@@ -330,6 +330,22 @@ const receive = command(
     }),
 );
 
+/** A node that takes messages and never confirms them, until the hub gives up. */
+const wornOut = command(
+  "worn out",
+  fc.record({ node, times: fc.integer({ min: 1, max: 7 }) }),
+  async ({ model }, real, { node, times }) => {
+    for (let i = 0; i < times; i++) {
+      await same(real.hub.post("/message/receive", { node_id: node }), () => {
+        const taken = model.receive(node, 10);
+        return { messages: taken.map((one) => ({ id: one.message.id, deliveries: one.times })) };
+      });
+      await real.pass(30 * SECOND_MS);
+      model.pass(30 * SECOND_MS);
+    }
+  },
+);
+
 const acknowledge = command(
   "ack",
   fc.record({ face: fc.constantFrom("message", "agent"), variant, node, message: recent }),
@@ -467,8 +483,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
   });
 }
 
-/** More of what makes something happen than of what only looks. */
-export const commands: readonly fc.Arbitrary<Command>[] = [
+const changing = [
   ...[register, register, register, heartbeat, heartbeat],
   ...[
     create,
@@ -485,5 +500,40 @@ export const commands: readonly fc.Arbitrary<Command>[] = [
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[pass, pass, pass, nextDay, restart],
-  ...[nodeList, pull, list, stats, ledger, history, mailbox, fileList, events, stream],
+];
+const looking = [nodeList, pull, list, stats, ledger, history, mailbox, fileList, events, stream];
+
+/** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
+export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
+  [...changing, ...looking],
+  [
+    register,
+    register,
+    send,
+    send,
+    send,
+    broadcast,
+    receive,
+    acknowledge,
+    wornOut,
+    pass,
+    restart,
+    ...looking.slice(5),
+  ],
+  [
+    register,
+    create,
+    create,
+    complete,
+    complete,
+    signIn,
+    signIn,
+    signIn,
+    pass,
+    nextDay,
+    nextDay,
+    restart,
+    stats,
+    ledger,
+  ],
 ];

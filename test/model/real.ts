@@ -6,6 +6,9 @@ import { Rejection, reject } from "../../src/domain/decision.ts";
 import { type Answer, SECRET, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { type Event, type Model, Refused } from "./model.ts";
 
+/** What is not there by then does not come: the hub is in this process. */
+const STREAM_MAX_MS = 2_000;
+
 /** A clock that stands until it is moved: then every lease ends to the millisecond, as it does in the model. */
 class StandingClock extends TestClock {
   #wall: number;
@@ -94,12 +97,14 @@ export class Real implements AsyncDisposable {
     const response = await fetch(url, { headers, signal: hangUp.signal });
     expect(response.status).toBe(200);
     const frames = framesOf(response);
+    const late = setTimeout(() => hangUp.abort(), STREAM_MAX_MS);
     try {
       await expectFrames(frames, streamed(model, nodeId, after));
       const end = model.events.length;
       await happen();
       await expectFrames(frames, streamed(model, nodeId, end));
     } finally {
+      clearTimeout(late);
       hangUp.abort();
     }
   }

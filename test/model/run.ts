@@ -1,7 +1,7 @@
 /** Random sequences of commands against a hub and the model. A sequence has a hub of its own, so that it repeats and shrinks. */
 import fc from "fast-check";
 import { Model } from "./model.ts";
-import { type Command, World, commands, compareAll } from "./commands.ts";
+import { type Command, World, compareAll, mixes } from "./commands.ts";
 import { Real } from "./real.ts";
 
 /** As many commands as a sequence has at most. */
@@ -13,7 +13,9 @@ export type Played = { sequences: number; commands: number };
 /** Plays so many sequences. Throws with seed, path and the shortest sequence in which hub and model differ. */
 export async function playSequences(count: number, seed: number): Promise<Played> {
   const played: Played = { sequences: 0, commands: 0 };
-  const sequence = fc.commands([...commands], { maxCommands: COMMANDS_MAX, size: "max" });
+  const sequence = fc.oneof(
+    ...mixes.map((mix) => fc.commands([...mix], { maxCommands: COMMANDS_MAX, size: "max" })),
+  );
   const property = fc.asyncProperty(sequence, async (chosen) => {
     played.sequences++;
     await using real = await Real.start(START);
