@@ -6,6 +6,7 @@
  */
 import { Rejection, reject, REJECTION_CODES } from "../../src/domain/decision.ts";
 import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX } from "../../src/domain/limits.ts";
+import type { AnswerShape } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/problems.ts";
 import { isNestedDeeper } from "../../src/http/body.ts";
 import { TARGETS, type Target } from "./requests.ts";
@@ -89,9 +90,18 @@ function successFault(target: Target | undefined, answer: WireAnswer): string | 
   if (answer.status !== 200 || body?.["success"] !== true)
     return `a success that does not say so: ${answer.status}`;
   const { success: _, ...fields } = body;
-  const shape = target?.answer?.();
+  const shape = target && shapeOf(target);
   const checked = shape?.safeParse(fields);
   return checked && !checked.success ? `not as declared: ${checked.error.message}` : null;
+}
+
+const shapes = new Map<Target, ReturnType<AnswerShape>>();
+
+/** The shape of an endpoint's answers, made once. */
+function shapeOf(target: Target): ReturnType<AnswerShape> | undefined {
+  const shape = shapes.get(target) ?? target.answer?.();
+  if (shape) shapes.set(target, shape);
+  return shape;
 }
 
 /** Every outcome that is right for a request. */

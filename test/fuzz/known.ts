@@ -23,7 +23,7 @@ export class Known {
     });
   }
 
-  /** Notes the ids in an answer. */
+  /** Notes the ids in the answer to a POST. */
   learn(body: Readonly<Record<string, unknown>>): void {
     for (const kind of ["task", "message", "file"] as const) {
       const id = body[`${kind}_id`];
