@@ -1,8 +1,9 @@
 /** Random sequences of commands against a hub and the model. A sequence has a hub of its own, so that it repeats and shrinks. */
 import fc from "fast-check";
 import { Model } from "./model.ts";
-import { type Command, World, compareAll, mixes } from "./commands.ts";
+import { compareAll, mixes } from "./commands.ts";
 import { Real } from "./real.ts";
+import { type Command, World } from "./world.ts";
 
 /** As many commands as a sequence has at most. */
 const COMMANDS_MAX = 60;
