@@ -16,7 +16,7 @@ import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { type Listener, openListener } from "./http/listener.ts";
-import type { Clock } from "./lib/clock.ts";
+import { type Clock, knowing } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
@@ -32,6 +32,7 @@ import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/inspect.ts";
 import { isHeld, takeLock } from "./store/lock.ts";
+import { newestEvents } from "./store/queries.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite.ts";
 import { type Store, StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/variants.ts";
@@ -50,6 +51,8 @@ export type HubParts = {
 /** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
+  /** Does the periodic work that is due now; by itself the hub does so every second. */
+  sweep(): Promise<void>;
   /** Takes no new work, answers who waits, lets running requests end, then closes everything. Idempotent. */
   close(): Promise<void>;
 };
@@ -81,13 +84,16 @@ class DiskFullError extends Error {
   }
 }
 
-async function assemble({ config, dir, secrets, clock, log }: HubParts, closing: Closing): Promise<Hub> {
+async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
+  const { config, dir, secrets, log } = hubParts;
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
   takeLock(dir.pin)?.release(); // makes the file as the hub's own, whoever will run the first backup
   const store = openStore(dir, log);
   closing.push(() => store.close());
+  const [newest] = await store.read(newestEvents(null, 1));
+  const clock = knowing(hubParts.clock, newest?.at ?? 0);
   const blobs = await openDiskBlobs(dir.path);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
@@ -138,7 +144,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   sweeper.start();
   closing.push(() => sweeper.stop());
   let closed: Promise<void> | null = null;
-  return { listeners, close: () => (closed ??= closeAll(closing)) };
+  return { listeners, sweep: () => sweeper.sweep(), close: () => (closed ??= closeAll(closing)) };
 }
 
 /** Opens the database, or makes it where there never was one. What is not in order is refused and left as it is. */

@@ -91,6 +91,7 @@ export type Endpoint =
       readonly kind: "json";
       readonly input: z.ZodMiniType;
       readonly answer: AnswerShape;
+      readonly emptyBody?: boolean;
       readonly bind: (pipeline: JsonPipeline) => Handler;
     });
 

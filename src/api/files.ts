@@ -60,7 +60,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     const save = async (transact: Call["transact"]): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
-    const scope = scopeOf(UPLOAD_PATH, call.key?.keyId, idempotencyKey);
+    const scope = scopeOf(call, UPLOAD_PATH, idempotencyKey);
     return await call.idempotency.run({ scope, bodyHash: received.bodySha256 }, encode, save);
   } finally {
     await writer.discard(); // of a finished file nothing is discarded

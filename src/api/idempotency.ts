@@ -7,7 +7,7 @@ import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from
 import { isNestedDeeper } from "../http/body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
-import { storedAnswer } from "../store/queries.ts";
+import { storedAnswer } from "../store/key-queries.ts";
 import type { Load, Loaded, Store, Transact } from "../store/store.ts";
 import { problemOf } from "./problems.ts";
 

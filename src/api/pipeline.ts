@@ -66,7 +66,7 @@ export class Pipeline {
     const call = this.#call(exchange, caller);
     // What transact answers is what handle answers.
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
-    const attempt = endpoint.method === "POST" ? attemptOf(endpoint.path, exchange, caller, raw) : null;
+    const attempt = endpoint.method === "POST" ? attemptOf(caller, endpoint.path, exchange, raw) : null;
     if (!attempt) return encode(await endpoint.handle(call, input));
     return this.#idempotency.run(attempt, encode, async (transact) =>
       encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
@@ -87,10 +87,10 @@ export class Pipeline {
 }
 
 /** What may be a repeat: a request with an Idempotency-Key; null for one without. */
-function attemptOf(path: string, exchange: Exchange, { key }: Caller, raw: unknown): Attempt | null {
+function attemptOf(caller: Caller, path: string, exchange: Exchange, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return { scope: scopeOf(path, key?.keyId, idempotencyKey), bodyHash: hashJson(raw) };
+  return { scope: scopeOf(caller, path, idempotencyKey), bodyHash: hashJson(raw) };
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

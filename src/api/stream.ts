@@ -60,7 +60,8 @@ export class StreamRoom {
     const { node_id: nodeId } = parseInput(query, queryOf(exchange.request));
     checkActsFor(call, nodeId);
     await services.nodes.get(nodeId);
-    const cursor = lastEventIdOf(exchange) ?? (await this.#feed.lastId());
+    const lastId = await this.#feed.lastId();
+    const cursor = Math.min(lastEventIdOf(exchange) ?? lastId, lastId); // beyond the log it is none of ours
     if (this.#open.size >= limit.STREAMS_MAX) throw overloaded("The hub has as many streams open as it can.");
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
@@ -190,7 +191,7 @@ function framed(item: StreamItem): string {
   return frame({ id: item.eventId, event: "message", data: JSON.stringify(encodeMessage(item.message)) });
 }
 
-/** Where a client that comes back goes on; null for a new one, or for an id that is none of ours. */
+/** Where a client that comes back goes on; null for a new one, or for what is no id. */
 function lastEventIdOf({ request }: Exchange): number | null {
   const parsed = field.eventCursor.safeParse(request.headers.get("last-event-id") ?? undefined);
   return parsed.success ? parsed.data : null;

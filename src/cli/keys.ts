@@ -8,7 +8,7 @@ import { KEYS_MAX } from "../domain/limits.ts";
 import type { VariantName } from "../domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
-import { allKeys } from "../store/queries.ts";
+import { allKeys } from "../store/key-queries.ts";
 import { joinSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { findDataDir } from "./config-file.ts";

@@ -32,10 +32,11 @@ export function pick<C extends Candidate>(task: Task, candidates: readonly C[]):
   return best;
 }
 
-/** Gives each task in turn to the best node, counting what it has given already. */
+/** Gives each task in turn to the best node, as if each were given by itself: who was given one has it, and is not idle. */
 export function balance(
   tasks: readonly Task[],
   nodes: readonly Candidate[],
+  now: number,
 ): readonly { task: Task; nodeId: string }[] {
   const candidates = nodes.map((node) => ({ ...node }));
   const given: { task: Task; nodeId: string }[] = [];
@@ -43,6 +44,7 @@ export function balance(
     const node = pick(task, candidates);
     if (!node) continue;
     node.tasksAssigned += 1;
+    node.idleSince = now;
     given.push({ task, nodeId: node.nodeId });
   }
   return given;

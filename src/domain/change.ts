@@ -67,13 +67,25 @@ export type Change =
   /** Every lease that runs starts anew: after a stop, a sleep or a jump of the clock nobody is blamed for it. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
+  /** Stored answers that were live by the old reading of a clock that jumped are dated by the new one. */
+  | {
+      readonly kind: "answers.shifted";
+      readonly after: number;
+      readonly upTo: number;
+      readonly movedMs: number;
+    }
   /** Old rows go, at most `limit` of them: a sweep is short and comes again. */
   | {
       readonly kind: "deliveries.pruned";
       readonly broadcast: boolean;
       readonly before: number;
       readonly limit: number;
+      readonly now: number;
     }
-  | { readonly kind: "messages.pruned"; readonly before: number; readonly limit: number }
-  | { readonly kind: "events.pruned"; readonly before: number; readonly limit: number }
+  | {
+      readonly kind: "messages.pruned" | "events.pruned";
+      readonly before: number;
+      readonly limit: number;
+      readonly now: number;
+    }
   | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number };

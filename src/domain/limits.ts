@@ -78,6 +78,8 @@ export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 /** The wall clock and the steady clock disagreeing by more than this between two sweeps is a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
+/** Types of task that the balancer looks up one by one; past it, it walks through the whole pool. */
+export const BALANCE_TYPES_MAX = 100;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
 export const SWEEP_BATCH = 500;

@@ -48,7 +48,15 @@ export function toMicro(lux: number): number | null {
   return micro / MICRO_PER_LUX === lux ? micro : null;
 }
 
-/** Pays 10 LUX once a UTC day; a second sign-in on the day earns 0 and says so. */
+/** Sign-ins from here on were dated by a clock that was wrong, and lock nobody out of the days before them. */
+export function signinHorizon(now: number): number {
+  return utcDayStart(now) + 2 * DAY_MS;
+}
+
+/**
+ * Pays 10 LUX once a UTC day; a second sign-in on the day earns 0 and says so.
+ * @param lastSigninAt the latest before `signinHorizon`
+ */
 export function signIn(
   node: Node | null,
   last: LastEntry,
@@ -57,12 +65,13 @@ export function signIn(
   now: number,
 ): Decision<SignIn> {
   if (!node) return nodeNotFound(asked.nodeId);
-  const nextSigninAt = utcDayStart(now) + DAY_MS;
   const balanceMicro = last?.balanceMicro ?? 0n;
-  // Not before the last one either: a clock set back must not pay a day twice.
+  // Tomorrow's counts too: a clock set back over midnight must not pay a day for a second time.
   if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
+    const nextSigninAt = utcDayStart(lastSigninAt) + DAY_MS;
     return accept({ luxEarnedMicro: 0, already: true, balanceMicro, nextSigninAt });
   }
+  const nextSigninAt = utcDayStart(now) + DAY_MS;
   const amountMicro = SIGNIN_LUX * MICRO_PER_LUX;
   const entry = {
     id: asked.entryId,

@@ -128,7 +128,7 @@ function beaten(node: Node): Change {
 }
 
 function giveWaiting(node: Node, waiting: readonly Task[], now: number): { node: Node; changes: Change[] } {
-  const given = balance(waiting, [node]);
+  const given = balance(waiting, [node], now);
   const changes = given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes);
   return { node: { ...node, tasksAssigned: node.tasksAssigned + given.length }, changes };
 }

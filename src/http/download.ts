@@ -6,7 +6,7 @@
  * Must not: know what a file belongs to or where its bytes are; let a stored name or type act as header syntax or as
  * a page in the hub's origin.
  */
-import { Problem } from "./problem.ts";
+import { Problem, goneOr } from "./problem.ts";
 
 /** What is downloaded. `contentType` and `name` are the uploader's words and are made safe here. */
 export type Representation = {
@@ -140,9 +140,18 @@ async function respond(
     return new Response(content, { status: 206, headers });
   }
   if (!request.headers.has("range")) return new Response(content, { headers });
-  // Whole in spite of a Range: through a stream that Bun cannot recognise as a file.
-  const bytes = content instanceof Blob ? content.stream() : content;
-  return new Response(bytes.pipeThrough(new TransformStream<Uint8Array, Uint8Array>()), { headers });
+  // Whole in spite of a Range.
+  return new Response(streamOf(content), { headers });
+}
+
+/** A stream that Bun cannot recognise as a file. A lazy file is opened by this. */
+function streamOf(content: Blob | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  try {
+    const bytes = content instanceof Blob ? content.stream() : content;
+    return bytes.pipeThrough(new TransformStream<Uint8Array, Uint8Array>());
+  } catch (error) {
+    throw goneOr(error);
+  }
 }
 
 function validators(file: Representation): Record<string, string> {

@@ -6,7 +6,7 @@ import type { BunRequest, Server } from "bun";
 import type { Log } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import type { Exchange, Method, Route } from "./exchange.ts";
-import { Problem } from "./problem.ts";
+import { Problem, goneOr } from "./problem.ts";
 
 export type Address = {
   readonly host: string;
@@ -58,7 +58,8 @@ export function openListener(listening: Listening): Listener {
     fetch: (request, server) =>
       // Outside the routes there are no parameters: a plain Request is all that is needed of a BunRequest.
       answer(listening, unknown, request as BunRequest, server),
-    error: (error) => faultAnswer(listening, error, listening.newRequestId()),
+    // What fails after a route has answered: the file that it named is opened only now.
+    error: (error) => faultAnswer(listening, goneOr(error), listening.newRequestId()),
   });
   return {
     host: address.host,

@@ -70,3 +70,14 @@ export function closing(problem: Problem): Problem {
     headers,
   });
 }
+
+/** For a file that was there when it was looked at and is not when it is opened, 404; any other error as it is. */
+export function goneOr(error: unknown): unknown {
+  if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) return error;
+  return new Problem(
+    404,
+    "file_not_found",
+    "File not found",
+    "The file has just been deleted. Upload it again.",
+  );
+}

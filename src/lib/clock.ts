@@ -13,6 +13,8 @@ export interface Clock {
    * For leases and deadlines. It does not advance while the machine is suspended.
    */
   steady(): number;
+  /** Milliseconds by the clock that timers run by: one that fires late says that the process stood still. */
+  timers(): number;
 }
 
 /** The machine's clock. */
@@ -21,6 +23,28 @@ export function systemClock(): Clock {
   return {
     now: () => Date.now(),
     steady: () => Math.trunc(offset + performance.now()),
+    timers: () => performance.now(),
+  };
+}
+
+/** No clock that is right shows less: a board without a battery starts in 1970 until the network tells it the time. */
+const NEVER_BEFORE = Date.UTC(2026, 0, 1);
+
+/**
+ * A clock whose wall time, while the machine's has not been set, goes on from what is known to be past. So what is
+ * written by then is not dated before what was written long ago, and what had expired stays so.
+ * @param known a wall time that has been, epoch milliseconds
+ */
+export function knowing(clock: Clock, known: number): Clock {
+  const startedAt = clock.steady();
+  const floor = Math.max(known, NEVER_BEFORE);
+  return {
+    now: () => {
+      const wall = clock.now();
+      return wall >= NEVER_BEFORE ? wall : floor + (clock.steady() - startedAt);
+    },
+    steady: () => clock.steady(),
+    timers: () => clock.timers(),
   };
 }
 

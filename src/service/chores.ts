@@ -44,17 +44,17 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
     name,
     everyMs,
-    run: async (signal) => (database.isWell ? run(signal) : undefined),
+    run: async (signal, lateMs) => (database.isWell ? run(signal, lateMs) : undefined),
   });
   return [
     { name: "database", everyMs: everySweep, run: () => database.check() },
     { name: "files", everyMs: everySweep, run: () => files.check() },
     { name: "keys", everyMs: everySweep, run: () => keys.refresh() },
-    writing("clock", everySweep, () => clock.check()),
+    writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     writing("nodes", everySweep, (signal) => expireNodes(parts, signal)),
     writing("messages", everySweep, (signal) => bringBack(parts, signal)),
     writing("balance", limit.BALANCE_EVERY_MS, (signal) => balance(parts, signal)),
-    writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, signal)),
+    writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
 }
@@ -84,24 +84,48 @@ export async function settle(parts: ChoreParts): Promise<void> {
   await balance(parts, signal);
 }
 
-/** Notices that the wall clock jumped, or that the machine slept: the two clocks moved apart since the last look. */
+/**
+ * Notices that the wall clock jumped or the machine slept (the two clocks moved apart since the last look), or that the
+ * process stood still. A jump is no age: what is kept for a time is kept for that time as the hub lived it.
+ */
 class ClockWatch {
   readonly #parts: ChoreParts;
   #apart: number;
+  /** Steady clock: until then what looks old may only look so. */
+  #pausedUntil: number;
 
   constructor(parts: ChoreParts) {
     this.#parts = parts;
     this.#apart = this.#now();
+    this.#pausedUntil = parts.clock.steady();
   }
 
-  async check(): Promise<void> {
+  async check(lateMs: number): Promise<void> {
     const movedMs = this.#now() - this.#apart;
     this.#apart += movedMs;
-    if (Math.abs(movedMs) < limit.CLOCK_JUMP_MS) return;
-    this.#parts.log.warn("the clock jumped or the machine slept: all leases start anew", {
-      moved_ms: movedMs,
-    });
+    const jumped = Math.abs(movedMs) >= limit.CLOCK_JUMP_MS;
+    if (jumped) await this.#settleJump(movedMs);
+    if (!jumped && lateMs < limit.CLOCK_JUMP_MS) return;
+    const what = jumped ? "the clock jumped or the machine slept" : "the hub stood still";
+    const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(lateMs) };
+    this.#parts.log.warn(`${what}: all leases start anew`, fields);
     await renewLeases(this.#parts);
+  }
+
+  /** Whether messages and events cannot be told by their dates to be past their time. */
+  get pausesPruning(): boolean {
+    return this.#parts.clock.steady() < this.#pausedUntil;
+  }
+
+  async #settleJump(movedMs: number): Promise<void> {
+    const { store, clock, retainMs } = this.#parts;
+    // For as long as the jump was, and no longer than what is young now takes to grow old. A jump back takes off from it.
+    const steady = clock.steady();
+    const paused = Math.max(this.#pausedUntil, steady) - steady + movedMs;
+    this.#pausedUntil = steady + Math.min(Math.max(paused, 0), retainMs);
+    const before = clock.now() - movedMs;
+    const after = before - limit.IDEMPOTENCY_RETAIN_MS;
+    await store.transact({}, () => accept(null, [{ kind: "answers.shifted", after, upTo: before, movedMs }]));
   }
 
   #now(): number {
@@ -164,8 +188,13 @@ async function balance({ tasks }: ChoreParts, signal: AbortSignal): Promise<void
 }
 
 /** Forgets messages and events past their time, and stored answers past theirs. */
-async function prune({ store, clock, retainMs }: ChoreParts, signal: AbortSignal): Promise<void> {
-  const limits = { before: clock.now() - retainMs, limit: limit.SWEEP_BATCH };
+async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
+  const { store, clock, retainMs } = parts;
+  const now = clock.now();
+  const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
+  const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
+  await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
+  if (watch.pausesPruning) return;
   // Deliveries first: they are found through their messages.
   await remove({ store, signal }, oldBroadcasts(limits), [
     { kind: "deliveries.pruned", broadcast: true, ...limits },
@@ -176,8 +205,6 @@ async function prune({ store, clock, retainMs }: ChoreParts, signal: AbortSignal
     { kind: "messages.pruned", ...limits },
   ]);
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
-  const answers = { ...limits, before: clock.now() - limit.IDEMPOTENCY_RETAIN_MS };
-  await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {

@@ -55,19 +55,27 @@ export class Feed {
     store.onCommit((changes, eventIds) => this.#wake(changes, eventIds));
   }
 
-  /** `since` exclusive; null gives the newest. */
+  /**
+   * `since` exclusive; null gives the newest. A cursor beyond the log is one from before a backup was restored: nothing
+   * comes after it, and the answer's cursor is where the log ends, so that whoever goes on from there misses nothing more.
+   */
   async events(since: number | null, kind: EventKind | null, limit: number): Promise<EventBatch> {
     if (since === null) {
       const events = await this.#store.read(newestEvents(kind, limit));
       return { events, cursor: events.at(-1)?.id ?? (await this.lastId()) };
     }
     const events = await this.#store.read(eventsAfter(since, kind === null ? [] : [kind], limit));
-    return { events, cursor: events.at(-1)?.id ?? since };
+    return { events, cursor: events.at(-1)?.id ?? Math.min(since, await this.lastId()) };
   }
 
-  /** Task events after `since` (null: from now), at once if there are any, else when the first comes. */
+  /**
+   * Task events after `since` (null: from now), at once if there are any, else when the first comes. A cursor beyond the
+   * log is answered at once, like by `events`: what it waits for may have come and gone by then.
+   */
   async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {
-    const cursor = since ?? (await this.lastId());
+    const lastId = await this.lastId();
+    const cursor = since ?? lastId;
+    if (cursor > lastId) return { events: [], cursor: lastId };
     const deadline = this.#clock.steady() + waitMs;
     const waiter = this.#tasks.join(EVERYONE);
     try {

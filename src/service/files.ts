@@ -88,9 +88,14 @@ export class FileService {
       .then((total) => pageOf(page, total, (slice) => this.#store.read(filePage(slice))));
   }
 
-  /** The bytes from `start` to before `endExclusive`; null when they are not where the record says. */
-  open(file: FileRecord, start: number, endExclusive: number): Promise<BlobContent | null> {
-    return this.#blobs.open(file.fileId, start, endExclusive);
+  /**
+   * The bytes from `start` to before `endExclusive`; null when they are not where the record says.
+   * @throws {Rejection} file_not_found when it has been deleted since the record was read
+   */
+  async open(file: FileRecord, start: number, endExclusive: number): Promise<BlobContent | null> {
+    const content = await this.#blobs.open(file.fileId, start, endExclusive);
+    if (!content) await this.get(file.fileId);
+    return content;
   }
 
   async remove(transact: Transact, fileId: string): Promise<FileRecord> {

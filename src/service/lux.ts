@@ -1,5 +1,5 @@
 /** The use cases of LUX: the daily sign-in and the ledger. */
-import { type LedgerEntry, type SignIn, signIn } from "../domain/lux.ts";
+import { type LedgerEntry, type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastEntry, lastSigninAt, ledgerPage, nodeById } from "../store/queries.ts";
@@ -21,7 +21,8 @@ export class LuxService {
   signIn(transact: Transact, nodeId: string): Promise<SignIn> {
     const now = this.#clock.now();
     const entryId = this.#newId();
-    const load = { node: nodeById(nodeId), last: lastEntry(nodeId), signedInAt: lastSigninAt(nodeId) };
+    const signedInAt = lastSigninAt(nodeId, signinHorizon(now));
+    const load = { node: nodeById(nodeId), last: lastEntry(nodeId), signedInAt };
     return transact(load, ({ node, last, signedInAt }) =>
       signIn(node, last, signedInAt, { nodeId, entryId }, now),
     );

@@ -9,7 +9,8 @@ import type { Log } from "../lib/log.ts";
 export type Chore = {
   readonly name: string;
   readonly everyMs: number;
-  readonly run: (signal: AbortSignal) => Promise<void>;
+  /** `lateMs`: how much later than planned the sweep began; 0 when it was asked for. */
+  readonly run: (signal: AbortSignal, lateMs: number) => Promise<void>;
 };
 
 export class Sweeper {
@@ -29,21 +30,31 @@ export class Sweeper {
   }
 
   start(): void {
+    const dueAt = this.#clock.timers() + this.#tickMs;
     this.#timer = setTimeout(() => {
-      this.#running = this.sweep().finally(() => {
+      void this.#next(this.#clock.timers() - dueAt).finally(() => {
         if (this.#timer !== null) this.start();
       });
     }, this.#tickMs);
   }
 
-  /** Runs what is due now. */
-  async sweep(): Promise<void> {
+  /** Runs what is due now, after a sweep that is running. */
+  sweep(): Promise<void> {
+    return this.#next(0);
+  }
+
+  #next(lateMs: number): Promise<void> {
+    this.#running = this.#running.then(() => this.#runDue(lateMs));
+    return this.#running;
+  }
+
+  async #runDue(lateMs: number): Promise<void> {
     for (const entry of this.#chores) {
       if (this.#stopping.signal.aborted) return;
       if (entry.dueAt > this.#clock.steady()) continue;
       entry.dueAt = this.#clock.steady() + entry.chore.everyMs;
       try {
-        await entry.chore.run(this.#stopping.signal);
+        await entry.chore.run(this.#stopping.signal, lateMs);
         entry.failing = null;
       } catch (error) {
         const cause = String(error);

@@ -2,7 +2,7 @@
 import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { SWEEP_BATCH, TOP_NODES_MAX } from "../domain/limits.ts";
+import { BALANCE_TYPES_MAX, SWEEP_BATCH, TOP_NODES_MAX } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import {
   type Completion,
@@ -25,6 +25,7 @@ import {
   POOL_START,
   type PoolCursor,
   type TaskTotals,
+  availableCapabilities,
   availableNodes,
   candidatesFor,
   claimable,
@@ -141,32 +142,37 @@ export class TaskService {
 
   /**
    * The balancer over the open tasks, best first, a bounded step at a time: all of them, or only those it may give
-   * away by itself. What fits nobody stays open.
+   * away by itself. What fits nobody stays open, and is not read: a pool that nobody can take from costs nothing.
    */
   async balanceAll(onlyBalanced: boolean, signal?: AbortSignal): Promise<readonly Assignment[]> {
     // Most often nothing waits: then the fleet is not read.
-    const first = await this.#store.read(poolAfter(POOL_START, onlyBalanced, 1));
+    const first = await this.#store.read(poolAfter(POOL_START, onlyBalanced, null, 1));
     if (first.next === null) return [];
     const given: Assignment[] = [];
     let cursor: PoolCursor | null = POOL_START;
     while (cursor && !signal?.aborted) {
-      const now = this.#clock.now();
-      const load: { pool: ReturnType<typeof poolAfter>; nodes: ReturnType<typeof availableNodes> } = {
-        pool: poolAfter(cursor, onlyBalanced, SWEEP_BATCH),
-        nodes: availableNodes(),
-      };
-      const step = await this.#store.transact(load, ({ pool, nodes }) => {
-        const assignments = balance(pool.tasks, nodes);
-        const changes = assignments.flatMap(
-          ({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes,
-        );
-        // With nobody available the walk ends: the rest of the pool would be read for nothing.
-        return accept({ assignments, next: nodes.length === 0 ? null : pool.next }, changes);
-      });
-      for (const { task, nodeId } of step.assignments) given.push({ taskId: task.taskId, nodeId });
+      const types = typesTaken(await this.#store.read(availableCapabilities()));
+      if (types?.length === 0) break;
+      const { next } = await this.#store.read(poolAfter(cursor, onlyBalanced, types, 1));
+      if (!next) break; // so that the nodes, who may be many, are read only when there is something to give
+      const step = await this.#balanceSome(poolAfter(cursor, onlyBalanced, types, SWEEP_BATCH));
+      given.push(...step.given);
       cursor = step.next;
     }
     return given;
+  }
+
+  /** One step of the balancer: what it gave, and where the walk through the pool stands then. */
+  async #balanceSome(pool: ReturnType<typeof poolAfter>) {
+    const now = this.#clock.now();
+    return this.#store.transact({ pool, nodes: availableNodes() }, (rows) => {
+      const assignments = balance(rows.pool.tasks, rows.nodes, now);
+      const changes = assignments.flatMap(
+        ({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes,
+      );
+      const given = assignments.map(({ task, nodeId }): Assignment => ({ taskId: task.taskId, nodeId }));
+      return accept({ given, next: rows.pool.next }, changes);
+    });
   }
 
   /** batch-assign of variant B. */
@@ -190,7 +196,7 @@ export class TaskService {
       const now = this.#clock.now();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
       const count = await this.#store.transact(load, ({ node: current, waiting }) => {
-        const given = current ? balance(waiting, [current]) : [];
+        const given = current ? balance(waiting, [current], now) : [];
         const changes = given.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", now).changes);
         return accept(given.length, changes);
       });
@@ -239,4 +245,12 @@ export class TaskService {
     }
     return statuses.reduce((sum, status) => sum + totals[status], 0);
   }
+}
+
+/** The types of task that somebody with one of these sets of capabilities takes: null is any, [] that nobody is there. */
+function typesTaken(sets: readonly (readonly string[])[]): readonly string[] | null {
+  if (sets.length === 0) return [];
+  if (sets.some((capabilities) => capabilities.length === 0)) return null;
+  const types = ["", ...new Set(sets.flat())];
+  return types.length <= BALANCE_TYPES_MAX ? types : null;
 }

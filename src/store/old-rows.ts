@@ -1,18 +1,21 @@
 /**
  * Rows past their time: how they are counted and how they are removed stand together, so that they cannot differ.
- * Of each table only the `limit` oldest rows are looked at: a step is short however many rows there are.
+ * Of each table only the `limit` oldest rows are looked at: a step is short however many rows there are. Rows that a
+ * wrong clock has dated ahead of now are passed over: their age is unknown, and they must not stand before the others.
  */
 import { count } from "./rows.ts";
 import type { Query } from "./store.ts";
 
-/** Rows older than `before` (epoch ms), among the oldest `limit`. */
-export type OldRows = { readonly before: number; readonly limit: number };
+/** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
+export type OldRows = { readonly before: number; readonly limit: number; readonly now: number };
 
-const OLD_MESSAGES = `SELECT seq FROM (SELECT seq, sent_at FROM messages ORDER BY seq LIMIT $2) AS oldest WHERE sent_at < $1`;
+const OLD_MESSAGES = `
+  SELECT seq FROM (SELECT seq, sent_at FROM messages WHERE sent_at <= $3 ORDER BY seq LIMIT $2) AS oldest
+  WHERE sent_at < $1`;
 
 // The newest event stays for ever: the next id follows from it.
 const OLD_EVENTS = `
-  SELECT id FROM (SELECT id, at FROM events ORDER BY id LIMIT $2) AS oldest
+  SELECT id FROM (SELECT id, at FROM events WHERE at <= $3 ORDER BY id LIMIT $2) AS oldest
   WHERE at < $1 AND id < (SELECT max(id) FROM events)`;
 
 const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY stored_at LIMIT $2`;
@@ -45,10 +48,10 @@ export function oldEvents(old: OldRows): Query<number> {
   return counting(OLD_EVENTS, old);
 }
 
-export function oldAnswers(old: OldRows): Query<number> {
-  return counting(OLD_ANSWERS, old);
+export function oldAnswers({ before, limit }: Omit<OldRows, "now">): Query<number> {
+  return count(`SELECT count(*) AS n FROM (${OLD_ANSWERS}) AS old`, [before, limit]);
 }
 
-function counting(rows: string, { before, limit }: OldRows): Query<number> {
-  return count(`SELECT count(*) AS n FROM (${rows}) AS old`, [before, limit]);
+function counting(rows: string, { before, limit, now }: OldRows): Query<number> {
+  return count(`SELECT count(*) AS n FROM (${rows}) AS old`, [before, limit, now]);
 }

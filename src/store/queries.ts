@@ -1,22 +1,22 @@
 /**
- * The reads of nodes, tasks, LUX, files, events and keys, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share.
- * Each is a function from its parameters to a Query. Those of the mailboxes stand in mail-queries.ts.
+ * The reads of nodes, tasks, LUX, files and events, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share.
+ * Each is a function from its parameters to a Query. Those of the mailboxes stand in mail-queries.ts, those of keys
+ * and stored answers in key-queries.ts.
  */
 import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
-import type { KeyRecord } from "../domain/key.ts";
 import type { LastEntry, LedgerEntry } from "../domain/lux.ts";
 import type { Node } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
 import {
   count,
+  decodeCapabilities,
   filledUp,
   many,
   one,
   places,
   toEvent,
   toFile,
-  toKey,
   toLedgerEntry,
   toNode,
   toTask,
@@ -113,6 +113,13 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
 
 export function availableNodes(): Query<readonly Node[]> {
   return many(`SELECT ${NODE_COLUMNS} FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER}`, [], toNode);
+}
+
+/** The capabilities of those who are available, each set once. */
+export function availableCapabilities(): Query<readonly (readonly string[])[]> {
+  return many(`SELECT DISTINCT capabilities FROM nodes WHERE ${AVAILABLE}`, [], ({ capabilities }) =>
+    decodeCapabilities(String(capabilities)),
+  );
 }
 
 export function topNodes(limit: number): Query<readonly Node[]> {
@@ -226,24 +233,32 @@ function poolQuery(
 export type PoolCursor = { readonly priority: number; readonly seq: number };
 export const POOL_START: PoolCursor = { priority: -1, seq: 0 };
 
-/** The next open tasks after the cursor, best first, with where the walk stands then (null: the end). */
+/**
+ * The next open tasks after the cursor, best first, with where the walk stands then (null: the end).
+ * @param types only tasks of these types; null is any
+ */
 export function poolAfter(
   cursor: PoolCursor,
   onlyBalanced: boolean,
+  types: readonly string[] | null,
   limit: number,
 ): Query<{ tasks: readonly Task[]; next: PoolCursor | null }> {
-  const ranges = (onlyBalanced ? [1] : [0, 1]).map(
-    (flag) => `
+  const params: Param[] = [limit, cursor.priority, cursor.seq];
+  const ofTypes = types === null ? [""] : types.map((type) => ` AND task_type = ${bind(params, type)}`);
+  const ranges = (onlyBalanced ? [1] : [0, 1]).flatMap((flag) =>
+    ofTypes.map(
+      (ofType) => `
       SELECT seq, priority FROM tasks
-      WHERE status = 'open' AND balanced = ${flag} AND (priority, seq) > ($2, $3)
+      WHERE status = 'open' AND balanced = ${flag}${ofType} AND (priority, seq) > ($2, $3)
       ORDER BY priority, seq LIMIT $1`,
+    ),
   );
   return {
     sql: `
       SELECT seq, ${TASK_COLUMNS} FROM tasks t
       WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1)
       ORDER BY priority, seq`,
-    params: [limit, cursor.priority, cursor.seq],
+    params,
     shape: (rows) => {
       const last = rows.at(-1);
       const next = last && { priority: Number(last["priority"]), seq: Number(last["seq"]) };
@@ -276,10 +291,12 @@ export function lastEntry(nodeId: string): Query<LastEntry> {
   }));
 }
 
-export function lastSigninAt(nodeId: string): Query<number | null> {
+/** The latest sign-in of the days before one: `before` is a UTC midnight. */
+export function lastSigninAt(nodeId: string, before: number): Query<number | null> {
   const sql = `
-    SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' ORDER BY (at / 86400000) DESC LIMIT 1`;
-  return one(sql, [nodeId], (row) => Number(row["at"]));
+    SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' AND (at / 86400000) < $2 / 86400000
+    ORDER BY (at / 86400000) DESC LIMIT 1`;
+  return one(sql, [nodeId, before], (row) => Number(row["at"]));
 }
 
 export function ledgerPage(nodeId: string, slice: Slice): Query<readonly LedgerEntry[]> {
@@ -367,24 +384,6 @@ export function nodeEventsIn(
 export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
   const filled = filledUp(ids);
   return many(`SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`, filled, toEvent);
-}
-
-// ---- Keys and stored answers
-
-export function allKeys(): Query<readonly KeyRecord[]> {
-  return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey);
-}
-
-/** A stored answer, without when it was stored. */
-export type PastAnswer = { readonly bodyHash: string; readonly status: number; readonly body: string };
-
-export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
-  const sql = `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`;
-  return one(sql, [scope, notBefore], (row) => ({
-    bodyHash: String(row["body_hash"]),
-    status: Number(row["status"]),
-    body: String(row["body"]),
-  }));
 }
 
 /** Appends a parameter and gives its place. */

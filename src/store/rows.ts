@@ -50,14 +50,17 @@ export function encodeCapabilities(capabilities: readonly string[]): string {
   return capabilities.length === 0 ? "" : `,${capabilities.join(",")},`;
 }
 
+export function decodeCapabilities(stored: string): readonly string[] {
+  return stored === "" ? [] : stored.slice(1, -1).split(",");
+}
+
 export function toNode(row: Row): Node {
-  const capabilities = text(row["capabilities"]);
   return {
     nodeId: text(row["node_id"]),
     name: text(row["name"]),
     host: maybeText(row["host"]),
     port: maybeWhole(row["port"]),
-    capabilities: capabilities === "" ? [] : capabilities.slice(1, -1).split(","),
+    capabilities: decodeCapabilities(text(row["capabilities"])),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
     online: row["online"] === 1,

@@ -87,6 +87,7 @@ const SAVE_KEY = `
     node_id = excluded.node_id, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`;
 
 const RENEW_NODES = `UPDATE nodes SET lease_until = $2 WHERE online = 1 AND variant = $1`;
+const SHIFT_ANSWERS = `UPDATE answers SET stored_at = stored_at + $3 WHERE stored_at > $1 AND stored_at <= $2`;
 const RENEW_DELIVERIES = `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`;
 
 /** The statement that writes a change. */
@@ -179,7 +180,8 @@ type PeriodicChange = Extract<
       | "messages.pruned"
       | "deliveries.pruned"
       | "events.pruned"
-      | "answers.pruned";
+      | "answers.pruned"
+      | "answers.shifted";
   }
 >;
 
@@ -192,14 +194,16 @@ function periodicStatement(change: PeriodicChange): Statement {
     case "deliveries.pruned":
       return {
         sql: change.broadcast ? PRUNE_BROADCASTS : PRUNE_DELIVERIES,
-        params: [change.before, change.limit],
+        params: [change.before, change.limit, change.now],
       };
     case "messages.pruned":
-      return { sql: PRUNE_MESSAGES, params: [change.before, change.limit] };
+      return { sql: PRUNE_MESSAGES, params: [change.before, change.limit, change.now] };
     case "events.pruned":
-      return { sql: PRUNE_EVENTS, params: [change.before, change.limit] };
+      return { sql: PRUNE_EVENTS, params: [change.before, change.limit, change.now] };
     case "answers.pruned":
       return { sql: PRUNE_ANSWERS, params: [change.before, change.limit] };
+    case "answers.shifted":
+      return { sql: SHIFT_ANSWERS, params: [change.after, change.upTo, change.movedMs] };
   }
 }
 

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fits, pick } from "../../src/domain/balancer.ts";
+import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
 import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
@@ -23,6 +23,8 @@ import type { LedgerEntry } from "../../src/domain/lux.ts";
 import type { DeliveryState, Message } from "../../src/domain/message.ts";
 import type { Node } from "../../src/domain/node.ts";
 import type { Priority, Task, TaskStatus } from "../../src/domain/task.ts";
+import { utcDayStart } from "../../src/lib/clock.ts";
+import * as keyReads from "../../src/store/key-queries.ts";
 import * as mail from "../../src/store/mail-queries.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { oldAnswers, oldEvents, oldMessages } from "../../src/store/old-rows.ts";
@@ -692,6 +694,12 @@ function nodeQueries({ nodes, ledger }: Rows, read: Read): void {
     expect(await read(q.availableNodes())).toEqual(expected);
   });
 
+  test("availableCapabilities: of who is available, each set once", async () => {
+    const sets = nodes.filter(isAvailable).map(({ capabilities }) => JSON.stringify(capabilities));
+    const found = await read(q.availableCapabilities());
+    expect(found.map((set) => JSON.stringify(set)).toSorted()).toEqual([...new Set(sets)].toSorted());
+  });
+
   test("topNodes: by completed, then lux, without who completed nothing", async () => {
     const expected = nodes
       .filter((one) => one.tasksCompleted > 0)
@@ -761,22 +769,25 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     }
 
   for (const onlyBalanced of [true, false])
-    test(`poolAfter: walks the whole pool once, best first (only balanced: ${onlyBalanced})`, async () => {
-      const expected = pool((one) => one.balanced || !onlyBalanced);
-      for (const limit of [1, 7, 500]) {
-        const walked: Task[] = [];
-        let cursor: q.PoolCursor | null = q.POOL_START;
-        while (cursor) {
-          const step: { tasks: readonly Task[]; next: q.PoolCursor | null } = await read(
-            q.poolAfter(cursor, onlyBalanced, limit),
-          );
-          expect(step.tasks.length).toBeLessThanOrEqual(limit);
-          walked.push(...step.tasks);
-          cursor = step.next;
+    for (const types of [null, [""], ["", "x", "y"], ["no such type"]])
+      test(`poolAfter: walks the pool once, best first (only balanced: ${onlyBalanced}, types: ${types})`, async () => {
+        const expected = pool(
+          (one) => (one.balanced || !onlyBalanced) && (types?.includes(one.taskType) ?? true),
+        );
+        for (const limit of [1, 7, 500]) {
+          const walked: Task[] = [];
+          let cursor: q.PoolCursor | null = q.POOL_START;
+          while (cursor) {
+            const step: { tasks: readonly Task[]; next: q.PoolCursor | null } = await read(
+              q.poolAfter(cursor, onlyBalanced, types, limit),
+            );
+            expect(step.tasks.length).toBeLessThanOrEqual(limit);
+            walked.push(...step.tasks);
+            cursor = step.next;
+          }
+          expect(walked).toEqual([...expected]);
         }
-        expect(walked).toEqual([...expected]);
-      }
-    });
+      });
 
   test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
     const away = nodes.filter((one) => !one.online && one.tasksAssigned > 0).map(({ nodeId }) => nodeId);
@@ -799,7 +810,12 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
         last ? { n: own.length, balanceMicro: last.balanceMicro } : null,
       );
       const signins = own.filter(({ kind }) => kind === "signin").map(({ at }) => at);
-      expect(await read(q.lastSigninAt(nodeId))).toBe(signins.length === 0 ? null : Math.max(...signins));
+      for (const before of [...signins.map((at) => utcDayStart(at)), Number.MAX_SAFE_INTEGER]) {
+        const earlier = signins.filter((at) => at < before);
+        expect(await read(q.lastSigninAt(nodeId, before))).toBe(
+          earlier.length === 0 ? null : Math.max(...earlier),
+        );
+      }
       for (const slice of [
         { limit: 20, offset: 0 },
         { limit: 7, offset: 14 },
@@ -868,7 +884,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
   });
 
   test("keys: all, oldest first", async () => {
-    expect(await read(q.allKeys())).toEqual(keys.toReversed());
+    expect(await read(keyReads.allKeys())).toEqual(keys.toReversed());
   });
 }
 
@@ -1024,7 +1040,9 @@ function pruneQueries(engine: Engine): void {
     ]);
     await write(store, ...changes.flat());
     const counts = async (before: number, limit: number) =>
-      Promise.all([oldMessages, oldEvents, oldAnswers].map((query) => store.read(query({ before, limit }))));
+      Promise.all(
+        [oldMessages, oldEvents, oldAnswers].map((query) => store.read(query({ before, limit, now: 100 }))),
+      );
     expect(await counts(0, 100)).toEqual([0, 0, 0]);
     expect(await counts(4, 100)).toEqual([4, 4, 4]);
     expect(await counts(4, 3)).toEqual([3, 3, 3]);
@@ -1033,10 +1051,10 @@ function pruneQueries(engine: Engine): void {
     const prune = (before: number, limit: number): Promise<null> =>
       write(
         store,
-        { kind: "deliveries.pruned", broadcast: false, before, limit },
-        { kind: "deliveries.pruned", broadcast: true, before, limit },
-        { kind: "messages.pruned", before, limit },
-        { kind: "events.pruned", before, limit },
+        { kind: "deliveries.pruned", broadcast: false, before, limit, now: 100 },
+        { kind: "deliveries.pruned", broadcast: true, before, limit, now: 100 },
+        { kind: "messages.pruned", before, limit, now: 100 },
+        { kind: "events.pruned", before, limit, now: 100 },
         { kind: "answers.pruned", before, limit },
       );
     const left = async () =>
@@ -1051,11 +1069,47 @@ function pruneQueries(engine: Engine): void {
     expect(await place.look("SELECT min(seq) AS n FROM deliveries")).toBe(4);
     expect(await store.read(mail.messageById("m2"))).toBeNull();
     expect(await store.read(mail.messageById("m3"))).not.toBeNull();
-    expect(await store.read(q.storedAnswer("s9", -1))).toBeNull();
+    expect(await store.read(keyReads.storedAnswer("s9", -1))).toBeNull();
     await prune(100, 100);
     expect(await left()).toEqual([0, 0, 1, 0]);
     await write(store, event("next"));
     expect(await store.read(q.lastEventId())).toBe(11);
+  });
+
+  test("rows dated ahead of now stay, and those behind them go", async () => {
+    const { store, place } = await openFresh(engine);
+    const stored = (id: string, at: number): Change[] => [
+      { kind: "message.stored", message: message(id, { sentAt: at }) },
+      event(id, { at }),
+    ];
+    await write(store, ...["f1", "f2", "f3"].flatMap((id) => stored(id, 1_000)));
+    await write(store, ...["o1", "o2"].flatMap((id) => stored(id, 1)), ...stored("young", 9));
+    const limits = { before: 5, limit: 2, now: 10 };
+    expect(await store.read(oldMessages(limits))).toBe(2);
+    expect(await store.read(oldEvents(limits))).toBe(2);
+    await write(store, { kind: "messages.pruned", ...limits }, { kind: "events.pruned", ...limits });
+    for (const table of ["messages", "events"])
+      expect(await place.look(`SELECT count(*) AS n FROM ${table}`)).toBe(4);
+    expect(await store.read(mail.messageById("o2"))).toBeNull();
+    expect(await store.read(mail.messageById("f1"))).not.toBeNull();
+  });
+
+  test("stored answers that are live move with a clock that jumps, the others stay", async () => {
+    const { store, place } = await openFresh(engine);
+    const ages = { past: 10, live: 11, now: 20, ahead: 21 };
+    const answer = { bodyHash: "h", status: 200, body: "{}" };
+    const rows = Object.entries(ages);
+    await write(
+      store,
+      ...rows.map(([scope, storedAt]): Change => ({
+        kind: "answer.stored",
+        answer: { ...answer, scope, storedAt },
+      })),
+    );
+    await write(store, { kind: "answers.shifted", after: 10, upTo: 20, movedMs: -5 });
+    const at = async (scope: string) =>
+      place.look(`SELECT stored_at AS n FROM answers WHERE scope = '${scope}'`);
+    expect(await Promise.all(rows.map(([scope]) => at(scope)))).toEqual([10, 6, 15, 21]);
   });
 
   test("the deliveries of broadcasts go by a step of their own, the others by theirs", async () => {
@@ -1077,7 +1131,7 @@ function pruneQueries(engine: Engine): void {
     );
     const left = (): Promise<number> =>
       place.look("SELECT sum(seq * 10 + (to_node = 'b')) AS n FROM deliveries");
-    const old = { before: 5, limit: 100 };
+    const old = { before: 5, limit: 100, now: 100 };
     expect(await left()).toBe(10 + 20 + 21 + 30);
     await write(store, { kind: "deliveries.pruned", broadcast: false, ...old });
     expect(await left()).toBe(20 + 21 + 30);
@@ -1096,15 +1150,15 @@ function pruneQueries(engine: Engine): void {
     const { store } = await openFresh(engine);
     const answer = { scope: "s", bodyHash: "h", status: 409, body: '{"ä":1}', storedAt: 50 };
     await write(store, { kind: "answer.stored", answer });
-    expect(await store.read(q.storedAnswer("s", 49))).toEqual({
+    expect(await store.read(keyReads.storedAnswer("s", 49))).toEqual({
       bodyHash: "h",
       status: 409,
       body: '{"ä":1}',
     });
-    expect(await store.read(q.storedAnswer("s", 50))).toBeNull();
-    expect(await store.read(q.storedAnswer("t", 0))).toBeNull();
+    expect(await store.read(keyReads.storedAnswer("s", 50))).toBeNull();
+    expect(await store.read(keyReads.storedAnswer("t", 0))).toBeNull();
     await write(store, { kind: "answer.stored", answer: { ...answer, bodyHash: "i", storedAt: 90 } });
-    expect(await store.read(q.storedAnswer("s", 60))).toMatchObject({ bodyHash: "i" });
+    expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ bodyHash: "i" });
   });
 
   test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
@@ -1356,10 +1410,11 @@ describe("store: sqlite: plans", () => {
     claimable: q.claimable(["x", "y"], 20),
     "waitingFor anything": q.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
     waitingFor: q.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
-    poolAfter: q.poolAfter({ priority: 1, seq: 5 }, false, 500),
-    "poolAfter balanced": q.poolAfter(q.POOL_START, true, 500),
+    poolAfter: q.poolAfter({ priority: 1, seq: 5 }, false, null, 500),
+    "poolAfter balanced": q.poolAfter(q.POOL_START, true, null, 500),
+    "poolAfter of some types": q.poolAfter({ priority: 1, seq: 5 }, false, ["", "x"], 500),
     lastEntry: q.lastEntry("n1"),
-    lastSigninAt: q.lastSigninAt("n1"),
+    lastSigninAt: q.lastSigninAt("n1", 86_400_000),
     ledgerPage: q.ledgerPage("n1", slice),
     fileById: q.fileById("f1"),
     lastEventId: q.lastEventId(),
@@ -1369,7 +1424,7 @@ describe("store: sqlite: plans", () => {
     "newestEvents of a kind": q.newestEvents("lux.paid", 100),
     nodeEventsIn: q.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 100),
     eventsById: q.eventsById([3, 1, 2]),
-    storedAnswer: q.storedAnswer("s", 0),
+    storedAnswer: keyReads.storedAnswer("s", 0),
     waitingDeliveries: mail.waitingDeliveries("n1", 10),
     "waitingDeliveries, measured": mail.waitingDeliveries("n1", 1_000),
     waitingCount: mail.waitingCount("n1"),
@@ -1392,14 +1447,15 @@ describe("store: sqlite: plans", () => {
 
   /** In the order of what they walk through, and ended by their LIMIT. */
   const ordered: Readonly<Record<string, readonly [Query<unknown>, RegExp]>> = {
+    availableCapabilities: [q.availableCapabilities(), /^SCAN nodes/],
     candidatesFor: [q.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
     availableNodes: [q.availableNodes(), /^SCAN nodes USING INDEX nodes_available$/],
     "taskPage all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
     strandedTasks: [q.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
     newestEvents: [q.newestEvents(null, 100), /^SCAN events$/],
     filePage: [q.filePage(slice), /^SCAN files$/],
-    oldMessages: [oldMessages({ before: 1, limit: 500 }), /^SCAN messages$/],
-    oldEvents: [oldEvents({ before: 1, limit: 500 }), /^SCAN events$/],
+    oldMessages: [oldMessages({ before: 1, limit: 500, now: 2 }), /^SCAN messages$/],
+    oldEvents: [oldEvents({ before: 1, limit: 500, now: 2 }), /^SCAN events$/],
   };
   for (const [name, [query, expected]] of Object.entries(ordered))
     test(`${name} walks in order, to its limit`, async () => {
@@ -1454,7 +1510,7 @@ describe("store: sqlite: plans", () => {
 
   /** What a change writes, as a query: for its plan alone. */
   const writeOf = (change: Change): Query<null> => ({ ...statementOf(change), shape: () => null });
-  const old = { before: 1, limit: 500 };
+  const old = { before: 1, limit: 500, now: 2 };
   const moved = { seq: 1, toNode: "n1", state: "gone", deliveries: 1, leaseUntil: null } as const;
   const writes: Readonly<Record<string, Change>> = {
     "node.beaten": { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 },

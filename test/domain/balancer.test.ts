@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Candidate, balance, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
-import { node, task } from "./samples.ts";
+import { NOW, node, task } from "./samples.ts";
 
 describe("pick", () => {
   const old = { idleSince: 10 };
@@ -73,7 +73,7 @@ describe("balance", () => {
   test("never gives to who is offline, full, unfit or was relieved of the task, and never more than fits", () => {
     fc.assert(
       fc.property(fleet, tasks, (nodes, list) => {
-        const given = balance(list, nodes);
+        const given = balance(list, nodes, NOW);
         const count = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
         for (const { task: one, nodeId } of given) {
           const to = nodes.find((n) => n.nodeId === nodeId);
@@ -93,11 +93,16 @@ describe("balance", () => {
   test("gives each task, in turn, to the best of those who could have it then; leaves out only what nobody could", () => {
     fc.assert(
       fc.property(fleet, tasks, (nodes, list) => {
-        const given = new Map(balance(list, nodes).map((g) => [g.task.taskId, g.nodeId]));
+        const given = new Map(balance(list, nodes, NOW).map((g) => [g.task.taskId, g.nodeId]));
         const assigned = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
+        const idleSince = new Map(nodes.map((n) => [n.nodeId, n.idleSince]));
         for (const one of list) {
           const able = nodes
-            .map((n) => ({ ...n, tasksAssigned: assigned.get(n.nodeId) ?? 0 }))
+            .map((n) => ({
+              ...n,
+              tasksAssigned: assigned.get(n.nodeId) ?? 0,
+              idleSince: idleSince.get(n.nodeId) ?? 0,
+            }))
             .filter((n) => n.online && n.nodeId !== one.revokedFrom)
             .filter((n) => n.maxTasks === null || n.tasksAssigned < n.maxTasks)
             .filter(
@@ -113,6 +118,7 @@ describe("balance", () => {
           const best = able[0];
           expect(given.get(one.taskId) ?? null).toBe(best?.nodeId ?? null);
           if (best) assigned.set(best.nodeId, best.tasksAssigned + 1);
+          if (best) idleSince.set(best.nodeId, NOW);
         }
       }),
       { seed: 1 },
@@ -121,13 +127,13 @@ describe("balance", () => {
 
   test("does not touch the nodes it is given", () => {
     const nodes = [node("a", { maxTasks: 2 })];
-    balance([task("t1"), task("t2"), task("t3")], nodes);
+    balance([task("t1"), task("t2"), task("t3")], nodes, NOW);
     expect(nodes).toEqual([node("a", { maxTasks: 2 })]);
   });
 
   test("spreads tasks evenly over equal nodes", () => {
     const list = Array.from({ length: 9 }, (_, i) => task(`t${i}`));
-    const given = balance(list, [node("a"), node("b"), node("c")]);
+    const given = balance(list, [node("a"), node("b"), node("c")], NOW);
     for (const id of ["a", "b", "c"]) expect(given.filter((g) => g.nodeId === id)).toHaveLength(3);
   });
 });

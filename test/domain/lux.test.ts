@@ -8,6 +8,7 @@ import {
   type SignIn,
   payReward,
   signIn,
+  signinHorizon,
   toLux,
   toMicro,
 } from "../../src/domain/lux.ts";
@@ -93,8 +94,8 @@ describe("sign-in", () => {
     ["a minute after a late one", midnight - 1, midnight, "pays"],
     ["days later", day(12, 1), day(12), "pays"],
     ["the clock set back within the day", day(12), day(1), "already"],
-    ["the clock set back by days", day(12), day(12, 10), "already"],
-    ["the clock set back by a year", day(12), Date.UTC(2024, 5, 15), "already"],
+    ["the clock set back over midnight", day(0), day(23, 14), "already"],
+    ["the clock set back by a day and a bit", day(23), day(0, 14), "already"],
   ];
   for (const [name, last, now, outcome] of rows)
     test(name, () => {
@@ -105,6 +106,22 @@ describe("sign-in", () => {
         expect(decision.answer).toMatchObject({ luxEarnedMicro: 0, balanceMicro: 5n });
       }
     });
+
+  test("says when it pays again: after the day that was paid last", () => {
+    const nextOf = (last: number | null, now: number): unknown => {
+      const decision = ask(last, now);
+      return decision.kind === "accepted" && new Date(decision.answer.nextSigninAt).toISOString();
+    };
+    expect(nextOf(null, day(12))).toBe("2025-06-16T00:00:00.000Z");
+    expect(nextOf(day(1), day(12))).toBe("2025-06-16T00:00:00.000Z");
+    expect(nextOf(day(1), day(23, 14))).toBe("2025-06-16T00:00:00.000Z");
+  });
+
+  test("what a clock that was wrong has dated is beyond the horizon: later than tomorrow", () => {
+    expect(signinHorizon(day(12))).toBe(day(0, 17));
+    expect(signinHorizon(day(0))).toBe(day(0, 17));
+    expect(signinHorizon(midnight - 1)).toBe(day(0, 17));
+  });
 
   test("an unknown node earns nothing", () => {
     expect(sketch(signIn(null, null, null, { nodeId: "n1", entryId: "e" }, day(12)), words)).toBe(

@@ -120,7 +120,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       return {
         kind: "accepted",
         answer: null,
-        changes: balance(waiting, all).flatMap(
+        changes: balance(waiting, all, now).flatMap(
           ({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes,
         ),
       };

@@ -65,7 +65,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
     run: async (name: string) => {
       const chore = chores.find((one) => one.name === name);
       if (!chore) throw new Error(`no chore ${name}`);
-      await chore.run(new AbortController().signal);
+      await chore.run(new AbortController().signal, 0);
     },
   };
 }

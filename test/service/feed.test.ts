@@ -155,14 +155,19 @@ describe("catching up", () => {
     const { items } = await scene.feed.catchUp("n1", 0, 32);
     expect(items.map(words)).toEqual(["1 message m1", "2 task.created", "4 message m3"]);
     expect(items[0]).toEqual({ kind: "message", eventId: 1, message: message("m1") });
-    await scene.commit({ kind: "messages.pruned", before: Number.MAX_SAFE_INTEGER, limit: 1 });
+    await scene.commit({
+      kind: "messages.pruned",
+      before: Number.MAX_SAFE_INTEGER,
+      limit: 1,
+      now: Number.MAX_SAFE_INTEGER,
+    });
     expect((await catchUp(scene, 0)).items).toEqual(["2 task.created", "4 message m3"]);
   });
 
   test("a log whose beginning is gone", async () => {
     const scene = await openScene();
     await scene.commit(...many(6_000, (i) => logged(i === 5_500 ? "n1" : "n2")));
-    await scene.commit({ kind: "events.pruned", before: 2, limit: 5_000 });
+    await scene.commit({ kind: "events.pruned", before: 2, limit: 5_000, now: 2 });
     expect((await walk(scene, 0, 32)).found).toEqual(["5501 task.created"]);
   });
 
@@ -276,7 +281,7 @@ describe("poll", () => {
     expect(await kinds(0)).toEqual(["1 task.created", "3 task.completed", 3]);
     expect(await kinds(1)).toEqual(["3 task.completed", 3]);
     expect(await kinds(3)).toEqual([3]);
-    expect(await kinds(50)).toEqual([50]);
+    expect(await kinds(50)).toEqual([4]);
     expect(feed.waiting).toBe(0);
   });
 
@@ -340,10 +345,21 @@ describe("poll", () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"), logged("n1"));
     const started = performance.now();
-    expect(await feed.poll(7, 30, NEVER)).toEqual({ events: [], cursor: 7 });
+    expect(await feed.poll(2, 30, NEVER)).toEqual({ events: [], cursor: 2 });
     expect(await feed.poll(null, 30, NEVER)).toEqual({ events: [], cursor: 2 });
     expect(performance.now() - started).toBeGreaterThanOrEqual(55);
     expect(feed.waiting).toBe(0);
+  });
+
+  test("beyond the log: at once, with the end of the log to go on from", async () => {
+    const { feed, commit } = await openScene();
+    await commit(logged("n1"));
+    const far = Number.MAX_SAFE_INTEGER;
+    const { cursor, events } = await feed.poll(99, far, NEVER);
+    expect([events, cursor]).toEqual([[], 1]);
+    const next = feed.poll(cursor, far, NEVER);
+    await commit(logged("n1", "task.completed"));
+    expect(await next).toMatchObject({ events: [{ id: 2, kind: "task.completed" }], cursor: 2 });
   });
 
   test("a caller who goes away waits no longer", async () => {
@@ -411,7 +427,8 @@ describe("events", () => {
     expect(await ask(0, null, 3)).toEqual({ ids: [1, 2, 3], cursor: 3 });
     expect(await ask(28, null, 100)).toEqual({ ids: [29, 30], cursor: 30 });
     expect(await ask(30, null, 100)).toEqual({ ids: [], cursor: 30 });
-    expect(await ask(99, null, 100)).toEqual({ ids: [], cursor: 99 });
+    expect(await ask(99, null, 100)).toEqual({ ids: [], cursor: 30 });
+    expect(await ask(99, "lux.paid", 100)).toEqual({ ids: [], cursor: 30 });
     expect(await ask(0, "node.online", 2)).toEqual({ ids: [1, 4], cursor: 4 });
     expect(await ask(4, "node.online", 2)).toEqual({ ids: [7, 10], cursor: 10 });
     expect(await ask(28, "node.online", 2)).toEqual({ ids: [], cursor: 28 });

@@ -34,7 +34,7 @@ function openScene() {
     close: () => sqlite.close(),
   };
   let steady = 5 * MINUTE_MS;
-  const clock = { now: () => 1_000_000 + steady, steady: () => steady };
+  const clock = { now: () => 1_000_000 + steady, steady: () => steady, timers: () => steady };
   const nodes = new NodeService(store, clock, new TaskService(store, clock, newId));
   return {
     pass: (ms: number) => void (steady += ms),

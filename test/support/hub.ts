@@ -23,6 +23,7 @@ export class TestClock implements Clock {
   readonly #base = systemClock();
   #wallShift = 0;
   #steadyShift = 0;
+  #timersShift = 0;
 
   now(): number {
     return this.#base.now() + this.#wallShift;
@@ -32,15 +33,25 @@ export class TestClock implements Clock {
     return this.#base.steady() + this.#steadyShift;
   }
 
-  /** Time passes: both readings move. */
+  timers(): number {
+    return this.#base.timers() + this.#timersShift;
+  }
+
+  /** Time passes while the hub is at work. */
   pass(ms: number): void {
     this.#wallShift += ms;
     this.#steadyShift += ms;
   }
 
-  /** Only the wall clock jumps. */
+  /** Only the wall clock jumps; so it does while the machine sleeps. */
   jump(ms: number): void {
     this.#wallShift += ms;
+  }
+
+  /** The process is stopped for so long, and goes on. */
+  stop(ms: number): void {
+    this.pass(ms);
+    this.#timersShift += ms;
   }
 }
 
@@ -125,6 +136,11 @@ export class TestHub {
   /** A POST with the administrator key. */
   admin(path: string, body: unknown, options: CallOptions = {}): Promise<Answer> {
     return this.post(path, body, { ...options, headers: { "X-Admin-Key": ADMIN_KEY, ...options.headers } });
+  }
+
+  /** Does the periodic work that is due now, without waiting for the hub's own next second. */
+  sweep(): Promise<void> {
+    return this.#hub.sweep();
   }
 
   async close(): Promise<void> {

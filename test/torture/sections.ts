@@ -3,6 +3,17 @@ import { backupSection } from "./backup.ts";
 import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { diskSection } from "./disk.ts";
+import { FUZZ } from "./fuzz.ts";
+import { MODEL } from "./model.ts";
 import type { Section } from "./section.ts";
+import { TIME } from "./time.ts";
 
-export const SECTIONS: readonly Section[] = [crashSection, diskSection, damageSection, backupSection];
+export const SECTIONS: readonly Section[] = [
+  crashSection,
+  diskSection,
+  damageSection,
+  backupSection,
+  FUZZ,
+  MODEL,
+  TIME,
+];

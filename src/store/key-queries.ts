@@ -1,0 +1,20 @@
+/** The reads of keys and of stored answers, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { KeyRecord } from "../domain/key.ts";
+import { many, one, toKey } from "./rows.ts";
+import type { Query } from "./store.ts";
+
+export function allKeys(): Query<readonly KeyRecord[]> {
+  return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey);
+}
+
+/** A stored answer, without when it was stored. */
+export type PastAnswer = { readonly bodyHash: string; readonly status: number; readonly body: string };
+
+export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
+  const sql = `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`;
+  return one(sql, [scope, notBefore], (row) => ({
+    bodyHash: String(row["body_hash"]),
+    status: Number(row["status"]),
+    body: String(row["body"]),
+  }));
+}

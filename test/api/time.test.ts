@@ -1,0 +1,301 @@
+/**
+ * Time (README, The clock): what a jump of the wall clock, a sleep of the machine, a stop of the process and a clock that
+ * was never set do to heartbeats, ACKs, sign-ins, events, retention and stored answers. The clock is the test's.
+ */
+import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { accept } from "../../src/domain/decision.ts";
+import type { KeyRecord } from "../../src/domain/key.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, knowing } from "../../src/lib/clock.ts";
+import { hashSecret } from "../../src/service/keys.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import {
+  addNode,
+  addTaskOf,
+  eventKinds,
+  list,
+  nodeOf,
+  ok,
+  receive,
+  refused,
+  send,
+  taskOf,
+  until,
+} from "./scene.ts";
+
+const YEAR_MS = 365 * DAY_MS;
+const JUMPS = { "an hour ahead": HOUR_MS, "an hour back": -HOUR_MS, "50 years ahead": 50 * YEAR_MS } as const;
+
+/** Time passes, second by second as the hub's periodic work sees it would be too many: in steps below every lease. */
+async function live(hub: TestHub, ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 10 * SECOND_MS) {
+    hub.clock.pass(Math.min(left, 10 * SECOND_MS));
+    await hub.sweep();
+  }
+}
+
+async function jump(hub: TestHub, ms: number): Promise<void> {
+  hub.clock.jump(ms);
+  await hub.sweep();
+}
+
+async function statuses(hub: TestHub): Promise<string> {
+  const nodes = list(await ok(hub.get("/node/list")), "nodes");
+  return nodes.map((node) => `${node["node_id"]} ${node["status"]}`).join(", ");
+}
+
+const signIn = (hub: TestHub) => ok(hub.post("/signin", { node_id: "n1" }));
+
+function clockAt(wall: number): TestClock {
+  const clock = new TestClock();
+  clock.jump(wall - clock.now());
+  return clock;
+}
+
+describe.concurrent("a node's lease", () => {
+  test.each(Object.entries(JUMPS))(
+    "%s: nobody goes offline, and who is silent does in its full time",
+    async (_, ms) => {
+      await using hub = await startHub();
+      await addNode(hub, "a", {}, "A");
+      await addNode(hub, "b", {}, "B");
+      const task = await addTaskOf(hub, "b");
+      await live(hub, 89 * SECOND_MS); // a second before b would go
+      await jump(hub, ms);
+      await live(hub, 89 * SECOND_MS);
+      expect(await statuses(hub)).toBe("a online, b online");
+      expect(await taskOf(hub, task)).toMatchObject({ assigned_node: "b", attempts: 0 });
+      await live(hub, 2 * SECOND_MS);
+      expect(await statuses(hub)).toBe("a online, b offline");
+      await live(hub, 90 * SECOND_MS);
+      expect(await statuses(hub)).toBe("a offline, b offline");
+      expect((await eventKinds(hub)).filter((kind) => kind === "node.offline")).toHaveLength(2);
+    },
+  );
+
+  test("a process that was stopped for an hour gives everyone the full time to come back", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "a", {}, "A");
+    await addNode(hub, "b", {}, "B");
+    await live(hub, 80 * SECOND_MS);
+    hub.clock.stop(HOUR_MS);
+    await until("the hub has noticed", async () => hub.logged.join("").includes("the hub stood still"));
+    await live(hub, 89 * SECOND_MS);
+    expect(await statuses(hub)).toBe("a online, b online");
+    await live(hub, 2 * SECOND_MS);
+    expect(await statuses(hub)).toBe("a online, b offline");
+  });
+
+  test("time that passes while the hub is at work is no stop", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "b", {}, "B");
+    hub.clock.pass(91 * SECOND_MS);
+    await hub.sweep();
+    expect(await statuses(hub)).toBe("b offline");
+  });
+});
+
+describe.concurrent("a message that wants an ACK", () => {
+  test.each(Object.entries(JUMPS))("%s: comes back once, 30 s after", async (_, ms) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", {}, "A");
+    await send(hub, "op", "n1", { require_ack: true });
+    expect(await receive(hub, "n1")).toMatchObject([{ deliveries: 1 }]);
+    await live(hub, 20 * SECOND_MS);
+    await jump(hub, ms);
+    await live(hub, 29 * SECOND_MS);
+    expect(await receive(hub, "n1")).toEqual([]);
+    await live(hub, 2 * SECOND_MS);
+    expect(await receive(hub, "n1")).toMatchObject([{ deliveries: 2, redelivered: true }]);
+    expect(await receive(hub, "n1")).toEqual([]);
+  });
+});
+
+describe.concurrent("sign-in", () => {
+  const midnight = Date.UTC(2027, 2, 10);
+
+  test("pays each day once, however often the clock goes over midnight", async () => {
+    await using hub = await startHub({ clock: clockAt(midnight - 30 * MINUTE_MS) });
+    await addNode(hub, "n1");
+    const earned: unknown[] = [];
+    for (const ms of [0, HOUR_MS, -HOUR_MS, HOUR_MS, 0]) {
+      await jump(hub, ms);
+      earned.push((await signIn(hub))["lux_earned"]);
+    }
+    expect(earned).toEqual([10, 10, 0, 0, 0]);
+  });
+
+  test("a step back over midnight pays nothing for the day before, and says when it pays again", async () => {
+    await using hub = await startHub({ clock: clockAt(midnight + MINUTE_MS) });
+    await addNode(hub, "n1");
+    await signIn(hub);
+    await jump(hub, -HOUR_MS);
+    const next = new Date(midnight + DAY_MS).toISOString();
+    expect(await signIn(hub)).toMatchObject({ lux_earned: 0, already_signed_in: true, next_signin_at: next });
+  });
+
+  test("what was dated years ahead locks nobody out, and its own day pays no second time", async () => {
+    await using hub = await startHub({ clock: clockAt(midnight) });
+    await addNode(hub, "n1");
+    await jump(hub, 3 * YEAR_MS);
+    expect(await signIn(hub)).toMatchObject({ lux_earned: 10 });
+    await jump(hub, -3 * YEAR_MS);
+    expect(await signIn(hub)).toMatchObject({ lux_earned: 10, lux_balance: 20 });
+    expect(await signIn(hub)).toMatchObject({ lux_earned: 0, already_signed_in: true });
+    await jump(hub, 3 * YEAR_MS);
+    expect(await signIn(hub)).toMatchObject({ lux_earned: 0, lux_balance: 20 });
+  });
+});
+
+describe.concurrent("what is kept for a time", () => {
+  const KEYED = { headers: { "Idempotency-Key": "k" } };
+  const pay = (hub: TestHub) => hub.post("/signin", { node_id: "n1" }, KEYED);
+  const isReplay = async (hub: TestHub): Promise<boolean> =>
+    (await pay(hub)).headers.get("idempotent-replayed") === "true";
+
+  /** Runs the prune chore, which is due once a minute. */
+  const prune = async (hub: TestHub): Promise<void> => {
+    hub.clock.pass(61 * SECOND_MS);
+    await hub.sweep();
+  };
+
+  test.each(Object.entries(JUMPS))(
+    "%s: an answer is replayed for its 24 hours as they were lived",
+    async (_, ms) => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      await ok(pay(hub));
+      hub.clock.pass(12 * HOUR_MS);
+      await jump(hub, ms);
+      await prune(hub);
+      expect(await isReplay(hub)).toBe(true);
+      hub.clock.pass(12 * HOUR_MS - 5 * MINUTE_MS);
+      expect(await isReplay(hub)).toBe(true);
+      hub.clock.pass(10 * MINUTE_MS);
+      expect(await isReplay(hub)).toBe(false);
+    },
+  );
+
+  test.each(Object.entries(JUMPS))(
+    "%s: messages and events stay until they have lived their time",
+    async (_, ms) => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      await send(hub, "op", "n1");
+      hub.clock.pass(7 * DAY_MS - 30 * MINUTE_MS);
+      await prune(hub);
+      const before = await eventKinds(hub);
+      await jump(hub, ms);
+      await prune(hub);
+      expect((await eventKinds(hub)).slice(0, before.length)).toEqual(before);
+      expect(await receive(hub, "n1")).toHaveLength(1);
+      hub.clock.pass(8 * DAY_MS + HOUR_MS);
+      await prune(hub);
+      expect(list(await ok(hub.get("/message/history?node_id=n1")), "messages")).toEqual([]);
+      expect(await eventKinds(hub)).toHaveLength(1);
+    },
+  );
+
+  test("a jump that is taken back delays nothing", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await send(hub, "op", "n1");
+    await jump(hub, 5 * DAY_MS);
+    await jump(hub, -5 * DAY_MS);
+    hub.clock.pass(7 * DAY_MS);
+    await prune(hub);
+    expect(await receive(hub, "n1")).toEqual([]);
+  });
+});
+
+test("events go on with greater ids when the clock goes back, and a cursor loses none", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const { cursor } = await ok(hub.get("/events?since=0"));
+  await jump(hub, -HOUR_MS);
+  await addNode(hub, "n2");
+  const events = list(await ok(hub.get("/events?since=0")), "events");
+  expect(events.map(({ id }) => id)).toEqual(events.map((_, i) => i + 1));
+  const later = list(await ok(hub.get(`/events?since=${cursor}`)), "events");
+  expect(later.map(({ node_id }) => node_id)).toEqual(["n2", "n2"]);
+  expect(String(later[0]?.["at"]) < String(events[0]?.["at"])).toBe(true);
+});
+
+test("a key expires by the wall clock, as it stands", async () => {
+  const dataDir = newDataDir();
+  try {
+    const clock = new TestClock();
+    await addKey(dataDir, "short", clock.now() + 30 * MINUTE_MS);
+    await using hub = await startHub({ dataDir, clock });
+    const status = async () =>
+      (await hub.get("/lux/ledger?node_id=x", { headers: { "X-Matrix-Secret": "short" } })).status;
+    expect(await status()).toBe(404);
+    await jump(hub, HOUR_MS);
+    expect(await status()).toBe(401);
+    await jump(hub, -HOUR_MS);
+    expect(await status()).toBe(404);
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
+/** A stored key whose secret is its id. */
+async function addKey(dataDir: string, keyId: string, expiresAt: number): Promise<void> {
+  await using hub = await startHub({ dataDir }); // makes the database
+  await hub.close();
+  const store = openSqlite(join(dataDir, "luxhub.db"), () => undefined);
+  const free = { variant: null, nodeId: null, createdAt: 0, revokedAt: null };
+  const key: KeyRecord = { ...free, keyId, role: "secret", hash: hashSecret(keyId), expiresAt };
+  await store.transact({}, () => accept(null, [{ kind: "key.saved", key }]));
+  await store.close();
+}
+
+describe("a clock that was never set", () => {
+  const UNSET = Date.UTC(1970, 0, 1, 0, 0, 20);
+  const times = async (hub: TestHub): Promise<number[]> =>
+    list(await ok(hub.get("/events?since=0&limit=1000")), "events").map(({ at }) => Date.parse(String(at)));
+
+  test("goes on from the newest event; once set, nothing is lost, and expired keys stay so all the while", async () => {
+    const dataDir = newDataDir();
+    try {
+      const boughtAt = Date.UTC(2027, 5, 1);
+      await addKey(dataDir, "gone", boughtAt - DAY_MS);
+      {
+        await using hub = await startHub({ dataDir, clock: clockAt(boughtAt) });
+        await addNode(hub, "n1");
+      }
+      await using hub = await startHub({ dataDir, clock: clockAt(UNSET) });
+      const secret = { headers: { "X-Matrix-Secret": "gone" } };
+      await refused(hub.get("/lux/ledger?node_id=n1", secret), 401, "unauthorized");
+      await send(hub, "op", "n1");
+      expect((await times(hub)).at(-1)).toBeWithin(boughtAt, boughtAt + MINUTE_MS);
+      await ok(hub.post("/signin", { node_id: "n1" }, { headers: { "Idempotency-Key": "k" } }));
+      await jump(hub, boughtAt + 30 * DAY_MS - UNSET);
+      hub.clock.pass(61 * SECOND_MS);
+      await hub.sweep();
+      expect(await receive(hub, "n1")).toHaveLength(1);
+      expect((await nodeOf(hub, "n1"))["status"]).toBe("online");
+      const again = await hub.post("/signin", { node_id: "n1" }, { headers: { "Idempotency-Key": "k" } });
+      expect(again.headers.get("idempotent-replayed")).toBe("true");
+    } finally {
+      rmSync(dataDir, { recursive: true });
+    }
+  });
+
+  test("nothing was ever stored: it begins in the year of the program", () => {
+    const clock = clockAt(UNSET);
+    const known = knowing(clock, 0);
+    expect(new Date(known.now()).getUTCFullYear()).toBe(2026);
+    clock.pass(HOUR_MS);
+    expect(known.now()).toBeWithin(Date.UTC(2026, 0, 1, 1), Date.UTC(2026, 0, 1, 1, 1));
+    clock.jump(Date.UTC(2027, 0, 1) - clock.now());
+    expect(known.now()).toBeWithin(clock.now() - 1_000, clock.now() + 1);
+  });
+
+  test("a clock that was set is believed, though it is behind the newest event", () => {
+    const clock = clockAt(Date.UTC(2027, 0, 1));
+    expect(knowing(clock, Date.UTC(2099, 0, 1)).now()).toBeWithin(clock.now() - 1_000, clock.now() + 1);
+  });
+});

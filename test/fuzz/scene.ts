@@ -1,0 +1,57 @@
+/** What every fuzzed hub begins with: a few nodes, tasks in each state, messages, a file, and two keys of its own. */
+import { join } from "node:path";
+import { accept } from "../../src/domain/decision.ts";
+import type { KeyRecord } from "../../src/domain/key.ts";
+import { hashSecret } from "../../src/service/keys.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Known } from "./known.ts";
+import { BOUND_NODE, BOUND_SECRET, PINNED_SECRET } from "./sent.ts";
+
+const FREE = {
+  role: "secret",
+  variant: null,
+  nodeId: null,
+  createdAt: 0,
+  expiresAt: null,
+  revokedAt: null,
+} as const;
+const KEYS: readonly KeyRecord[] = [
+  { ...FREE, keyId: "bound", hash: hashSecret(BOUND_SECRET), nodeId: BOUND_NODE },
+  { ...FREE, keyId: "pinned", hash: hashSecret(PINNED_SECRET), variant: "B" },
+];
+
+/** Stores the two keys beside a running hub, as `luxhub keys` does; its next sweep takes them over. */
+export async function addKeys(dataDir: string): Promise<void> {
+  const store = openSqlite(join(dataDir, "luxhub.db"), () => undefined);
+  await store.transact({}, () =>
+    accept(
+      null,
+      KEYS.map((key) => ({ kind: "key.saved", key })),
+    ),
+  );
+  await store.close();
+}
+
+/** Posts JSON, or a form; the body of the answer. */
+export type Post = (
+  path: string,
+  body: object | FormData,
+  variant?: "A" | "B",
+) => Promise<Readonly<Record<string, unknown>>>;
+
+/** Fills a hub through its API. */
+export async function furnish(known: Known, post: Post): Promise<void> {
+  for (let i = 0; i < 4; i++) {
+    const nodeId = `n${i}`;
+    await post("/node/register", { node_id: nodeId, name: nodeId, ...(i === 3 ? { max_tasks: 2 } : {}) });
+    known.add("node", nodeId);
+  }
+  const draft = { title: "t", description: "d", lux_reward: 1.5 };
+  for (const variant of ["A", "A", "B", "B"] as const)
+    known.learn(await post("/task/create", draft, variant));
+  const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
+  for (let i = 0; i < 2; i++) known.learn(await post("/message/send", message));
+  const form = new FormData();
+  form.set("file", new File(["hello"], "hello.txt"));
+  known.learn(await post("/file/upload", form));
+}

@@ -1,0 +1,88 @@
+/** A request as it goes out: its marks settled, its waits made short, its secrets put in. */
+import { ADMIN_KEY, SECRET } from "../support/hub.ts";
+import type { Known } from "./known.ts";
+import { MULTIPART_TYPE } from "./multipart.ts";
+import type { AdminKey, FuzzRequest, Secret } from "./requests.ts";
+
+/** The secrets of two further keys: one acts for BOUND_NODE only, one is answered in B. */
+export const BOUND_SECRET = "fuzz-bound-secret";
+export const PINNED_SECRET = "fuzz-pinned-secret";
+export const BOUND_NODE = "n0";
+
+const SECRET_TEXT: Readonly<Record<Secret, string | null>> = {
+  right: SECRET,
+  bound: BOUND_SECRET,
+  pinned: PINNED_SECRET,
+  wrong: `${SECRET}x`,
+  missing: null,
+};
+const ADMIN_TEXT: Readonly<Record<AdminKey, string | null>> = {
+  right: ADMIN_KEY,
+  wrong: SECRET,
+  missing: null,
+};
+
+export type Sent = {
+  readonly request: FuzzRequest;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: Buffer | null;
+  readonly bytes: Buffer;
+};
+
+export function settle(request: FuzzRequest, known: Known): Sent {
+  const path = known.settle(request.path);
+  const query = impatient(request, known.settle(request.query));
+  return compose(request, path, query, asBuffer(request, known));
+}
+
+/** The same with another body: one that says something else, or nothing else, under the same key. */
+export function withBody({ request, path, query }: Sent, body: string): Sent {
+  return compose(request, path, query, Buffer.from(body));
+}
+
+function compose(request: FuzzRequest, path: string, query: string, body: Buffer | null): Sent {
+  const headers = new Map<string, string>([["host", "127.0.0.1"]]);
+  const secret = SECRET_TEXT[request.secret];
+  if (secret !== null) headers.set("x-matrix-secret", secret);
+  const adminKey = ADMIN_TEXT[request.adminKey];
+  if (adminKey !== null) headers.set("x-admin-key", adminKey);
+  if (body) headers.set("content-type", request.target.kind === "raw" ? MULTIPART_TYPE : "application/json");
+  for (const [name, value] of request.headers) headers.set(name.toLowerCase(), value);
+  if (body || request.method === "POST") headers.set("content-length", String(body?.length ?? 0));
+  const line = `${request.method} ${path}${query === "" ? "" : `?${query}`} HTTP/1.1`;
+  const head = [line, ...[...headers].map(([name, value]) => `${name}: ${value}`)].join("\r\n");
+  const bytes = Buffer.concat([Buffer.from(`${head}\r\n\r\n`, "latin1"), body ?? Buffer.alloc(0)]);
+  return { request, path, query, headers, body, bytes };
+}
+
+/** A poll that would wait does not: the last of two parameters counts. */
+function impatient({ target }: FuzzRequest, query: string): string {
+  if (target.path !== "/api/v1/poll") return query;
+  const timeout = new URLSearchParams(query).getAll("timeout").at(-1);
+  const waits = timeout === undefined || target.input?.safeParse({ timeout }).success;
+  return waits ? `${query}${query === "" ? "" : "&"}timeout=0` : query;
+}
+
+/** A receive that would wait for more than a moment waits for a moment: of a name given twice the last counts. */
+function asBuffer({ target, body }: FuzzRequest, known: Known): Buffer | null {
+  if (typeof body !== "string") return body;
+  const text = known.settle(body);
+  const waits =
+    target.path === "/api/v1/message/receive" && /"blocking":\s*true/.test(text) && text.endsWith("}");
+  if (!waits) return Buffer.from(text);
+  const { timeout } = objectOf(text) ?? {};
+  const short = timeout !== undefined && !target.input?.safeParse({ node_id: "n", timeout }).success;
+  return Buffer.from(short ? text : `${text.slice(0, -1)},"timeout":0.01}`);
+}
+
+/** The JSON object in a text; null for what is none. */
+export function objectOf(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}

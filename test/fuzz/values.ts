@@ -1,0 +1,218 @@
+/**
+ * Values for a field, derived from its zod schema: what it takes, where its limits are, and what is just beside. Nothing
+ * here knows the hub: a new field or endpoint is fuzzed from the day it is declared.
+ *
+ * A value is JSON text and not a JavaScript value, so that 1e400, -0, half a surrogate pair and a name given twice can be
+ * said, too. A mark in a text (known.ts) stands for an id that the hub knows when the request is sent.
+ */
+import fc from "fast-check";
+import type * as z from "zod/mini";
+import { type IdKind, mark } from "./known.ts";
+
+type Schema = z.core.$ZodType;
+export type JsonText = string;
+
+/** How often a limit is tried whose value is long: each such text is stored and given back. */
+const LONG_CHARS = 2_000;
+const LONG_MAX_CHARS = 2 ** 19;
+
+const json = (value: unknown): JsonText => JSON.stringify(value) ?? "null";
+
+/** What stands where nothing like it belongs. */
+const HOSTILE: readonly JsonText[] = [
+  ...["null", "true", "false", "0", "-0", "-1", "1.5", "1e400", "-1e400", "1e-400", "9007199254740993"],
+  ...[
+    "0.1234567",
+    "99999999999999999999",
+    '""',
+    '" "',
+    '"0"',
+    '"null"',
+    "[]",
+    "{}",
+    "[[]]",
+    '[""]',
+    "[null]",
+  ],
+  ...['"\\u0000"', '"a\\u0000b"', '"\\ud800"', '"\\udc00\\ud800"', '"\\u202e"', '"\\ufeff"', '"\\r\\n"'],
+  ...['{"__proto__":{"a":1}}', '{"constructor":{"prototype":{"a":1}}}', '{"toString":1}', '{"length":5}'],
+  ...['"__proto__"', '"constructor"', '"../../etc/passwd"', '"\' OR 1=1 --"', '"%00"', '"𝒳é漢"'],
+];
+
+export const hostile = fc.constantFrom(...HOSTILE);
+
+/** Names that are no field, some of which an object has without being given them. */
+export const strangeName: fc.Arbitrary<JsonText> = fc.constantFrom(
+  ...["__proto__", "constructor", "toString", "hasOwnProperty", "", "a.b", "\0", "𝒳", "length"].map(json),
+);
+
+/** Values that the schema takes. */
+export function taken(schema: Schema, name: string): fc.Arbitrary<JsonText> {
+  return around(schema, name).filter((text) => takes(schema, text));
+}
+
+/** Values that the schema takes, and some beside its limits. */
+export function around(schema: Schema, name: string): fc.Arbitrary<JsonText> {
+  let arbitrary = made.get(schema);
+  if (!arbitrary) {
+    arbitrary = derive(schema, name);
+    made.set(schema, arbitrary);
+  }
+  const kind = idKindOf(name);
+  if (kind === null || !takes(schema, json(mark(kind, 0)))) return arbitrary;
+  const known = fc.nat({ max: 9 }).map((n) => json(mark(kind, n)));
+  return fc.oneof({ weight: 100, arbitrary: known }, arbitrary);
+}
+
+export function takes(schema: Schema, text: JsonText): boolean {
+  return (schema as z.ZodMiniType).safeParse(JSON.parse(text)).success; // every schema of zod/mini is one
+}
+
+/** The fields of an object schema; none for another. */
+export function fieldsOf(schema: Schema): readonly (readonly [string, Schema])[] {
+  const def = defOf(schema);
+  return def.type === "object" ? Object.entries(def.shape) : [];
+}
+
+export function isOptional(schema: Schema): boolean {
+  const { type } = defOf(schema);
+  return type === "optional" || type === "default";
+}
+
+/** Ids are worth something only when the hub knows them: what a field's name says it holds the id of. */
+function idKindOf(name: string): IdKind | null {
+  if (name === "since" || name === "message_id") return "message";
+  if (name === "task_id") return "task";
+  if (name === "file_id") return "file";
+  return /(^|_)node(_id)?$/.test(name) ? "node" : null;
+}
+
+const made = new WeakMap<Schema, fc.Arbitrary<JsonText>>();
+
+function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
+  const def = defOf(schema);
+  switch (def.type) {
+    case "optional":
+    case "default":
+      return around(def.innerType, name);
+    case "boolean":
+      return fc.constantFrom("true", "false");
+    case "enum":
+      return fc.constantFrom(...Object.values(def.entries).map(json));
+    case "literal":
+      return fc.constantFrom(...def.values.map(json));
+    case "union":
+      return fc.oneof(...def.options.map((option) => around(option, name)));
+    case "array":
+      return fc.array(around(def.element, name), { maxLength: 4 }).map((items) => `[${items.join(",")}]`);
+    case "object":
+      return object(schema, taken);
+    case "number":
+      return numbers(schema);
+    case "string":
+      return strings(schema);
+    case "pipe":
+      return piped(def.in, def.out, name);
+    default:
+      return hostile; // unknown: anything
+  }
+}
+
+/** An object with every field from `field`; optional ones are there or not. */
+export function object(
+  schema: Schema,
+  field: (schema: Schema, name: string) => fc.Arbitrary<JsonText>,
+): fc.Arbitrary<JsonText> {
+  return entriesOf(schema, field).map(toObject);
+}
+
+export type Entry = readonly [name: JsonText, value: JsonText];
+
+export function entriesOf(
+  schema: Schema,
+  field: (schema: Schema, name: string) => fc.Arbitrary<JsonText>,
+): fc.Arbitrary<readonly Entry[]> {
+  const entries = fieldsOf(schema).map(([name, inner]) => {
+    const entry = field(inner, name).map((value): Entry | null => [json(name), value]);
+    return isOptional(inner) ? fc.option(entry, { freq: 2 }) : entry;
+  });
+  return fc.tuple(...entries).map((all) => all.filter((entry) => entry !== null));
+}
+
+export function toObject(entries: readonly Entry[]): JsonText {
+  return `{${entries.map(([name, value]) => `${name}:${value}`).join(",")}}`;
+}
+
+/** What goes into a pipe: for its first schema, or, as it is or as text, for its last. */
+function piped(into: Schema, out: Schema, name: string): fc.Arbitrary<JsonText> {
+  const first = around(into, name);
+  if (defOf(out).type === "transform") return first;
+  const last = around(out, name);
+  return fc.oneof(
+    first,
+    last,
+    last.map((text) => (text.startsWith('"') ? text : json(text))),
+  );
+}
+
+function numbers(schema: Schema): fc.Arbitrary<JsonText> {
+  let min = -1e9;
+  let max = 1e9;
+  for (const check of defOf(schema).checks ?? []) {
+    const limit = check._zod.def as z.core.$ZodCheckLessThanDef | z.core.$ZodCheckGreaterThanDef;
+    if (limit.check === "greater_than") min = Number(limit.value);
+    else if (limit.check === "less_than") max = Number(limit.value);
+  }
+  const edges = [min - 1, min, min + 1, max - 1, max, max + 1].filter(Number.isFinite);
+  const within = { min: Math.max(min, -1e15), max: Math.min(max, 1e15) };
+  return fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.integer({ min: within.min, max: Math.min(within.max, within.min + 60) }).map(String),
+    },
+    { weight: 1, arbitrary: fc.integer(within).map(String) },
+    { weight: 1, arbitrary: fc.double({ ...within, noNaN: true }).map(json) },
+    { weight: 2, arbitrary: fc.constantFrom(...edges.map(json)) },
+  );
+}
+
+const letters = fc.string({
+  unit: fc.constantFrom("a", "B", "0", " ", ",", "é", "漢", "𝒳", '"', "\\", "\n"),
+  maxLength: 24,
+});
+
+function strings(schema: Schema): fc.Arbitrary<JsonText> {
+  const patterns = (defOf(schema).checks ?? []).flatMap((check) => {
+    const { pattern } = check._zod.def as { pattern?: RegExp };
+    return pattern ? [pattern] : [];
+  });
+  if (patterns.length > 0)
+    return fc.oneof(...patterns.map((pattern) => fc.stringMatching(pattern).map(json)));
+  const longest = longestTaken(schema);
+  const edges = [longest, longest + 1, Math.floor(longest / 3), Math.ceil(longest / 3) + 1];
+  const long = fc
+    .tuple(fc.constantFrom(...edges), fc.constantFrom("x", "é", "漢"))
+    .map(([length, unit]) => json(unit.repeat(length)));
+  return fc.oneof(
+    {
+      weight: longest > LONG_CHARS ? 200 : 20,
+      arbitrary: fc.oneof(letters, fc.constant("plain words")).map(json),
+    },
+    { weight: 1, arbitrary: long },
+  );
+}
+
+/** How many characters a text schema takes; found by asking it. */
+function longestTaken(schema: Schema): number {
+  let [low, high] = [0, LONG_MAX_CHARS];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (takes(schema, json("x".repeat(middle)))) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function defOf(schema: Schema): z.core.$ZodTypes["_zod"]["def"] {
+  return (schema as z.core.$ZodTypes)._zod.def; // every schema is one of them; the union is told apart by `type`
+}

@@ -1,0 +1,181 @@
+/**
+ * Many requests at once against the real program: for how it bears up, and for its memory. What was refused in a volley
+ * is fired once more together, and must change nothing.
+ */
+import { join } from "node:path";
+import fc from "fast-check";
+import type { VariantName } from "../../src/domain/node.ts";
+import { Hub, TempDir, memoryMib, until } from "../e2e/program.ts";
+import { ADMIN_KEY, SECRET } from "../support/hub.ts";
+import { Tally, StateWatch, changesNothing, describe } from "./fuzz.ts";
+import { faultOf } from "./judge.ts";
+import { Known } from "./known.ts";
+import { type FuzzRequest, MAX_FILE_BYTES, anyRequest } from "./requests.ts";
+import { addKeys, furnish } from "./scene.ts";
+import { PINNED_SECRET, type Sent, objectOf, settle } from "./sent.ts";
+import { Wire, type WireAnswer } from "./wire.ts";
+
+const VOLLEY_MAX = 512;
+const WIRES_A_LISTENER = 16;
+/** The hub works by itself, too: nodes go offline, messages come back. Rarely in one volley, never in so many. */
+const TRIES = 6;
+
+const volleyOfRequests = fc.array(anyRequest, { minLength: 1, maxLength: VOLLEY_MAX, size: "max" });
+
+/** A running program under fire, and the connections to it. */
+class Stand implements AsyncDisposable {
+  readonly #hub: Hub;
+  readonly #dir: TempDir;
+  readonly #watch: StateWatch;
+  readonly #wires: Readonly<Record<VariantName, readonly Wire[]>>;
+  readonly #known = new Known();
+  readonly #tally: Tally;
+
+  private constructor(hub: Hub, dir: TempDir, tally: Tally) {
+    this.#hub = hub;
+    this.#dir = dir;
+    this.#watch = new StateWatch(join(dir.path, "data", "luxhub.db"));
+    this.#tally = tally;
+    const wires = (variant: VariantName) =>
+      Array.from({ length: WIRES_A_LISTENER }, () => new Wire(portOf(hub, variant)));
+    this.#wires = { A: wires("A"), B: wires("B") };
+  }
+
+  static async start(tally: Tally): Promise<Stand> {
+    const dir = new TempDir();
+    const data = dir.join("data");
+    const env = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
+    const args = ["--listen", "B:127.0.0.1:0", "--max-file", String(MAX_FILE_BYTES)];
+    const hub = await Hub.start({ data, args, env });
+    const stand = new Stand(hub, dir, tally);
+    await addKeys(data);
+    const secret = { headers: { "X-Matrix-Secret": PINNED_SECRET } };
+    await until(async () => (await hub.get("/status", secret)).body["variant"] === "B");
+    await furnish(stand.#known, async (path, body, variant = "A") => {
+      const init = {
+        method: "POST",
+        headers: { "X-Matrix-Secret": SECRET },
+        body: body instanceof FormData ? body : JSON.stringify(body),
+      };
+      const url = `http://127.0.0.1:${portOf(hub, variant)}/api/v1${path}`;
+      return objectOf(await (await fetch(url, init)).text()) ?? {};
+    });
+    return stand;
+  }
+
+  get ended(): boolean {
+    return this.#hub.program.child.exitCode !== null || this.#hub.program.child.signalCode !== null;
+  }
+
+  get memoryMib(): number {
+    return memoryMib(this.#hub.pid, "VmRSS");
+  }
+
+  /** Reads what the hub has said since the last time; it has nothing to complain of. */
+  checkLog(): void {
+    const { stdout, stderr } = this.#hub.program;
+    this.#hub.program.stdout = ""; // a line for each request would be much to keep
+    const errors = stdout.split("\n").filter((line) => /^\S+Z error /.test(line));
+    if (errors.length > 0 || stderr !== "")
+      throw new Error(`the hub logged errors: ${errors.join("\n")}${stderr}`);
+  }
+
+  async fire(volley: readonly FuzzRequest[]): Promise<void> {
+    const sent = volley.map((request) => settle(request, this.#known));
+    const answers = await this.#exchange(sent);
+    for (const [i, answer] of answers.entries()) {
+      const made = answer.status === 200 && sent[i]?.request.method === "POST";
+      if (made) this.#known.learn(objectOf(answer.body.toString()) ?? {});
+    }
+    const refused = sent.filter((one, i) => answers[i] !== undefined && changesNothing(one, answers[i]));
+    for (let left = TRIES; left > 0; left--) {
+      const { version } = this.#watch;
+      const again = await this.#exchange(refused);
+      // What has become possible meanwhile may change something.
+      const still = refused.every((one, i) => again[i] !== undefined && changesNothing(one, again[i]));
+      if (!still || this.#watch.version === version) return;
+    }
+    throw new Error(`refusals and reads have written:\n${refused.map(describe).join("\n")}`);
+  }
+
+  /** Every request is answered before a fault is told, so that the next volley begins with quiet connections. */
+  async #exchange(all: readonly Sent[]): Promise<readonly WireAnswer[]> {
+    const answers: WireAnswer[] = [];
+    const faults: unknown[] = [];
+    await Promise.all(
+      (["A", "B"] as const).map(async (variant) => {
+        const mine = all.entries().filter(([, { request }]) => request.variant === variant);
+        const drain = async (wire: Wire): Promise<void> => {
+          for (const [i, sent] of mine) {
+            try {
+              answers[i] = await this.#exchangeOne(sent, wire);
+            } catch (error) {
+              faults.push(error);
+            }
+          }
+        };
+        await Promise.all(this.#wires[variant].map(drain));
+      }),
+    );
+    if (faults.length > 0) throw faults[0];
+    return answers;
+  }
+
+  async #exchangeOne(sent: Sent, wire: Wire): Promise<WireAnswer> {
+    const answer = await wire.exchange(sent.bytes, sent.request.method === "HEAD");
+    this.#tally.count(sent.request, answer.status);
+    const fault = faultOf(sent, answer);
+    if (fault === null) return answer;
+    throw new Error(`${fault}\n${describe(sent)}\n${answer.status} ${answer.body.subarray(0, 500)}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const wire of [...this.#wires.A, ...this.#wires.B]) wire.close();
+    this.#watch[Symbol.dispose]();
+    await this.#hub[Symbol.asyncDispose]();
+    this.#dir[Symbol.dispose]();
+  }
+}
+
+export type Volleys = {
+  readonly tally: Tally;
+  readonly memoryMib: readonly number[];
+  readonly tookMs: number;
+};
+
+/**
+ * Fires until `requests` are answered. Throws with seed, path and the smallest volley that fails; for each of those a
+ * program that has ended is started anew.
+ */
+export async function fireVolleys(
+  requests: number,
+  seed: number,
+  progress: (line: string) => void,
+): Promise<Volleys> {
+  const tally = new Tally();
+  const memory: number[] = [];
+  const startedMs = performance.now();
+  let stand = await Stand.start(tally);
+  const property = fc.asyncProperty(volleyOfRequests, async (volley) => {
+    if (stand.ended) {
+      await stand[Symbol.asyncDispose]();
+      stand = await Stand.start(tally);
+    }
+    await stand.fire(volley);
+  });
+  try {
+    for (let part = 0; tally.total < requests; part++) {
+      await fc.assert(property, { seed: seed + part, numRuns: 20 });
+      stand.checkLog();
+      memory.push(stand.memoryMib);
+      if (part % 10 === 0) progress(`${tally.total} requests, ${memory.at(-1)?.toFixed(0)} MiB`);
+    }
+  } finally {
+    await stand[Symbol.asyncDispose]();
+  }
+  return { tally, memoryMib: memory, tookMs: performance.now() - startedMs };
+}
+
+function portOf(hub: Hub, variant: VariantName): number {
+  return hub.listeners.find((one) => one.variant === variant)?.port ?? 0;
+}

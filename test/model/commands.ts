@@ -1,0 +1,240 @@
+/** The commands of nodes, LUX, files and time, and the mixes of all commands that sequences are made of. */
+import fc from "fast-check";
+import { SECOND_MS } from "../../src/lib/clock.ts";
+import { acknowledge, broadcast, history, mailbox, receive, send, wornOut } from "./message-commands.ts";
+import { type Real, same } from "./real.ts";
+import {
+  batchAssignAll,
+  batchAssignListed,
+  complete,
+  create,
+  list,
+  pull,
+  remove,
+  revoke,
+  stats,
+  take,
+} from "./task-commands.ts";
+import { balanceOf, lux, nodeWords, taskWords } from "./words.ts";
+import { type Command, OPERATOR, type World, command, node, recent, variant } from "./world.ts";
+
+const capabilities = fc.subarray(["x", "y"]);
+
+// ---- Nodes
+
+const register = command(
+  "register",
+  fc.record({ variant, node, capabilities, maxTasks: fc.constantFrom(null, 1, 2) }),
+  ({ model }, { hub }, { variant, node, capabilities, maxTasks }) => {
+    const limits = maxTasks === null ? {} : { max_tasks: maxTasks };
+    return same(
+      hub.post("/node/register", { node_id: node, name: node, capabilities, ...limits }, { variant }),
+      () => {
+        const registered = model.register(node, variant, capabilities, maxTasks ?? Number.POSITIVE_INFINITY);
+        return { created: registered.created, node: nodeWords(model, registered, variant) };
+      },
+    );
+  },
+);
+
+const heartbeat = command(
+  "heartbeat",
+  fc.record({ variant, node }),
+  ({ model }, { hub }, { variant, node }) =>
+    same(hub.post("/node/heartbeat", { node_id: node }, { variant }), () => {
+      const beaten = model.heartbeat(node);
+      return {
+        heartbeat_interval: beaten.variant === "A" ? 60 : 30,
+        tasks_assigned: model.held(node, "assigned"),
+        messages_waiting: model.waiting(node),
+      };
+    }),
+);
+
+const nodeList = command("node list", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
+  same(hub.get("/node/list", { variant }), () => {
+    const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return { nodes: all.map((one) => nodeWords(model, one, variant)) };
+  }),
+);
+
+// ---- LUX
+
+const signIn = command("sign in", fc.record({ variant, node }), ({ model }, { hub }, { variant, node }) =>
+  same(hub.post("/signin", { node_id: node }, { variant }), () => {
+    const signed = model.signIn(node);
+    return {
+      lux_earned: lux(signed.earnedMicro),
+      already_signed_in: signed.earnedMicro === 0,
+      lux_balance: balanceOf(signed.node),
+      next_signin_at: new Date(model.now + model.msToNextDay).toISOString(),
+    };
+  }),
+);
+
+const ledger = command("ledger", fc.record({ variant, node }), ({ model }, { hub }, { variant, node }) =>
+  same(hub.get(`/lux/ledger?node_id=${node}&per_page=50`, { variant }), () => {
+    const entries = model.node(node).ledger.toReversed();
+    const words = entries.map(({ micro, kind, taskId }) => ({ amount: lux(micro), kind, task_id: taskId }));
+    return { entries: words.slice(0, 50), total: entries.length };
+  }),
+);
+
+// ---- Files
+
+const upload = command(
+  "upload",
+  fc.record({ variant, task: fc.option(recent) }),
+  (world, { hub }, { variant, task }) => {
+    const taskId = task === null ? null : world.task(task);
+    const form = new FormData();
+    form.set("file", new File(["content"], "a.txt"));
+    if (taskId !== null) form.set("metadata", JSON.stringify({ task_id: taskId }));
+    return same(hub.call("POST", "/file/upload", { body: form, variant }), (answer) => {
+      const id = String(answer["file_id"]);
+      world.model.upload(taskId, id);
+      world.fileIds.push(id);
+      return { task_id: taskId, size: 7 };
+    });
+  },
+);
+
+const deleteFile = command(
+  "delete file",
+  fc.record({ variant, file: recent }),
+  (world, { hub }, { variant, file }) => {
+    const fileId = world.file(file);
+    return same(hub.post("/file/delete", { file_id: fileId }, { variant }), () => {
+      world.model.deleteFile(fileId);
+      return { file_id: fileId };
+    });
+  },
+);
+
+const fileList = command("file list", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
+  same(hub.get("/file/list?per_page=50", { variant }), () => ({
+    files: model.files.toReversed().map(({ id, taskId }) => ({ file_id: id, task_id: taskId })),
+    total: model.files.length,
+  })),
+);
+
+// ---- Time, restarts, and who follows
+
+const pass = command(
+  "pass",
+  fc.constantFrom(...[10, 29, 30, 31, 60, 89, 90, 91, 180].map((seconds) => seconds * SECOND_MS)),
+  async ({ model }, real, ms) => {
+    await real.pass(ms);
+    model.pass(ms);
+  },
+);
+
+const DAYS_MAX = 5;
+
+/** Not so often that messages get past their time. */
+const nextDay = command(
+  "next day",
+  fc.constantFrom(-1, 0, 1),
+  async (world, real, offMs) => {
+    world.daysPassed++;
+    const ms = world.model.msToNextDay + offMs;
+    await real.pass(ms);
+    world.model.pass(ms);
+  },
+  ({ daysPassed }) => daysPassed < DAYS_MAX,
+);
+
+const restart = command("restart", fc.constant(null), async ({ model }, real) => {
+  await real.restart();
+  model.restart();
+});
+
+const events = command("events", fc.constant(null), async ({ model }, real) => real.compareEvents(model));
+
+const stream = command(
+  "stream",
+  fc.record({ which: fc.nat({ max: 3 }), back: fc.nat({ max: 40 }) }),
+  async ({ model, messageIds }, real, { which, back }) => {
+    const node = [...model.nodes.keys()][which % model.nodes.size] ?? "";
+    const after = Math.max(0, model.events.length - back);
+    await real.compareStream(model, node, after, () => {
+      const content = `live ${messageIds.length}`;
+      const asked = { from_node: OPERATOR, to_node: node, content };
+      return same(real.hub.post("/message/send", asked), (answer) => {
+        const id = String(answer["message_id"]);
+        messageIds.push(id);
+        model.send(OPERATOR, node, content, false, id);
+        return {};
+      });
+    });
+  },
+  ({ model }) => model.nodes.size > 0,
+);
+
+/** The hub in all that it shows, as the model has it. */
+export async function compareAll(world: World, real: Real): Promise<void> {
+  const { model } = world;
+  await real.compareEvents(model);
+  await same(real.hub.get("/task/list", { variant: "B" }), () => ({
+    tasks: model.tasks.toReversed().map((task) => taskWords(model, task, "B")),
+  }));
+  await same(real.hub.get("/node/list"), () => {
+    const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return { nodes: all.map((one) => nodeWords(model, one, "A")) };
+  });
+}
+
+const changing = [
+  ...[register, register, register, heartbeat, heartbeat],
+  ...[
+    create,
+    create,
+    create,
+    create,
+    take("assign"),
+    take("claim"),
+    take("claim"),
+    complete,
+    complete,
+    complete,
+  ],
+  ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
+  ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
+  ...[pass, pass, pass, nextDay, restart],
+];
+const looking = [nodeList, pull, list, stats, ledger, history, mailbox, fileList, events, stream];
+
+/** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
+export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
+  [...changing, ...looking],
+  [
+    register,
+    register,
+    send,
+    send,
+    send,
+    broadcast,
+    receive,
+    acknowledge,
+    wornOut,
+    pass,
+    restart,
+    ...looking.slice(5),
+  ],
+  [
+    register,
+    create,
+    create,
+    complete,
+    complete,
+    signIn,
+    signIn,
+    signIn,
+    pass,
+    nextDay,
+    nextDay,
+    restart,
+    stats,
+    ledger,
+  ],
+];

@@ -1,0 +1,9 @@
+/** The short form of the model test (the long one is torture/model.ts). */
+import { expect, test } from "bun:test";
+import { playSequences } from "./run.ts";
+
+test("300 random sequences of commands: the hub does what the model does", async () => {
+  const { sequences, commands } = await playSequences(300, 1);
+  expect(sequences).toBe(300);
+  expect(commands).toBeGreaterThan(6_000);
+}, 120_000);

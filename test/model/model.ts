@@ -1,0 +1,472 @@
+/**
+ * What the hub does, in small: no store, no HTTP, one thing after another. Whoever wants to know the hub's rules reads
+ * them here; the test (run.ts) holds the hub to them, command by command.
+ *
+ * Every method is one command. It changes the model, notes the events that the hub must log, and gives what the answer
+ * must tell; or it refuses with the code that the hub must refuse with, and changes nothing.
+ */
+import type { RejectionCode } from "../../src/domain/decision.ts";
+import type { EventKind } from "../../src/domain/event.ts";
+import { DAY_MS, SECOND_MS, utcDayStart } from "../../src/lib/clock.ts";
+
+export type VariantName = "A" | "B";
+
+export type Node = {
+  readonly id: string;
+  /** The variant it registered through: it sets how long it may be silent. */
+  variant: VariantName;
+  capabilities: readonly string[];
+  /** How many unfinished tasks the balancer may give it. */
+  maxTasks: number;
+  online: boolean;
+  /** Without a heartbeat by then it goes offline. */
+  leaseUntil: number;
+  /** When its set of tasks last changed. */
+  idleSince: number;
+  /** Every payment, oldest first. */
+  readonly ledger: {
+    readonly micro: number;
+    readonly kind: "reward" | "signin";
+    readonly taskId: string | null;
+  }[];
+  signedInOn: number | null;
+};
+
+export type Draft = { readonly type: string; readonly priority: 0 | 1 | 2 | 5; readonly rewardMicro: number };
+
+export type Task = Draft & {
+  readonly id: string;
+  /** Created through B: the balancer gives it away by itself. */
+  readonly balanced: boolean;
+  status: "open" | "assigned" | "completed";
+  node: string | null;
+  /** Whom it was last revoked from: the balancer does not give it straight back. */
+  revokedFrom: string | null;
+  /** How often a node went offline with it. */
+  attempts: number;
+  result: string | null;
+};
+
+type Delivery = {
+  state: "waiting" | "leased" | "gone" | "acked" | "parked";
+  times: number;
+  leaseUntil: number;
+};
+
+export type Message = {
+  readonly id: string;
+  readonly from: string;
+  readonly content: string;
+  readonly requireAck: boolean;
+  readonly broadcast: boolean;
+  readonly to: ReadonlyMap<string, Delivery>;
+};
+
+export type File = { readonly id: string; readonly taskId: string | null };
+
+/** An event that must be logged. Those of one `batch` are logged together, in an order that nobody promises. */
+export type Event = {
+  readonly kind: EventKind;
+  readonly node: string | null;
+  readonly task: string | null;
+  readonly batch: number | null;
+  readonly message: Message | null;
+};
+
+const OFFLINE_AFTER_MS = { A: 180 * SECOND_MS, B: 90 * SECOND_MS } as const;
+const ACK_LEASE_MS = 30 * SECOND_MS;
+const HANDED_OUT_MAX = 6;
+const SIGNIN_MICRO = 10_000_000;
+
+/** The hub must refuse with this code. */
+export class Refused extends Error {
+  readonly code: RejectionCode;
+
+  constructor(code: RejectionCode) {
+    super(code);
+    this.code = code;
+  }
+}
+
+function refuse(code: RejectionCode): never {
+  throw new Refused(code);
+}
+
+export class Model {
+  now: number;
+  readonly nodes = new Map<string, Node>();
+  /** In the order of their creation. */
+  tasks: Task[] = [];
+  /** In the order of their arrival. */
+  readonly messages: Message[] = [];
+  files: File[] = [];
+  readonly events: Event[] = [];
+  #batches = 0;
+
+  constructor(now: number) {
+    this.now = now;
+    this.#log("hub.started", null, null);
+  }
+
+  // ---- Nodes
+
+  register(
+    id: string,
+    variant: VariantName,
+    capabilities: readonly string[],
+    maxTasks: number,
+  ): Node & { created: boolean } {
+    const known = this.nodes.get(id);
+    const fresh = { id, online: false, leaseUntil: 0, idleSince: this.now, ledger: [], signedInOn: null };
+    const node: Node = Object.assign(known ?? fresh, { variant, capabilities, maxTasks });
+    this.nodes.set(id, node);
+    if (!known) this.#log("node.registered", id, null);
+    this.#comeOnline(node);
+    return { ...node, created: !known };
+  }
+
+  heartbeat(id: string): Node {
+    const node = this.node(id);
+    this.#comeOnline(node);
+    return node;
+  }
+
+  /** Whoever was away gets what waits for him. */
+  #comeOnline(node: Node): void {
+    node.leaseUntil = this.now + OFFLINE_AFTER_MS[node.variant];
+    if (!node.online) this.#log("node.online", node.id, null);
+    node.online = true;
+    this.#fill(node);
+  }
+
+  // ---- Tasks
+
+  create(variant: VariantName, draft: Draft, id: string): Task {
+    const balanced = variant === "B";
+    const none = { node: null, revokedFrom: null, attempts: 0, result: null } as const;
+    const task: Task = { ...draft, ...none, id, balanced, status: "open" };
+    this.tasks.push(task);
+    this.#log("task.created", null, task);
+    if (balanced) this.#balance([task]);
+    return task;
+  }
+
+  /** Assign and claim: of whoever asks, the first gets it; who has it already is told so. */
+  take(taskId: string, nodeId: string): Task {
+    const task = this.task(taskId);
+    const node = this.node(nodeId);
+    if (task.status === "completed") refuse("task_completed");
+    if (task.node === nodeId) return task;
+    if (task.status === "assigned") refuse("task_not_open");
+    if (!node.online) refuse("node_offline");
+    this.#assign(task, node);
+    return task;
+  }
+
+  /** Only who holds a task completes it, and is paid once. B, which has no claim, takes an open one on the way. */
+  complete(variant: VariantName, taskId: string, nodeId: string, result: string): Task {
+    const task = this.task(taskId);
+    const node = this.node(nodeId);
+    if (task.status !== "open" && task.node !== nodeId) refuse("not_assigned_to_node");
+    if (task.status === "completed") return task.result === result ? task : refuse("task_completed");
+    if (task.status === "open" && variant === "A") refuse("task_not_assigned");
+    if (task.status === "open") this.#assign(task, node);
+    task.status = "completed";
+    task.result = result;
+    node.idleSince = this.now;
+    this.#log("task.completed", nodeId, task);
+    if (task.rewardMicro > 0) {
+      node.ledger.push({ micro: task.rewardMicro, kind: "reward", taskId });
+      this.#log("lux.paid", nodeId, task);
+    }
+    this.#fill(node);
+    return task;
+  }
+
+  /** Back to the pool, where the balancer may find another for it, or to a node that is named. */
+  revoke(taskId: string, toId: string | null): Task {
+    const task = this.task(taskId);
+    const to = toId === null ? null : this.node(toId);
+    if (task.status === "completed") refuse("task_completed");
+    if (task.node === null) refuse("task_not_assigned");
+    if (to && task.node === to.id) return task;
+    if (to && !to.online) refuse("node_offline");
+    const from = this.node(task.node);
+    this.#free(task, from);
+    task.revokedFrom = from.id;
+    this.#log("task.revoked", from.id, task);
+    if (to) this.#assign(task, to);
+    else if (task.balanced) this.#balance([task]);
+    this.#fill(from);
+    return task;
+  }
+
+  delete(taskId: string): void {
+    const task = this.task(taskId);
+    this.tasks = this.tasks.filter((one) => one !== task);
+    this.#log("task.deleted", task.node, task);
+    const holder = task.node === null ? null : this.node(task.node);
+    if (holder) holder.idleSince = this.now;
+    if (holder && task.status === "assigned") this.#fill(holder);
+  }
+
+  /** A: each pair by itself, in order. */
+  assignListed(pairs: readonly { taskId: string; nodeId: string }[]): (RejectionCode | null)[] {
+    return pairs.map(({ taskId, nodeId }) => {
+      try {
+        this.take(taskId, nodeId);
+        return null;
+      } catch (error) {
+        if (error instanceof Refused) return error.code;
+        throw error;
+      }
+    });
+  }
+
+  /** B: the balancer over everything that is open. */
+  runBalancer(): { assigned: Task[]; pending: number } {
+    const assigned = this.#balance(this.pool());
+    return { assigned, pending: this.pool().length };
+  }
+
+  /** What a node could claim. */
+  pull(nodeId: string): Task[] {
+    const node = this.node(nodeId);
+    return this.pool().filter((task) => fits(node, task));
+  }
+
+  /** The open tasks, best first: by priority, then by age. */
+  pool(): Task[] {
+    return this.tasks.filter(({ status }) => status === "open").toSorted((a, b) => a.priority - b.priority);
+  }
+
+  // ---- LUX
+
+  signIn(nodeId: string): { earnedMicro: number; node: Node } {
+    const node = this.node(nodeId);
+    const today = utcDayStart(this.now);
+    if (node.signedInOn === today) return { earnedMicro: 0, node };
+    node.signedInOn = today;
+    node.ledger.push({ micro: SIGNIN_MICRO, kind: "signin", taskId: null });
+    this.#log("lux.signin", nodeId, null);
+    return { earnedMicro: SIGNIN_MICRO, node };
+  }
+
+  // ---- Messages
+
+  /** The recipient is registered; the sender need not be. */
+  send(from: string, to: string, content: string, requireAck: boolean, id: string): void {
+    this.node(to);
+    this.#store({ id, from, content, requireAck, broadcast: false, to: toAll([to]) });
+  }
+
+  /** To all who are online but the sender. */
+  broadcast(from: string, content: string, id: string): string[] {
+    const online = [...this.nodes.values()].filter((node) => node.online && node.id !== from);
+    const receivers = online.map((node) => node.id).toSorted();
+    this.#store({ id, from, content, requireAck: false, broadcast: true, to: toAll(receivers) });
+    return receivers;
+  }
+
+  /** Takes messages out, oldest first. One that wants an ACK comes back after 30 s without it. */
+  receive(nodeId: string, count: number): { message: Message; times: number }[] {
+    this.node(nodeId);
+    const waiting = this.messages
+      .filter((message) => message.to.get(nodeId)?.state === "waiting")
+      .slice(0, count);
+    return waiting.map((message) => {
+      const delivery = deliveryTo(message, nodeId);
+      delivery.times += 1;
+      delivery.state = message.requireAck ? "leased" : "gone";
+      delivery.leaseUntil = this.now + ACK_LEASE_MS;
+      return { message, times: delivery.times };
+    });
+  }
+
+  /** Taken at any time, as often as one likes; what was not handed out yet is not handed out any more. */
+  acknowledge(nodeId: string, messageId: string): void {
+    this.node(nodeId);
+    const message = this.messages.find(({ id }) => id === messageId) ?? refuse("message_not_found");
+    const delivery = message.to.get(nodeId) ?? refuse("not_your_message");
+    if (delivery.state === "acked") return;
+    delivery.state = "acked";
+    this.#log("message.acked", nodeId, null);
+  }
+
+  /** What a node sent or got, newest first. */
+  history(nodeId: string, count: number): Message[] {
+    this.node(nodeId);
+    return this.messages
+      .filter(({ from, to }) => from === nodeId || to.has(nodeId))
+      .toReversed()
+      .slice(0, count);
+  }
+
+  /** What a node got, newest first; the first `limit` after a message, if one is named. */
+  mailbox(nodeId: string, since: string | null, limit: number): Message[] {
+    this.node(nodeId);
+    const got = (messages: readonly Message[]) => messages.filter(({ to }) => to.has(nodeId));
+    if (since === null) return got(this.messages).toReversed().slice(0, limit);
+    const at = this.messages.findIndex(({ id }) => id === since);
+    if (at === -1) refuse("message_not_found");
+    return got(this.messages.slice(at + 1))
+      .slice(0, limit)
+      .toReversed();
+  }
+
+  #store(message: Message): void {
+    this.messages.push(message);
+    for (const node of message.to.keys()) this.#log("message.sent", node, null, null, message);
+  }
+
+  // ---- Files
+
+  upload(taskId: string | null, id: string): void {
+    const task = taskId === null ? null : this.task(taskId);
+    this.files.push({ id, taskId });
+    this.#log("file.uploaded", null, task);
+  }
+
+  /** A file outlives its task. */
+  deleteFile(id: string): void {
+    const file = this.files.find((one) => one.id === id) ?? refuse("file_not_found");
+    this.files = this.files.filter((one) => one !== file);
+    this.#note({ kind: "file.deleted", node: null, task: file.taskId, batch: null, message: null });
+  }
+
+  // ---- Time
+
+  /** Time passes, and the hub does its periodic work. */
+  pass(ms: number): void {
+    this.now += ms;
+    const silent = [...this.nodes.values()].filter((node) => node.online && node.leaseUntil <= this.now);
+    const goes = this.#batch();
+    for (const node of silent) {
+      node.online = false;
+      this.#log("node.offline", node.id, null, goes);
+    }
+    const back = this.#batch();
+    for (const task of this.tasks.filter(({ status }) => status === "assigned")) {
+      const holder = silent.find(({ id }) => id === task.node);
+      if (!holder) continue;
+      this.#free(task, holder);
+      task.attempts += 1;
+      this.#log("task.requeued", holder.id, task, back);
+    }
+    this.#balance(this.pool().filter(({ balanced }) => balanced));
+    const parks = this.#batch();
+    for (const message of this.messages) {
+      for (const [node, delivery] of message.to) {
+        if (delivery.state !== "leased" || delivery.leaseUntil > this.now) continue;
+        delivery.state = delivery.times < HANDED_OUT_MAX ? "waiting" : "parked";
+        if (delivery.state === "parked") this.#log("message.parked", node, null, parks);
+      }
+    }
+  }
+
+  /** The hub ends and starts anew: its absence is not counted against anybody. */
+  restart(): void {
+    for (const node of this.nodes.values()) node.leaseUntil = this.now + OFFLINE_AFTER_MS[node.variant];
+    for (const { to } of this.messages)
+      for (const delivery of to.values()) delivery.leaseUntil = this.now + ACK_LEASE_MS;
+    this.#log("hub.started", null, null);
+  }
+
+  get msToNextDay(): number {
+    return utcDayStart(this.now) + DAY_MS - this.now;
+  }
+
+  // ---- What the answers tell of a node
+
+  node(id: string): Node {
+    return this.nodes.get(id) ?? refuse("node_not_found");
+  }
+
+  task(id: string): Task {
+    return this.tasks.find((task) => task.id === id) ?? refuse("task_not_found");
+  }
+
+  held(nodeId: string, status: Task["status"]): number {
+    return this.tasks.filter((task) => task.node === nodeId && task.status === status).length;
+  }
+
+  waiting(nodeId: string): number {
+    return this.messages.filter(({ to }) => to.get(nodeId)?.state === "waiting").length;
+  }
+
+  // ---- The balancer
+
+  /** Gives each task in turn to the best node that is there for it; what fits nobody stays. */
+  #balance(tasks: readonly Task[]): Task[] {
+    return tasks.filter((task) => {
+      const best = [...this.nodes.values()]
+        .filter((node) => this.#mayGive(task, node))
+        .toSorted(this.#byLoad)[0];
+      if (best) this.#assign(task, best);
+      return best !== undefined;
+    });
+  }
+
+  /** A node that came, or has room again, gets what waits for it, best first. */
+  #fill(node: Node): void {
+    for (const task of this.pool()) if (task.balanced && this.#mayGive(task, node)) this.#assign(task, node);
+  }
+
+  #mayGive(task: Task, node: Node): boolean {
+    const hasRoom = this.held(node.id, "assigned") < node.maxTasks;
+    return node.online && hasRoom && fits(node, task) && task.revokedFrom !== node.id;
+  }
+
+  /** The fewest unfinished tasks, then the longest idle, then the name. */
+  readonly #byLoad = (a: Node, b: Node): number =>
+    this.held(a.id, "assigned") - this.held(b.id, "assigned") ||
+    a.idleSince - b.idleSince ||
+    (a.id < b.id ? -1 : 1);
+
+  #assign(task: Task, node: Node): void {
+    task.status = "assigned";
+    task.node = node.id;
+    task.revokedFrom = null;
+    node.idleSince = this.now;
+    this.#log("task.assigned", node.id, task);
+  }
+
+  #free(task: Task, from: Node): void {
+    task.status = "open";
+    task.node = null;
+    from.idleSince = this.now;
+  }
+
+  // ---- Events
+
+  #log(
+    kind: EventKind,
+    node: string | null,
+    task: Task | null,
+    batch: number | null = null,
+    message: Message | null = null,
+  ): void {
+    this.#note({ kind, node, task: task?.id ?? null, batch, message });
+  }
+
+  #note(event: Event): void {
+    this.events.push(event);
+  }
+
+  #batch(): number {
+    return ++this.#batches;
+  }
+}
+
+/** A task with no type fits every node; a node with no capabilities takes every task. */
+function fits(node: Node, task: Task): boolean {
+  return task.type === "" || node.capabilities.length === 0 || node.capabilities.includes(task.type);
+}
+
+function toAll(nodeIds: readonly string[]): Map<string, Delivery> {
+  return new Map(nodeIds.map((id) => [id, { state: "waiting", times: 0, leaseUntil: 0 }]));
+}
+
+function deliveryTo(message: Message, nodeId: string): Delivery {
+  return message.to.get(nodeId) ?? refuse("not_your_message");
+}

@@ -1,0 +1,210 @@
+/** The hub that the model is compared with: its listeners, its clock, and what a client of it has seen of the log. */
+import { expect } from "bun:test";
+import { rmSync } from "node:fs";
+import { problemOf } from "../../src/api/problems.ts";
+import { Rejection, reject } from "../../src/domain/decision.ts";
+import { type Answer, SECRET, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { type Event, type Model, Refused } from "./model.ts";
+
+/** What is not there by then does not come: the hub is in this process. */
+const STREAM_MAX_MS = 2_000;
+
+/** A clock that stands until it is moved: then every lease ends to the millisecond, as it does in the model. */
+class StandingClock extends TestClock {
+  #wall: number;
+
+  constructor(wall: number) {
+    super();
+    this.#wall = wall;
+  }
+
+  override now(): number {
+    return this.#wall;
+  }
+
+  override steady(): number {
+    return this.#wall;
+  }
+
+  override timers(): number {
+    return 0;
+  }
+
+  override pass(ms: number): void {
+    this.#wall += ms;
+  }
+}
+
+export class Real implements AsyncDisposable {
+  readonly #dataDir = newDataDir();
+  readonly #clock: StandingClock;
+  #hub: TestHub | null = null;
+  /** The id of the last event that was compared. */
+  #seen = 0;
+
+  private constructor(now: number) {
+    this.#clock = new StandingClock(now);
+  }
+
+  static async start(now: number): Promise<Real> {
+    const real = new Real(now);
+    await real.#start();
+    return real;
+  }
+
+  get hub(): TestHub {
+    if (!this.#hub) throw new Error("the hub does not run");
+    return this.#hub;
+  }
+
+  async pass(ms: number): Promise<void> {
+    this.#clock.pass(ms);
+    await this.hub.sweep();
+  }
+
+  async restart(): Promise<void> {
+    await this.hub.close();
+    await this.#start();
+  }
+
+  async #start(): Promise<void> {
+    this.#hub = await startHub({ dataDir: this.#dataDir, clock: this.#clock });
+  }
+
+  /** The log goes on where it was, with no gap, and says what the model says. */
+  async compareEvents(model: Model): Promise<void> {
+    const { body } = await this.hub.get(`/events?since=${this.#seen}&limit=1000`);
+    const events = arrayOf(body["events"]);
+    expect(events.map(({ id }) => id)).toEqual(events.map((_, i) => this.#seen + 1 + i));
+    const expected = model.events.slice(this.#seen);
+    expect(inOrder(events.map(toText), expected)).toEqual(inOrder(expected.map(expectedText), expected));
+    this.#seen += events.length;
+  }
+
+  /**
+   * Opens a node's stream after one event, and reads all that has been since; then something happens, and nothing but
+   * that comes.
+   */
+  async compareStream(
+    model: Model,
+    nodeId: string,
+    after: number,
+    happen: () => Promise<void>,
+  ): Promise<void> {
+    const url = `${this.hub.base()}/api/v1/agent/sse?node_id=${nodeId}`;
+    const headers = { "X-Matrix-Secret": SECRET, "Last-Event-ID": String(after) };
+    const hangUp = new AbortController();
+    const response = await fetch(url, { headers, signal: hangUp.signal });
+    expect(response.status).toBe(200);
+    const frames = framesOf(response);
+    const late = setTimeout(() => hangUp.abort(), STREAM_MAX_MS);
+    try {
+      await expectFrames(frames, streamed(model, nodeId, after));
+      const end = model.events.length;
+      await happen();
+      await expectFrames(frames, streamed(model, nodeId, end));
+    } finally {
+      clearTimeout(late);
+      hangUp.abort();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#hub?.close();
+    rmSync(this.#dataDir, { recursive: true, force: true });
+  }
+}
+
+/** The hub answers what the model says, or refuses as it does. */
+export async function same(
+  asked: Promise<Answer>,
+  expected: (answer: Answer["body"]) => Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const { status, body } = await asked;
+  let words: Readonly<Record<string, unknown>>;
+  try {
+    words = expected(body);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    const problem = problemOf(new Rejection(reject(error.code, "")));
+    expect({ status, error: body["error"] }).toEqual({ status: problem?.status ?? 0, error: error.code });
+    return;
+  }
+  expect({ status, error: body["error"] }).toEqual({ status: 200, error: undefined });
+  expect(body).toMatchObject(words);
+}
+
+export function arrayOf(value: unknown): Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function toText({ kind, node_id, task_id }: Readonly<Record<string, unknown>>): string {
+  return `${kind} ${node_id} ${task_id}`;
+}
+
+function expectedText({ kind, node, task }: Event): string {
+  return `${kind} ${node} ${task}`;
+}
+
+/** The texts of one batch are sorted among themselves, for nobody promises their order. */
+function inOrder(texts: readonly string[], expected: readonly Event[]): string[] {
+  const rows = texts.map((text, i) => ({ text, i, batch: expected[i]?.batch ?? null }));
+  const groups = Object.values(
+    Object.groupBy(rows, ({ i, batch }) => (batch === null ? `one ${i}` : `batch ${batch}`)),
+  );
+  return groups.flatMap((group) => (group ?? []).map(({ text }) => text).toSorted());
+}
+
+/** What a node's stream must carry of the events after the first so many. */
+function streamed(model: Model, nodeId: string, after: number): readonly Event[] {
+  const mine = model.events.slice(after).filter(({ node }) => node === nodeId);
+  return mine.filter(({ kind }) => kind === "message.sent" || kind.startsWith("task."));
+}
+
+type Frame = {
+  readonly id: number;
+  readonly event: string;
+  readonly data: Readonly<Record<string, unknown>>;
+};
+
+/** As many frames as are expected, each once and in order. */
+async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Event[]): Promise<void> {
+  const got: { id: number; text: string; content: string | null }[] = [];
+  for (const _ of expected) {
+    const { value } = await frames.next();
+    if (!value) break;
+    const { id, event, data }: Frame = value;
+    got.push({
+      id,
+      text: event === "message" ? "message" : toText(data),
+      content: event === "message" ? String(data["content"]) : null,
+    });
+  }
+  const texts = expected.map((event) => (event.message ? "message" : expectedText(event)));
+  expect(
+    inOrder(
+      got.map(({ text }) => text),
+      expected,
+    ),
+  ).toEqual(inOrder(texts, expected));
+  expect(got.every(({ id }, i) => i === 0 || id > (got[i - 1]?.id ?? 0))).toBe(true);
+  const contents = expected.flatMap(({ message }) => (message ? [message.content] : []));
+  expect(got.flatMap(({ content }) => content ?? [])).toEqual(contents);
+}
+
+/** The frames of an event stream, but for comments and the first, which says when to come back. */
+async function* framesOf(response: Response): AsyncGenerator<Frame> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    const pieces = text.split("\n\n");
+    text = pieces.pop() ?? "";
+    for (const piece of pieces) {
+      const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(piece)?.[1];
+      const data = field("data");
+      if (data !== undefined)
+        yield { id: Number(field("id")), event: field("event") ?? "", data: JSON.parse(data) };
+    }
+  }
+}

@@ -1,0 +1,162 @@
+/** The commands of tasks: each is sent to the hub and told to the model, and both must agree. */
+import fc from "fast-check";
+import type { Task } from "./model.ts";
+import { same } from "./real.ts";
+import { STATUS_WORDS, lux, resultOf, statusWord, taskAnswer, taskWords } from "./words.ts";
+import { type Command, command, node, recent, variant } from "./world.ts";
+
+const PER_PAGE = 3;
+const micro = fc.constantFrom(0, 1, 100_000, 2_500_000, 1_000_000_000_000_000);
+
+const PRIORITY_ASKED = { 0: 0, 1: "medium", 2: 2, 5: "p5" } as const;
+
+export const create = command(
+  "create",
+  fc.record({ variant, type: fc.constantFrom("", "x", "z"), priority: fc.constantFrom(0, 1, 2, 5), micro }),
+  ({ model, taskIds }, { hub }, { variant, type, priority, micro }) => {
+    const draft = { title: "t", description: "d", task_type: type, lux_reward: lux(micro) };
+    const asked = hub.post("/task/create", { ...draft, priority: PRIORITY_ASKED[priority] }, { variant });
+    return same(asked, (answer) => {
+      const id = String(answer["task_id"]);
+      taskIds.push(id);
+      return taskAnswer(model, model.create(variant, { type, priority, rewardMicro: micro }, id), variant);
+    });
+  },
+);
+
+const taskAndNode = fc.record({ variant, task: recent, node });
+
+export function take(by: "assign" | "claim"): fc.Arbitrary<Command> {
+  return command(by, taskAndNode, (world, { hub }, { variant, task, node }) => {
+    const taskId = world.task(task);
+    return same(hub.post(`/task/${by}`, { task_id: taskId, node_id: node }, { variant }), () =>
+      taskAnswer(world.model, world.model.take(taskId, node), variant),
+    );
+  });
+}
+
+export const complete = command(
+  "complete",
+  fc.record({ variant, task: recent, node, word: fc.constantFrom("this", "that"), byHolder: fc.boolean() }),
+  (world, { hub }, { variant, task, node, word, byHolder }) => {
+    const taskId = world.task(task);
+    const holder = world.model.tasks.find(({ id }) => id === taskId)?.node;
+    const nodeId = byHolder ? (holder ?? node) : node;
+    const asked = { task_id: taskId, node_id: nodeId, result: resultOf(word) };
+    return same(hub.post("/task/complete", asked, { variant }), () => {
+      const done = world.model.complete(variant, taskId, nodeId, word);
+      return { status: "completed", lux_paid: lux(done.rewardMicro), task_id: taskId };
+    });
+  },
+);
+
+export const revoke = command(
+  "revoke",
+  fc.record({ variant, task: recent, to: fc.option(node) }),
+  (world, { hub }, { variant, task, to }) => {
+    const taskId = world.task(task);
+    const asked = to === null ? { task_id: taskId } : { task_id: taskId, node_id: to };
+    return same(hub.admin("/task/revoke", asked, { variant }), () => {
+      // The answer tells of the moment of the revoke; what comes back to whom it was taken from comes after it.
+      const revoked = world.model.revoke(taskId, to);
+      return taskAnswer(world.model, revoked, variant);
+    });
+  },
+);
+
+export const remove = command(
+  "delete",
+  fc.record({ variant, task: recent }),
+  (world, { hub }, { variant, task }) => {
+    const taskId = world.task(task);
+    return same(hub.admin("/task/delete", { task_id: taskId }, { variant }), () => {
+      world.model.delete(taskId);
+      return { task_id: taskId };
+    });
+  },
+);
+
+export const batchAssignListed = command(
+  "batch-assign A",
+  fc.array(fc.record({ task: recent, node }), { minLength: 1, maxLength: 4 }),
+  (world, { hub }, pairs) => {
+    const named = pairs.map(({ task, node }) => ({ taskId: world.task(task), nodeId: node }));
+    const assignments = named.map(({ taskId, nodeId }) => ({ task_id: taskId, node_id: nodeId }));
+    return same(hub.post("/task/batch-assign", { assignments }), () => {
+      const codes = world.model.assignListed(named);
+      return {
+        results: assignments.map((one, i) => ({ ...one, success: codes[i] === null, error: codes[i] })),
+      };
+    });
+  },
+);
+
+export const batchAssignAll = command("batch-assign B", fc.constant(null), ({ model }, { hub }) =>
+  same(hub.post("/task/batch-assign", undefined, { variant: "B" }), () => {
+    const { assigned, pending } = model.runBalancer();
+    const assignments = assigned.map((task) => ({ task_id: task.id, node_id: task.node }));
+    return { assigned: assigned.length, pending, assignments };
+  }),
+);
+
+export const pull = command("pull", fc.record({ variant, node }), ({ model }, { hub }, { variant, node }) =>
+  same(hub.get(`/task/pull?node_id=${node}`, { variant }), () => ({
+    tasks: model
+      .pull(node)
+      .slice(0, 20)
+      .map((task) => taskWords(model, task, variant)),
+  })),
+);
+
+const STATES: Readonly<Record<string, readonly Task["status"][]>> = {
+  open: ["open"],
+  assigned: ["assigned"],
+  pending: ["open", "assigned"],
+  completed: ["completed"],
+};
+
+export const list = command(
+  "list",
+  fc.record({
+    variant,
+    status: fc.option(fc.constantFrom(...Object.keys(STATES))),
+    node: fc.option(node),
+    page: fc.constantFrom(1, 2),
+  }),
+  ({ model }, { hub }, { variant, status, node, page }) => {
+    const query = new URLSearchParams({ page: String(page), per_page: String(PER_PAGE) });
+    if (status !== null) query.set("status", status);
+    if (node !== null) query.set("node_id", node);
+    return same(hub.get(`/task/list?${query}`, { variant }), () => {
+      const states = status === null ? ["open", "assigned", "completed"] : (STATES[status] ?? []);
+      const found = model.tasks
+        .filter((task) => states.includes(task.status) && (node === null || task.node === node))
+        .toReversed();
+      const tasks = found.slice((page - 1) * PER_PAGE, page * PER_PAGE);
+      const pages = Math.ceil(found.length / PER_PAGE);
+      return { tasks: tasks.map((task) => taskWords(model, task, variant)), total: found.length, pages };
+    });
+  },
+);
+
+export const stats = command("stats", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
+  same(hub.get("/task/stats", { variant }), () => {
+    const counted = STATUS_WORDS[variant].map((word) => {
+      return [word, model.tasks.filter(({ status }) => statusWord(status, variant) === word).length] as const;
+    });
+    const ranked = [...model.nodes.values()].map(({ id, ledger }) => ({
+      node_id: id,
+      completed: model.held(id, "completed"),
+      lux_earned: lux(
+        ledger.filter(({ kind }) => kind === "reward").reduce((sum, entry) => sum + entry.micro, 0),
+      ),
+    }));
+    const top = ranked
+      .filter(({ completed }) => completed > 0)
+      .toSorted(
+        (a, b) =>
+          b.completed - a.completed || b.lux_earned - a.lux_earned || (a.node_id < b.node_id ? -1 : 1),
+      );
+    return { total: model.tasks.length, by_status: Object.fromEntries(counted), top_nodes: top };
+  }),
+);

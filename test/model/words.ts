@@ -1,0 +1,63 @@
+/** The model's things in the words of a variant: what the hub's answers must hold of them. */
+import type { Message, Model, Node, Task, VariantName } from "./model.ts";
+
+type Words = Readonly<Record<string, unknown>>;
+
+const PRIORITY_A = { 0: 0, 1: 1, 2: 2, 5: 2 } as const;
+const PRIORITY_B = { 0: "high", 1: "medium", 2: "low", 5: "p5" } as const;
+
+export const STATUS_WORDS = { A: ["open", "assigned", "completed"], B: ["pending", "completed"] } as const;
+
+export function statusWord(status: Task["status"], variant: VariantName): string {
+  return variant === "A" || status === "completed" ? status : "pending";
+}
+
+export function taskWords(model: Model, task: Task, variant: VariantName): Words {
+  return {
+    task_id: task.id,
+    task_type: task.type === "" ? null : task.type,
+    priority: variant === "A" ? PRIORITY_A[task.priority] : PRIORITY_B[task.priority],
+    status: statusWord(task.status, variant),
+    lux_reward: lux(task.rewardMicro),
+    assigned_node: task.node,
+    attempts: task.attempts,
+    result: task.result === null ? null : resultOf(task.result),
+    files: model.files.filter(({ taskId }) => taskId === task.id).map(({ id }) => id),
+  };
+}
+
+/** The answer of create, assign, claim and revoke. */
+export function taskAnswer(model: Model, task: Task, variant: VariantName): Words {
+  const words = taskWords(model, task, variant);
+  return { task_id: task.id, status: words["status"], assigned_node: task.node, task: words };
+}
+
+export function nodeWords(model: Model, node: Node, variant: VariantName): Words {
+  return {
+    node_id: node.id,
+    status: node.online ? "online" : "offline",
+    capabilities: variant === "A" ? node.capabilities.join(",") : node.capabilities,
+    max_tasks: Number.isFinite(node.maxTasks) ? node.maxTasks : null,
+    lux_balance: balanceOf(node),
+    tasks_assigned: model.held(node.id, "assigned"),
+    tasks_completed: model.held(node.id, "completed"),
+  };
+}
+
+export function messageWords({ id, from, content, requireAck, broadcast, to }: Message): Words {
+  const recipient = broadcast ? null : [...to.keys()][0];
+  return { id, from_node: from, to_node: recipient, content, require_ack: requireAck };
+}
+
+export function balanceOf({ ledger }: Node): number {
+  return lux(ledger.reduce((sum, { micro }) => sum + micro, 0));
+}
+
+export function lux(micro: number): number {
+  return micro / 1_000_000;
+}
+
+/** A result that says one word. */
+export function resultOf(word: string): Words {
+  return { problem: word, improvement: word, lesson: word };
+}

@@ -1,0 +1,53 @@
+/** What a sequence of commands knows: the model, the ids that the hub has made, and what a command is made of. */
+import fc from "fast-check";
+import type { Model, VariantName } from "./model.ts";
+import type { Real } from "./real.ts";
+
+/** What fast-check runs: `ids` are those that the hub has made, gone ones too. */
+export type Command = fc.AsyncCommand<World, Real>;
+
+export class World {
+  readonly model: Model;
+  readonly taskIds: string[] = [];
+  readonly messageIds: string[] = [];
+  readonly fileIds: string[] = [];
+  daysPassed = 0;
+
+  constructor(model: Model) {
+    this.model = model;
+  }
+
+  /** One of the newest of a kind, so that commands meet; an id that there is not, while there is none. */
+  task(n: number): string {
+    return this.taskIds.at(-1 - n) ?? "no-task";
+  }
+
+  message(n: number): string {
+    return this.messageIds.at(-1 - n) ?? "no-message";
+  }
+
+  file(n: number): string {
+    return this.fileIds.at(-1 - n) ?? "no-file";
+  }
+}
+
+export const NODES = ["n0", "n1", "n2", "n3"] as const;
+/** Sends but is not registered. */
+export const OPERATOR = "operator";
+
+export const variant = fc.constantFrom<VariantName>("A", "B");
+export const node = fc.constantFrom(...NODES);
+export const recent = fc.nat({ max: 4 });
+
+export function command<A>(
+  name: string,
+  args: fc.Arbitrary<A>,
+  run: (world: World, real: Real, args: A) => Promise<void>,
+  check: (world: World) => boolean = () => true,
+): fc.Arbitrary<Command> {
+  return args.map((given) => ({
+    check,
+    run: (world, real) => run(world, real, given),
+    toString: () => `${name}(${JSON.stringify(given)})`,
+  }));
+}
