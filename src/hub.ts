@@ -101,7 +101,7 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
-  const pipeline = new Pipeline(services, store, keys, clock);
+  const pipeline = new Pipeline(services, store, keys, clock, config.trustProxy);
   const tls = readTls(config);
   const accessLog = openAccessLog(log);
   const newRequestId = countingIds();

@@ -6,6 +6,7 @@ import * as limit from "../domain/limits.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { type Exchange, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Network } from "../lib/ip.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeSuccess, scopeOf, success } from "./answer.ts";
@@ -24,10 +25,16 @@ export class Pipeline {
   readonly #gate: Gate;
   readonly #idempotency: Idempotency;
 
-  constructor(services: Services, store: Store, keys: KeyRing, clock: Clock) {
+  constructor(
+    services: Services,
+    store: Store,
+    keys: KeyRing,
+    clock: Clock,
+    trustedProxies: readonly Network[],
+  ) {
     this.#services = services;
     this.#store = store;
-    this.#gate = new Gate(keys, clock);
+    this.#gate = new Gate(keys, clock, trustedProxies);
     this.#idempotency = new Idempotency(store, clock);
   }
 
