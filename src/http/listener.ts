@@ -105,8 +105,9 @@ async function answer(
     if (!response.headers.has("X-Request-Id")) response.headers.set("X-Request-Id", requestId);
   } catch (error) {
     response = faultAnswer(listening, error, requestId);
-    // Else the server would read what the caller still sends, to its end.
-    if (request.body && !request.bodyUsed) response.headers.set("Connection", "close");
+    // Else the server would read what the caller still sends, to its end; after CONNECT there is none.
+    const isUnread = (request.body && !request.bodyUsed) || request.method === "CONNECT";
+    if (isUnread) response.headers.set("Connection", "close");
   }
   listening.accessLog(request, response.status, started, requestId);
   return response;
