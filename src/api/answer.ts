@@ -1,5 +1,5 @@
 /** The envelope of a success, and whose answer it is when it is stored for a repeat (decisions.md, Envelope). */
-import type { Exchange } from "../http/exchange.ts";
+import { type Exchange, NO_SNIFF } from "../http/exchange.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 
 /**
@@ -12,7 +12,8 @@ export function scopeOf(path: string, keyId: string | undefined, idempotencyKey:
 
 /** A 200 with a JSON object. The request id is given at once: to add a header to a Response costs more than to make it. */
 export function success({ requestId }: Exchange, body: string): Response {
-  return new Response(body, { headers: { "Content-Type": "application/json", "X-Request-Id": requestId } });
+  const headers = { ...NO_SNIFF, "Content-Type": "application/json", "X-Request-Id": requestId };
+  return new Response(body, { headers });
 }
 
 export function encodeSuccess(answer: JsonAnswer): string {

@@ -5,6 +5,7 @@
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/body.ts";
+import { NO_SNIFF } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { storedAnswer } from "../store/queries.ts";
@@ -80,7 +81,7 @@ export class Idempotency {
       throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
     }
     const contentType = past.status === 200 ? "application/json" : "application/problem+json";
-    const headers = { "Content-Type": contentType, "Idempotent-Replayed": "true" };
+    const headers = { ...NO_SNIFF, "Content-Type": contentType, "Idempotent-Replayed": "true" };
     return new Response(past.body, { status: past.status, headers });
   }
 

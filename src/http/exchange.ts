@@ -18,6 +18,9 @@ export type Route = {
   readonly handle: (exchange: Exchange) => Promise<Response>;
 };
 
+/** What every answer says to a browser: its type is what it is said to be, and nothing to be guessed at. */
+export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
+
 /** A request that waits or streams: the connection may be silent for as long as it takes. */
 export function allowSilence({ server, request }: Exchange): void {
   server.timeout(request, 0);

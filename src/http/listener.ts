@@ -5,7 +5,7 @@
 import type { BunRequest, Server } from "bun";
 import type { Log } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
-import type { Exchange, Method, Route } from "./exchange.ts";
+import { type Exchange, type Method, NO_SNIFF, type Route } from "./exchange.ts";
 import { Problem } from "./problem.ts";
 
 export type Address = {
@@ -131,6 +131,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {
+    ...NO_SNIFF,
     "Content-Type": "application/problem+json",
     "X-Request-Id": requestId,
     ...problem.extras.headers,

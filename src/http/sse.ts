@@ -10,6 +10,7 @@
  * hang-up while it waits.
  */
 import type { Server } from "bun";
+import { NO_SNIFF } from "./exchange.ts";
 
 /** One event as the wire has it. `id` and `event` hold no line break; `retry` is in milliseconds. */
 export type SseEvent = {
@@ -90,6 +91,7 @@ export function openEventStream(
     cancel: () => stream.detach(),
   });
   const headers = {
+    ...NO_SNIFF,
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",

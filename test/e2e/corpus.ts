@@ -46,6 +46,11 @@ export class Corpus implements AsyncDisposable {
     return new Corpus(hub, dir, await stateOf(hub));
   }
 
+  /** A path in its directory; the data is in `data`. */
+  join(...names: readonly string[]): string {
+    return this.#dir.join(...names);
+  }
+
   /** Sends a row's bytes and says what became of them. */
   async run(row: Row): Promise<void> {
     const eventsBefore = await lastEventOf(this.hub);
@@ -96,9 +101,11 @@ export async function stateOf(hub: Hub): Promise<string> {
 }
 
 /** A row that goes wrong fails by itself, before the test's own time is over. */
-function inTime<T>(awaited: Promise<T>, { received }: RawConnection): Promise<T> {
-  const late = Bun.sleep(LONGEST_MS).then(() => Promise.reject(new Error(`nothing more than: ${received}`)));
-  return Promise.race([awaited, late]);
+async function inTime<T>(awaited: Promise<T>, connection: RawConnection): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const fail = (): void => late.reject(new Error(`nothing more than: ${connection.received}`));
+  const timer = setTimeout(fail, LONGEST_MS);
+  return Promise.race([awaited, late.promise]).finally(() => clearTimeout(timer));
 }
 
 async function lastEventOf(hub: Hub): Promise<number> {
