@@ -21,9 +21,16 @@ export function openAccessLog(log: Log): AccessLog {
   };
 }
 
-/** Path and query, never the host: that is the caller's word. Secrets travel in headers only, so none is in here. */
+/**
+ * A parameter of a query that may be a secret. Secrets travel in headers only and are not looked at here, but who cannot
+ * set a header tries it so.
+ */
+const SECRET_PARAMETER = /([?&][^=&]*(?:secret|key|token|passw)[^=&]*=)[^&]*/gi;
+
+/** Path and query, never the host: that is the caller's word. */
 function pathOf({ url }: Request): string {
-  return url.startsWith("/") ? url : url.slice(url.indexOf("/", url.indexOf("//") + 2));
+  const path = url.startsWith("/") ? url : url.slice(url.indexOf("/", url.indexOf("//") + 2));
+  return path.includes("?") ? path.replace(SECRET_PARAMETER, "$1*") : path;
 }
 
 function elapsed(startedMs: number): number {
