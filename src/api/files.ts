@@ -61,7 +61,8 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
       success(call.exchange, encode(await call.services.files.save(transact, writer, draft)));
     if (idempotencyKey === null) return await save(call.transact);
     const scope = scopeOf(UPLOAD_PATH, call.key?.keyId, idempotencyKey);
-    return await call.idempotency.run({ scope, bodyHash: received.bodySha256 }, encode, save);
+    const attempt = { scope, bodyHash: received.bodySha256, exchange: call.exchange };
+    return await call.idempotency.run(attempt, encode, save);
   } finally {
     await writer.discard(); // of a finished file nothing is discarded
   }

@@ -97,7 +97,7 @@ export class Pipeline {
 function attemptOf(path: string, exchange: Exchange, { key }: Caller, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return { scope: scopeOf(path, key?.keyId, idempotencyKey), bodyHash: hashJson(raw) };
+  return { scope: scopeOf(path, key?.keyId, idempotencyKey), bodyHash: hashJson(raw), exchange };
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

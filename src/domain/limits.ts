@@ -64,6 +64,8 @@ export const WAIT_MAX_SECONDS = 300;
 export const WAITERS_MAX = 20_000;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
+/** What is held for all streams together that do not take it; past it, the next event of each waits to be loaded. */
+export const STREAMS_HELD_MAX_BYTES = 64 * MIB;
 export const STREAM_BATCH = 32;
 /** Events that a stream is told of and has not read yet; past it, it reads the log instead. */
 export const STREAM_TOLD_MAX = 1_000;
@@ -79,6 +81,11 @@ export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
+export const MEMORY_EVERY_MS = 5 * SECOND_MS;
+/** It is quiet when the hub uses less than this part of a core. */
+export const QUIET_CPU_SHARE = 0.05;
+/** So much work is worth giving memory back after it. */
+export const COLLECT_AFTER_CPU_MS = 500;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
 export const SWEEP_BATCH = 500;
 export const DRAIN_MS = 4 * SECOND_MS;

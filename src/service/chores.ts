@@ -11,6 +11,7 @@ import { oldAnswers, oldBroadcasts, oldEvents, oldMessages } from "../store/old-
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import type { KeyRing } from "./keys.ts";
+import { MemoryKeeper } from "./memory.ts";
 import type { MessageService } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore } from "./sweeper.ts";
@@ -33,6 +34,7 @@ export type ChoreParts = {
 export function choresOf(parts: ChoreParts): readonly Chore[] {
   const { messages, keys } = parts;
   const clock = new ClockWatch(parts);
+  const memory = new MemoryKeeper(parts.clock);
   const everySweep = 0;
   return [
     { name: "clock", everyMs: everySweep, run: () => clock.check() },
@@ -44,6 +46,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       run: (signal) => untilFewer(signal, () => messages.expireSome()),
     },
     { name: "balance", everyMs: limit.BALANCE_EVERY_MS, run: (signal) => balance(parts, signal) },
+    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, run: async () => memory.look() },
     { name: "prune", everyMs: limit.PRUNE_EVERY_MS, run: (signal) => prune(parts, signal) },
   ];
 }

@@ -889,7 +889,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("deliveryOf, deliveriesOf, messageById, messagesById", async () => {
+  test("deliveryOf, deliveriesOf, messageById", async () => {
     for (const got of deliveries)
       expect(await read(mail.deliveryOf(got.messageId, got.toNode))).toEqual(stubOf(got));
     expect(await read(mail.deliveryOf("none", "n01"))).toBeNull();
@@ -898,8 +898,6 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     expect(await read(mail.messageById("none"))).toBeNull();
     for (const length of [1, 3, 64, 65]) {
       const some = messages.slice(5, 5 + length);
-      const found = await read(mail.messagesById(some.map((one) => one.message.messageId)));
-      expect(found.toSorted((a, b) => a.sentAt - b.sentAt)).toEqual(some.map((one) => one.message));
       const seqs = some.map(({ seq }) => seq);
       const own = deliveries.filter((got) => got.toNode === "n02").map(stubOf);
       const stubs = await read(mail.deliveriesOf("n02", seqs));
@@ -1368,7 +1366,6 @@ describe("store: sqlite: plans", () => {
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),
     messageById: mail.messageById("m1"),
-    messagesById: mail.messagesById(["m1", "m2"]),
     history: mail.history("n1", 50),
     "history, measured": mail.history("n1", 10),
     mailbox: mail.mailbox("n1", null, 50),
