@@ -11,7 +11,7 @@ export function scopeOf(path: string, keyId: string | undefined, idempotencyKey:
 }
 
 /** A 200 with a JSON object. The request id is given at once: to add a header to a Response costs more than to make it. */
-export function success({ requestId }: Exchange, body: string): Response {
+export function success({ requestId }: Exchange, body: string | ReadableStream): Response {
   const headers = { ...NO_SNIFF, "Content-Type": "application/json", "X-Request-Id": requestId };
   return new Response(body, { headers });
 }

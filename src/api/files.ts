@@ -153,6 +153,7 @@ const list = jsonEndpoint({
   answer: () => z.strictObject({ files: z.array(fileShape()), ...pageShape() }),
   handle: ({ services, variant }, paging) => services.files.list(pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("files", page, encodeFile),
+  rest: (page) => page.rest,
 });
 
 const removal = {

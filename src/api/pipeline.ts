@@ -5,6 +5,7 @@
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { type Exchange, type Route, queryOf } from "../http/exchange.ts";
+import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
 import type { Store } from "../store/store.ts";
@@ -14,6 +15,7 @@ import { type Caller, Gate } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor, parseInput } from "./input.ts";
+import { inParts } from "./parts.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 const BODY_LIMITS = { maxBytes: limit.JSON_BODY_MAX_BYTES, deadlineMs: limit.JSON_BODY_DEADLINE_MS };
@@ -24,6 +26,8 @@ export class Pipeline {
   readonly #store: Store;
   readonly #gate: Gate;
   readonly #idempotency: Idempotency;
+  /** Whose turn it is to load a part of a long answer. */
+  readonly #turn = new Budget(1);
 
   constructor(
     services: Services,
@@ -74,7 +78,14 @@ export class Pipeline {
     // What transact answers is what handle answers.
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
     const attempt = endpoint.method === "POST" ? attemptOf(endpoint.path, exchange, caller, raw) : null;
-    if (!attempt) return success(exchange, encode(await endpoint.handle(call, input)));
+    if (!attempt) {
+      const out = await endpoint.handle(call, input);
+      const rest = endpoint.rest?.(out) ?? null;
+      return success(
+        exchange,
+        rest === null ? encode(out) : inParts(encode(out), encoded(rest, encode), this.#turn),
+      );
+    }
     return this.#idempotency.run(attempt, encode, async (transact) =>
       success(exchange, encode(await endpoint.handle({ ...call, transact, repeatable: true }, input))),
     );
@@ -91,6 +102,10 @@ export class Pipeline {
       exchange,
     };
   }
+}
+
+async function* encoded(parts: AsyncGenerator<unknown>, encode: (part: unknown) => string) {
+  for await (const part of parts) yield encode(part);
 }
 
 /** What may be a repeat: a request with an Idempotency-Key; null for one without. */

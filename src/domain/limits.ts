@@ -57,6 +57,13 @@ export const MESSAGES_MAX = 1_000;
 /** The contents of one receive or history answer together; past it the answer holds fewer messages. */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
+/** A longer page of a list is measured before it is loaded. */
+export const LIST_UNMEASURED_MAX = 20;
+/** What of a list is loaded and held at once; a larger page is answered in parts. */
+export const LIST_PART_MAX_BYTES = 256 * KIB;
+/** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
+export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
+
 // Waiting.
 export const RECEIVE_TIMEOUT_DEFAULT_SECONDS = 5;
 export const POLL_TIMEOUT_DEFAULT_SECONDS = 25;
