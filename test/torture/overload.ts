@@ -1,6 +1,7 @@
-/** Overload: crowds of streams, slow callers, a stream that stalls, calls that wait long, more files than the system gives. */
+/** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
 import { Hub, TempDir } from "../e2e/program.ts";
 import { measureCrowd } from "./crowd.ts";
+import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
 import type { Figure, Section } from "./section.ts";
 import { SLOW_KINDS, measureSlow } from "./slow.ts";
@@ -11,6 +12,11 @@ const SLOW = 1_000;
 const PROBE_MS = 5_000;
 /** Far more than the sockets hold: at a smaller scale nothing would stall. */
 const STALLED_MESSAGES = 500;
+const NODES = 10_000;
+const LIST_CALLERS = 200;
+/** One part, its JSON and its bytes. */
+const LIST_MIB_EACH_MAX = 2;
+const LISTS_ONCE_MIB = 100;
 const QUIET_SECONDS = 600;
 const RECEIVE_SECONDS = 300;
 
@@ -105,6 +111,26 @@ async function stalled(messages: number): Promise<readonly Figure[]> {
   ];
 }
 
+async function lists(nodes: number, callers: number): Promise<readonly Figure[]> {
+  const all = await withHub((hub) => measureNodeList(hub, nodes, PROBE_MS));
+  const unread = await withHub((hub) => measureStalledLists(hub, callers, PROBE_MS), ["--variant", "B"]);
+  const most = callers * LIST_MIB_EACH_MAX + LISTS_ONCE_MIB;
+  return [
+    {
+      what: `p99 of others beside 8 callers of node/list with ${nodes} nodes, ms`,
+      value: `${all.before.p99Ms.toFixed(1)} before, ${all.meanwhile.p99Ms.toFixed(1)} meanwhile`,
+      goal: "",
+      held: all.lists > 0,
+    },
+    {
+      what: `Memory taken by ${callers} callers of ${unread.pageMib.toFixed(0)} MiB of task/list who do not read, MiB`,
+      value: `${unread.grewMib.toFixed(0)} (p99 of others ${unread.meanwhile.p99Ms.toFixed(0)} ms)`,
+      goal: `<= ${most}`,
+      held: unread.grewMib <= most,
+    },
+  ];
+}
+
 async function quiet(streamSeconds: number, receiveSeconds: number): Promise<readonly Figure[]> {
   const { held, streamMs, receiveMs } = await withHub((hub) =>
     measureQuiet(hub, streamSeconds, receiveSeconds),
@@ -134,6 +160,8 @@ export const OVERLOAD: Section = {
     figures.push(...(await slow(counted(SLOW))));
     progress("a stream that does not read");
     figures.push(...(await stalled(STALLED_MESSAGES)));
+    progress("long lists");
+    figures.push(...(await lists(counted(NODES), counted(LIST_CALLERS))));
     progress("waiting for the calls that wait in silence");
     return [...figures, ...(await waiting)];
   },
