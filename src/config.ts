@@ -7,6 +7,7 @@ import * as z from "zod/mini";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
+import { type Network, parseNetwork } from "./lib/ip.ts";
 
 /** One address to listen on. */
 export type ListenSpec = {
@@ -25,6 +26,8 @@ export type Config = {
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
+  /** The proxies whose word in X-Forwarded-For counts. */
+  readonly trustProxy: readonly Network[];
 };
 
 /** A setting that cannot be used; the message is one line for the user. */
@@ -66,6 +69,13 @@ function readListen(text: string): ListenSpec | null {
 const listenSpec = z.pipe(
   z.string().check(z.refine((text: string) => readListen(text) !== null, LISTEN_FORM)),
   z.transform((text: string) => readListen(text) ?? z.NEVER),
+);
+
+const NETWORK_FORM = "an address or a network as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
+
+const network = z.pipe(
+  z.string().check(z.refine((text: string) => parseNetwork(text) !== null, NETWORK_FORM)),
+  z.transform((text: string) => parseNetwork(text) ?? z.NEVER),
 );
 
 type Setting<T> = {
@@ -133,8 +143,15 @@ const SETTINGS = {
   ),
 };
 
-/** --listen may be given any number of times, so it stands beside the others. */
+// These two may be given any number of times, so they stand beside the others.
 const LISTEN = setting("listen", "SPEC", null, `one more listener, repeatable: ${LISTEN_FORM}`, listenSpec);
+const TRUST_PROXY = setting(
+  "trust-proxy",
+  "ADDRESS",
+  null,
+  "proxy whose X-Forwarded-For counts, repeatable: an address or a network, as 127.0.0.1 or 10.0.0.0/8",
+  network,
+);
 
 export type SettingRow = {
   readonly flag: string;
@@ -158,6 +175,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.log,
+  TRUST_PROXY,
 ].map(({ flag, value, fallback, help }) => ({
   flag: `--${flag}`,
   env: envOf(flag),
@@ -195,6 +213,7 @@ export function readConfig(sources: Sources): Config {
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",
+    trustProxy: readList(TRUST_PROXY, sources),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
     throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
@@ -213,16 +232,17 @@ function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | nul
   return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
 }
 
+/** Each word of a list may hold several, with commas between them. */
 function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
+  const read = (words: readonly string[], source: string): readonly T[] =>
+    words.flatMap((word) => word.split(",")).map((text) => readValue(one, text.trim(), source));
   const given = flags[one.flag];
-  if (given) return given.map((text) => readValue(one, text, `--${one.flag}`));
+  if (given) return read(given, `--${one.flag}`);
   const fromEnv = env[envOf(one.flag)];
-  if (fromEnv) return fromEnv.split(",").map((text) => readValue(one, text.trim(), envOf(one.flag)));
-  const fromFile = file?.[keyOf(one.flag)] ?? [];
-  const texts = Array.isArray(fromFile) ? fromFile : [fromFile];
-  return texts.map((text) =>
-    readValue(one, scalar(text, keyOf(one.flag)), `${keyOf(one.flag)} in luxhub.toml`),
-  );
+  if (fromEnv) return read([fromEnv], envOf(one.flag));
+  const key = keyOf(one.flag);
+  const words = [file?.[key] ?? []].flat().map((word: unknown) => scalar(word, key));
+  return read(words, `${key} in luxhub.toml`);
 }
 
 function readValue<T>(one: Setting<T>, text: string, source: string): T {

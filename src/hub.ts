@@ -118,7 +118,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
-  const pipeline = new Pipeline(services, store, keys, clock);
+  const pipeline = new Pipeline(services, store, keys, clock, config.trustProxy);
   const tls = readTls(config);
   const accessLog = openAccessLog(log);
   const newRequestId = countingIds();

@@ -6,8 +6,10 @@ import type { KeyRecord } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
+import { callerOf } from "../http/caller.ts";
 import { Throttle } from "../http/throttle.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
+import type { Network } from "../lib/ip.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/variants.ts";
@@ -18,15 +20,17 @@ export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null
 export class Gate {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
+  readonly #trustedProxies: readonly Network[];
   readonly #throttle = new Throttle(
     limit.WRONG_SECRETS_PER_MINUTE,
     limit.WRONG_SECRET_WINDOW_MS,
     limit.WATCHED_ADDRESSES_MAX,
   );
 
-  constructor(keys: KeyRing, clock: Clock) {
+  constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[]) {
     this.#keys = keys;
     this.#clock = clock;
+    this.#trustedProxies = trustedProxies;
   }
 
   /**
@@ -57,15 +61,15 @@ export class Gate {
   }
 
   #unauthorized(exchange: Exchange, secret: string | null): Problem {
-    if (secret !== null) this.#strike(exchange);
+    if (secret !== null && secret !== "") this.#strike(exchange); // an empty one is missing, not wrong
     const detail = "Send the hub's secret in the header X-Matrix-Secret.";
     const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
     return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
   }
 
   #strike({ server, request }: Exchange): void {
-    const address = server.requestIP(request)?.address ?? "unknown";
-    const waitMs = this.#throttle.strike(address, this.#clock.steady());
+    const caller = callerOf(server.requestIP(request)?.address ?? "", request.headers, this.#trustedProxies);
+    const waitMs = this.#throttle.strike(caller, this.#clock.steady());
     if (waitMs === 0) return;
     const seconds = Math.ceil(waitMs / SECOND_MS);
     const detail = `Too many wrong secrets came from this address. Try again in ${seconds} seconds.`;

@@ -76,6 +76,8 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly handle: (call: Call, input: In) => Promise<Out>;
   readonly encode: (out: Out, variant: Variant) => JsonAnswer;
+  /** The rest of what is too large to be answered at once, in the same form; see parts.ts. */
+  readonly rest?: (out: Out) => AsyncGenerator<Out> | null;
 };
 
 /** An endpoint that reads or answers something else than JSON. */

@@ -61,7 +61,8 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
       encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
     const scope = scopeOf(call, UPLOAD_PATH, idempotencyKey);
-    return await call.idempotency.run({ scope, bodyHash: received.bodySha256 }, encode, save);
+    const attempt = { scope, bodyHash: received.bodySha256, exchange: call.exchange };
+    return await call.idempotency.run(attempt, encode, save);
   } finally {
     await writer.discard(); // of a finished file nothing is discarded
   }
@@ -152,6 +153,7 @@ const list = jsonEndpoint({
   answer: () => z.strictObject({ files: z.array(fileShape()), ...pageShape() }),
   handle: ({ services, variant }, paging) => services.files.list(pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("files", page, encodeFile),
+  rest: (page) => page.rest,
 });
 
 const removal = {

@@ -3,18 +3,24 @@
  * again to whoever repeats the request within 24 h. While the first still runs, the second waits for it.
  */
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
-import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
+import {
+  IDEMPOTENCY_KEY_MAX_CHARS,
+  IDEMPOTENCY_RETAIN_MS,
+  JSON_DEPTH_MAX,
+  WAITERS_MAX,
+} from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/body.ts";
+import { type Exchange, NO_SNIFF, allowSilence } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { storedAnswer } from "../store/key-queries.ts";
 import type { Load, Loaded, Store, Transact } from "../store/store.ts";
-import { problemOf } from "./problems.ts";
+import { overloaded, problemOf } from "./problems.ts";
 
 const SANE_KEY = /^[\x21-\x7e]+$/;
 
-/** A request that may be a repeat: whose it is and what it asked. */
-export type Attempt = { readonly scope: string; readonly bodyHash: string };
+/** A request that may be a repeat: whose it is, what it asked, and itself, for it may have to wait. */
+export type Attempt = { readonly scope: string; readonly bodyHash: string; readonly exchange: Exchange };
 
 /** The Idempotency-Key of a request, or null. @throws {Problem} 400 for one that is no key */
 export function idempotencyKeyOf(headers: Headers): string | null {
@@ -46,7 +52,9 @@ function sorted(value: unknown): unknown {
 export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
+  /** Who is at it, by scope; resolves when he has ended, however that was. */
   readonly #running = new Map<string, Promise<unknown>>();
+  #waiting = 0;
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -60,7 +68,9 @@ export class Idempotency {
     first: (transact: Transact) => Promise<string>,
   ): Promise<Response | string> {
     for (let other = this.#running.get(attempt.scope); other; other = this.#running.get(attempt.scope)) {
-      await other.catch(() => {}); // its own caller hears of its fault; here it only had to end
+      await this.#afterOther(other, attempt);
+      const stored = await this.#replay(attempt); // all who waited find it, none has to go before another
+      if (stored) return stored;
     }
     const done = Promise.withResolvers<void>();
     this.#running.set(attempt.scope, done.promise);
@@ -72,6 +82,14 @@ export class Idempotency {
     }
   }
 
+  /** Waits for another request of the same scope. @throws {Problem} 503 when too many wait already */
+  async #afterOther(other: Promise<unknown>, { exchange }: Attempt): Promise<void> {
+    if (this.#waiting >= WAITERS_MAX) throw overloaded("As many repeats wait as the hub can hold.");
+    allowSilence(exchange);
+    this.#waiting++;
+    await other.finally(() => this.#waiting--);
+  }
+
   async #replay({ scope, bodyHash }: Attempt): Promise<Response | null> {
     const past = await this.#store.read(storedAnswer(scope, this.#clock.now() - IDEMPOTENCY_RETAIN_MS));
     if (!past) return null;
@@ -80,7 +98,7 @@ export class Idempotency {
       throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
     }
     const contentType = past.status === 200 ? "application/json" : "application/problem+json";
-    const headers = { "Content-Type": contentType, "Idempotent-Replayed": "true" };
+    const headers = { ...NO_SNIFF, "Content-Type": contentType, "Idempotent-Replayed": "true" };
     return new Response(past.body, { status: past.status, headers });
   }
 

@@ -4,8 +4,10 @@
  */
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
-import { type Exchange, type Route, queryOf } from "../http/exchange.ts";
+import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
+import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Network } from "../lib/ip.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeSuccess, scopeOf } from "./answer.ts";
@@ -13,6 +15,7 @@ import { type Caller, Gate } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor, parseInput } from "./input.ts";
+import { inParts } from "./parts.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 const BODY_LIMITS = { maxBytes: limit.JSON_BODY_MAX_BYTES, deadlineMs: limit.JSON_BODY_DEADLINE_MS };
@@ -23,11 +26,19 @@ export class Pipeline {
   readonly #store: Store;
   readonly #gate: Gate;
   readonly #idempotency: Idempotency;
+  /** Whose turn it is to load a part of a long answer. */
+  readonly #turn = new Budget(1);
 
-  constructor(services: Services, store: Store, keys: KeyRing, clock: Clock) {
+  constructor(
+    services: Services,
+    store: Store,
+    keys: KeyRing,
+    clock: Clock,
+    trustedProxies: readonly Network[],
+  ) {
     this.#services = services;
     this.#store = store;
-    this.#gate = new Gate(keys, clock);
+    this.#gate = new Gate(keys, clock, trustedProxies);
     this.#idempotency = new Idempotency(store, clock);
   }
 
@@ -57,7 +68,7 @@ export class Pipeline {
     endpoint: JsonEndpoint<In, Out>,
     exchange: Exchange,
     ofListener: Variant,
-  ): Promise<Response | string> {
+  ): ReturnType<Handler> {
     const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
@@ -67,7 +78,11 @@ export class Pipeline {
     // What transact answers is what handle answers.
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
     const attempt = endpoint.method === "POST" ? attemptOf(caller, endpoint.path, exchange, raw) : null;
-    if (!attempt) return encode(await endpoint.handle(call, input));
+    if (!attempt) {
+      const out = await endpoint.handle(call, input);
+      const rest = endpoint.rest?.(out) ?? null;
+      return rest === null ? encode(out) : inParts(encode(out), encoded(rest, encode), this.#turn);
+    }
     return this.#idempotency.run(attempt, encode, async (transact) =>
       encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
     );
@@ -86,11 +101,15 @@ export class Pipeline {
   }
 }
 
+async function* encoded(parts: AsyncGenerator<unknown>, encode: (part: unknown) => string) {
+  for await (const part of parts) yield encode(part);
+}
+
 /** What may be a repeat: a request with an Idempotency-Key; null for one without. */
 function attemptOf(caller: Caller, path: string, exchange: Exchange, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return { scope: scopeOf(caller, path, idempotencyKey), bodyHash: hashJson(raw) };
+  return { scope: scopeOf(caller, path, idempotencyKey), bodyHash: hashJson(raw), exchange };
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

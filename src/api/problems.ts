@@ -26,11 +26,18 @@ export function problemOf(error: unknown): Problem | null {
     return new Problem(status, error.code, title, error.message);
   }
   if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can take.");
+  if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
   if (error instanceof StoreFull || error instanceof BlobsFull) {
     const detail = "The hub's disk is full and nothing was written. Try again when there is room.";
     return new Problem(507, "insufficient_storage", "Insufficient storage", detail);
   }
   return null;
+}
+
+/** The system's limit of open files, connections among them. Bun names it in the text alone when it loads a module. */
+function isOutOfFiles(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return /^E[MN]FILE\b/.test(String("code" in error ? error.code : error.message));
 }
 
 /** 503: the hub is at a limit of its own. */

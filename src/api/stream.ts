@@ -5,10 +5,12 @@
  * it is sent is not read for any further until it does.
  */
 import * as z from "zod/mini";
+import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { queryOf } from "../http/exchange.ts";
 import { Heartbeats, type SseStream, frame, openEventStream } from "../http/sse.ts";
+import { Budget } from "../lib/budget.ts";
 import type { Log } from "../lib/log.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
@@ -29,6 +31,7 @@ export class StreamRoom {
   readonly #log: Log;
   readonly #heartbeats = new Heartbeats();
   readonly #open = new Set<NodeStream>();
+  readonly #budget = new Budget(limit.STREAMS_HELD_MAX_BYTES);
   #closed = false;
 
   constructor(feed: Feed, log: Log) {
@@ -66,12 +69,13 @@ export class StreamRoom {
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       heartbeats: this.#heartbeats,
+      isScarce: () => this.#budget.isScarce,
       onClose: () => {
         unfollow();
         this.#open.delete(nodeStream);
       },
     });
-    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#log);
+    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#budget, this.#log);
     const unfollow = this.#feed.follow(nodeId, (eventId) => nodeStream.tell(eventId));
     this.#open.add(nodeStream);
     stream.send(RETRY);
@@ -90,6 +94,7 @@ class NodeStream {
   readonly #nodeId: string;
   readonly #stream: SseStream;
   readonly #feed: Feed;
+  readonly #budget: Budget;
   readonly #log: Log;
   #cursor: number;
   #catchingUp = true;
@@ -99,11 +104,12 @@ class NodeStream {
   #lostCount = false;
   #reading = false;
 
-  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, log: Log) {
+  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, budget: Budget, log: Log) {
     this.#nodeId = nodeId;
     this.#cursor = cursor;
     this.#stream = stream;
     this.#feed = feed;
+    this.#budget = budget;
     this.#log = log;
   }
 
@@ -150,8 +156,12 @@ class NodeStream {
 
   async #sendFromLog(): Promise<void> {
     this.#lostCount = false;
-    const { items, cursor, atEnd } = await this.#feed.catchUp(this.#nodeId, this.#cursor, limit.STREAM_BATCH);
-    if (!(await this.#send(items))) return;
+    const { events, cursor, atEnd } = await this.#feed.catchUp(
+      this.#nodeId,
+      this.#cursor,
+      limit.STREAM_BATCH,
+    );
+    if (!(await this.#send(events))) return;
     this.#cursor = cursor;
     if (atEnd && !this.#lostCount) {
       // What was committed since that look has been told, so from here on the ids say all.
@@ -164,23 +174,36 @@ class NodeStream {
 
   async #sendTold(): Promise<void> {
     const ids = this.#told.splice(0, limit.STREAM_BATCH);
-    if (await this.#send(await this.#feed.itemsById(ids)))
+    if (await this.#send(await this.#feed.eventsById(ids)))
       this.#cursor = Math.max(this.#cursor, ids.at(-1) ?? 0);
   }
 
   /** Piece by piece as the client takes them: a slow one is waited for, and never cut for what it was just sent. */
-  async #send(items: readonly StreamItem[]): Promise<boolean> {
-    for (const item of items) {
+  async #send(events: readonly LoggedEvent[]): Promise<boolean> {
+    for (const event of events) {
       if (this.#stream.backlogBytes > 0 && !(await this.#stream.drained())) return false;
-      if (!this.#stream.send(framed(item))) return false;
-      this.#cursor = idOf(item);
+      if (!(await this.#sendOne(event))) return false;
+      this.#cursor = event.id;
     }
     return true;
   }
-}
 
-function idOf(item: StreamItem): number {
-  return item.kind === "task" ? item.event.id : item.eventId;
+  /** What an event says is loaded only when all streams together may hold it, and counts until the socket has it. */
+  async #sendOne(event: LoggedEvent): Promise<boolean> {
+    await this.#budget.take(limit.CONTENT_MAX_BYTES);
+    let text = "";
+    try {
+      const item = this.#stream.closed ? null : await this.#feed.itemOf(event);
+      if (item !== null) text = framed(item);
+    } finally {
+      this.#budget.give(limit.CONTENT_MAX_BYTES - Buffer.byteLength(text));
+    }
+    if (text !== "") this.#stream.send(text);
+    const free = (): void => this.#budget.give(Buffer.byteLength(text));
+    if (this.#stream.backlogBytes === 0) free();
+    else void this.#stream.drained().then(free);
+    return !this.#stream.closed;
+  }
 }
 
 function framed(item: StreamItem): string {

@@ -221,6 +221,7 @@ const list = jsonEndpoint({
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
     services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpaged)),
   encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
+  rest: (page) => page.rest,
 });
 
 const pull = jsonEndpoint({

@@ -28,9 +28,9 @@ export const SERVE_HELP = `luxhub serve [flags]: start the hub
 
 ${settingLines(SETTING_ROWS)}
 
-Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE; LUXHUB_LISTEN takes
-several, with commas) and a key in ./luxhub.toml (max_file; listen is a list). Flags win over the
-environment, the environment over luxhub.toml.
+Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
+(max_file). What is repeatable also takes several with commas, and in luxhub.toml a list. Flags win
+over the environment, the environment over luxhub.toml.
 
 LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them they are kept in the data
 directory, where the first start makes them.`;

@@ -57,6 +57,13 @@ export const MESSAGES_MAX = 1_000;
 /** The contents of one receive or history answer together; past it the answer holds fewer messages. */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
+/** A longer page of a list is measured before it is loaded. */
+export const LIST_UNMEASURED_MAX = 20;
+/** What of a list is loaded and held at once; a larger page is answered in parts. */
+export const LIST_PART_MAX_BYTES = 256 * KIB;
+/** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
+export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
+
 // Waiting.
 export const RECEIVE_TIMEOUT_DEFAULT_SECONDS = 5;
 export const POLL_TIMEOUT_DEFAULT_SECONDS = 25;
@@ -64,6 +71,8 @@ export const WAIT_MAX_SECONDS = 300;
 export const WAITERS_MAX = 20_000;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
+/** What is held for all streams together that do not take it; past it, the next event of each waits to be loaded. */
+export const STREAMS_HELD_MAX_BYTES = 64 * MIB;
 export const STREAM_BATCH = 32;
 /** Events that a stream is told of and has not read yet; past it, it reads the log instead. */
 export const STREAM_TOLD_MAX = 1_000;
@@ -81,6 +90,11 @@ export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 /** Types of task that the balancer looks up one by one; past it, it walks through the whole pool. */
 export const BALANCE_TYPES_MAX = 100;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
+export const MEMORY_EVERY_MS = 5 * SECOND_MS;
+/** It is quiet when the hub uses less than this part of a core. */
+export const QUIET_CPU_SHARE = 0.05;
+/** So much work is worth giving memory back after it. */
+export const COLLECT_AFTER_CPU_MS = 500;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
 export const SWEEP_BATCH = 500;
 /** Blobs that no record names are looked for on one shelf of many at a time. */

@@ -6,6 +6,7 @@
  * Must not: know what a file belongs to or where its bytes are; let a stored name or type act as header syntax or as
  * a page in the hub's origin.
  */
+import { NO_SNIFF } from "./exchange.ts";
 import { Problem, goneOr } from "./problem.ts";
 
 /** What is downloaded. `contentType` and `name` are the uploader's words and are made safe here. */
@@ -170,7 +171,7 @@ function contentHeaders(file: Representation): Record<string, string> {
     "Content-Disposition": contentDisposition(file.name),
     "Accept-Ranges": "bytes",
     // Should a browser show it after all: no sniffing, no script, no origin.
-    "X-Content-Type-Options": "nosniff",
+    ...NO_SNIFF,
     "Content-Security-Policy": "default-src 'none'; sandbox",
   };
 }

@@ -10,8 +10,8 @@ export type Exchange = {
   readonly requestId: string;
 };
 
-/** Answers a request; a string is the JSON of a success, for which the listener makes the Response. */
-export type Handler = (exchange: Exchange) => Promise<Response | string>;
+/** Answers a request; a string or a stream is the JSON of a success, for which the listener makes the Response. */
+export type Handler = (exchange: Exchange) => Promise<Response | string | ReadableStream<Uint8Array>>;
 
 /** An endpoint as the listener sees it. Throws Problem (or whatever `Listening.problemOf` knows) for what goes wrong. */
 export type Route = {
@@ -20,6 +20,9 @@ export type Route = {
   readonly path: string;
   readonly handle: Handler;
 };
+
+/** What every answer says to a browser: its type is what it is said to be, and nothing to be guessed at. */
+export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
 /** A request that waits or streams: the connection may be silent for as long as it takes. */
 export function allowSilence({ server, request }: Exchange): void {

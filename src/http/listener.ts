@@ -5,7 +5,7 @@
 import type { BunRequest, Server } from "bun";
 import type { Log } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
-import type { Exchange, Method, Route } from "./exchange.ts";
+import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
 import { Problem, goneOr } from "./problem.ts";
 
 export type Address = {
@@ -106,32 +106,39 @@ async function answer(
     response = toResponse(await route.handle(exchange), requestId);
   } catch (error) {
     response = faultAnswer(listening, error, requestId);
-    // Else the server would read what the caller still sends, to its end.
-    if (request.body && !request.bodyUsed) response.headers.set("Connection", "close");
+    // Else the server would read what the caller still sends, to its end; after CONNECT there is none.
+    const isUnread = (request.body && !request.bodyUsed) || request.method === "CONNECT";
+    if (isUnread) response.headers.set("Connection", "close");
   }
   listening.accessLog(method, targetOf(request, route), response.status, started, requestId);
   return response;
 }
 
 /**
- * Path and query as the log shows them, never the host: that is the caller's word. Secrets travel in headers only, so
- * none is in here. The query of a POST is not looked at, so neither is its URL, which the server first has to make.
+ * A parameter of a query that may be a secret. Secrets travel in headers only and are not looked at here, but who cannot
+ * set a header tries it so.
+ */
+const SECRET_PARAMETER = /([?&][^=&]*(?:secret|key|token|passw)[^=&]*=)[^&]*/gi;
+
+/**
+ * Path and query as the log shows them, never the host: that is the caller's word. The query of a POST is not looked
+ * at, so neither is its URL, which the server first has to make.
  */
 function targetOf(request: Request, route: Route | undefined): string {
   if (route?.method === "POST" && !route.path.includes(":")) return route.path;
   const { url } = request;
-  return url.startsWith("/") ? url : url.slice(url.indexOf("/", url.indexOf("//") + 2));
+  const path = url.startsWith("/") ? url : url.slice(url.indexOf("/", url.indexOf("//") + 2));
+  return path.includes("?") ? path.replace(SECRET_PARAMETER, "$1*") : path;
 }
 
 /** The request id is given at once where it can be: to add a header to a Response costs more than to make one. */
-function toResponse(answer: Response | string, requestId: string): Response {
-  if (typeof answer === "string") {
-    return new Response(answer, {
-      headers: { "Content-Type": "application/json", "X-Request-Id": requestId },
-    });
+function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Response {
+  if (answer instanceof Response) {
+    answer.headers.set("X-Request-Id", requestId);
+    return answer;
   }
-  answer.headers.set("X-Request-Id", requestId);
-  return answer;
+  const headers = { ...NO_SNIFF, "Content-Type": "application/json", "X-Request-Id": requestId };
+  return new Response(answer, { headers });
 }
 
 function unrouted(table: MethodTable, method: string): Problem {
@@ -152,6 +159,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {
+    ...NO_SNIFF,
     "Content-Type": "application/problem+json",
     "X-Request-Id": requestId,
     ...problem.extras.headers,

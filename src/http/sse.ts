@@ -10,6 +10,7 @@
  * hang-up while it waits.
  */
 import type { Server } from "bun";
+import { NO_SNIFF } from "./exchange.ts";
 
 /** One event as the wire has it. `id` and `event` hold no line break; `retry` is in milliseconds. */
 export type SseEvent = {
@@ -41,6 +42,8 @@ export type SseOptions = {
   /** Where the stream gets its beats from, as long as it is open. */
   readonly heartbeats?: Heartbeats;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether what is held for streams that do not read is needed by others: then they are cut sooner. */
+  readonly isScarce?: () => boolean;
   /** Runs once: on hang-up, cut or close(). Never before openEventStream has returned. Must not throw. */
   readonly onClose: () => void;
 };
@@ -48,6 +51,7 @@ export type SseOptions = {
 /** Comments are no events: a client's parser drops them. */
 const COMMENT = ":\n\n";
 const STALLED_BEATS_MAX = 4;
+const STALLED_BEATS_MAX_WHEN_SCARCE = 2;
 /** Set before the end, else Bun would keep a stalled connection for ever (the stream itself has no idle timeout). */
 const CLOSE_IDLE_SECONDS = 10;
 const LINE_BREAK = /\r\n|\r|\n/;
@@ -90,6 +94,7 @@ export function openEventStream(
     cancel: () => stream.detach(),
   });
   const headers = {
+    ...NO_SNIFF,
     "Content-Type": "text/event-stream",
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
@@ -98,10 +103,13 @@ export function openEventStream(
   return { response: new Response(body, { headers }), stream };
 }
 
+const NEVER_SCARCE = (): boolean => false;
+
 class EventStream implements SseStream {
   readonly #request: Request;
   readonly #server: Server<undefined>;
   readonly #maxBacklogBytes: number;
+  readonly #isScarce: () => boolean;
   readonly #onClose: () => void;
   readonly #onAbort = () => this.detach();
   readonly #stopBeats: (() => void) | undefined;
@@ -120,6 +128,7 @@ class EventStream implements SseStream {
     this.#request = request;
     this.#server = server;
     this.#maxBacklogBytes = options.maxBacklogBytes;
+    this.#isScarce = options.isScarce ?? NEVER_SCARCE;
     this.#onClose = options.onClose;
     request.signal.addEventListener("abort", this.#onAbort); // cancel() alone would do on 1.4.5; it has not always
     this.#stopBeats = options.heartbeats?.add(this);
@@ -155,8 +164,9 @@ class EventStream implements SseStream {
   }
 
   beat(): void {
-    if (this.backlogBytes === 0) this.send(COMMENT);
-    else if (++this.#stalledBeats >= STALLED_BEATS_MAX) this.#finish("cut");
+    if (this.backlogBytes === 0) return void this.send(COMMENT);
+    const most = this.#isScarce() ? STALLED_BEATS_MAX_WHEN_SCARCE : STALLED_BEATS_MAX;
+    if (++this.#stalledBeats >= most) this.#finish("cut");
   }
 
   close(): void {

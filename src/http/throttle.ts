@@ -30,6 +30,11 @@ export class Throttle {
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
+  /** Addresses that are remembered. */
+  get size(): number {
+    return this.#windows.size;
+  }
+
   #forgetOldest(): void {
     const oldest = this.#windows.keys().next();
     if (!oldest.done) this.#windows.delete(oldest.value);

@@ -104,6 +104,9 @@ class Intake<Sink extends UploadSink> {
     }
     await this.#form.end();
     await this.#drain();
+    // A turn later, if the connection still stands: see readChunked in body.ts.
+    await new Promise(setImmediate);
+    if (this.#cancelled) throw truncated();
     const { file, texts } = this.#form.result();
     const sink = this.#sink ?? (await this.#openSinkOnce());
     return { file: { ...file, sink }, texts, bodySha256: this.#hash.digest("hex") };

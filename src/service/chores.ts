@@ -13,6 +13,7 @@ import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import type { FileService } from "./files.ts";
 import type { KeyRing } from "./keys.ts";
+import { MemoryKeeper } from "./memory.ts";
 import type { MessageService } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore } from "./sweeper.ts";
@@ -39,6 +40,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
+  const memory = new MemoryKeeper(parts.clock);
   const everySweep = 0;
   /** What writes waits until it can, and until the leases that nobody could renew meanwhile have started anew. */
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
@@ -54,6 +56,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("nodes", everySweep, (signal) => expireNodes(parts, signal)),
     writing("messages", everySweep, (signal) => bringBack(parts, signal)),
     writing("balance", limit.BALANCE_EVERY_MS, (signal) => balance(parts, signal)),
+    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, run: async () => memory.look() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];

@@ -9,7 +9,7 @@ import { type EventKind, type LoggedEvent, TASK_EVENT_KINDS, isTaskEvent } from 
 import { EVENTS_MAX } from "../domain/limits.ts";
 import type { Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
-import { messagesById } from "../store/mail-queries.ts";
+import { messageById } from "../store/mail-queries.ts";
 import {
   eventsAfter,
   eventsById,
@@ -29,8 +29,8 @@ export type StreamItem =
   | { readonly kind: "task"; readonly event: LoggedEvent }
   | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
 
-/** A part of a node's stream, and where to go on. */
-export type StreamBatch = { readonly items: readonly StreamItem[]; readonly cursor: number };
+/** A part of the log of a node, where to go on, and whether there is nothing after it at this moment. */
+export type LogPart = EventBatch & { readonly atEnd: boolean };
 
 export type Follower = (eventId: number) => void;
 
@@ -91,33 +91,27 @@ export class Feed {
     }
   }
 
-  /**
-   * The next part of a node's stream after a cursor, read from the log. `cursor` moves past what the stream does not
-   * show; `atEnd` says that there is nothing after it at this moment.
-   */
-  async catchUp(nodeId: string, since: number, limit: number): Promise<StreamBatch & { atEnd: boolean }> {
+  /** The next part of a node's log after a cursor; `cursor` moves past what is not the node's. */
+  async catchUp(nodeId: string, since: number, limit: number): Promise<LogPart> {
     const lastId = await this.lastId();
     const after = Math.max(since, (await this.#store.read(firstEventId())) - 1); // what is pruned need not be walked
     const window = { after, upTo: Math.min(after + LOG_WINDOW, lastId) };
     const events = await this.#store.read(nodeEventsIn(nodeId, window, limit));
     const cursor = events.length < limit ? Math.max(since, window.upTo) : (events.at(-1)?.id ?? since);
-    return { items: await this.#itemsOf(events), cursor, atEnd: cursor >= lastId };
+    return { events, cursor, atEnd: cursor >= lastId };
   }
 
-  /** Certain events of a node's stream, by the ids that its follower was told. */
-  async itemsById(ids: readonly number[]): Promise<readonly StreamItem[]> {
-    return this.#itemsOf(await this.#store.read(eventsById(ids)));
+  /** Certain events of a node's log, by the ids that its follower was told. */
+  eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
+    return this.#store.read(eventsById(ids));
   }
 
-  async #itemsOf(events: readonly LoggedEvent[]): Promise<readonly StreamItem[]> {
-    const sent = events.filter((event) => event.kind === "message.sent");
-    const messages = sent.length === 0 ? [] : await this.#store.read(messagesById(sent.map(messageIdOf)));
-    const byId = new Map(messages.map((message) => [message.messageId, message]));
-    return events.flatMap((event): StreamItem[] => {
-      if (isTaskEvent(event.kind)) return [{ kind: "task", event }];
-      const message = event.kind === "message.sent" ? byId.get(messageIdOf(event)) : undefined;
-      return message ? [{ kind: "message", eventId: event.id, message }] : [];
-    });
+  /** What a stream shows of an event; null for what it does not show, or for a message that is past its time. */
+  async itemOf(event: LoggedEvent): Promise<StreamItem | null> {
+    if (isTaskEvent(event.kind)) return { kind: "task", event };
+    if (event.kind !== "message.sent") return null;
+    const found = await this.#store.read(messageById(String(event.data["message_id"])));
+    return found && { kind: "message", eventId: event.id, message: found.message };
   }
 
   /**
@@ -164,8 +158,4 @@ export class Feed {
     }
     if (tasks) this.#tasks.wakeAll(EVERYONE);
   }
-}
-
-function messageIdOf(event: LoggedEvent): string {
-  return String(event.data["message_id"]);
 }

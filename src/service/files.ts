@@ -7,17 +7,10 @@ import { type FileRecord, fileNotFound, remove, upload } from "../domain/file.ts
 import { Rejection } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
-import {
-  NOTHING,
-  fileById,
-  fileIdsAmong,
-  filePage,
-  filesCount,
-  nodeById,
-  taskById,
-} from "../store/queries.ts";
+import { NOTHING, fileById, fileIdsAmong, nodeById, taskById } from "../store/queries.ts";
+import { filePage, fileSizes, filesById, filesCount } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { type Page, type PageRequest, pageOf } from "./pages.ts";
+import { type Page, type PageRequest, pageInParts } from "./pages.ts";
 
 /** What the uploader says of a file. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
@@ -82,10 +75,13 @@ export class FileService {
     return file;
   }
 
-  list(page: PageRequest): Promise<Page<FileRecord>> {
-    return this.#store
-      .read(filesCount())
-      .then((total) => pageOf(page, total, (slice) => this.#store.read(filePage(slice))));
+  async list(page: PageRequest): Promise<Page<FileRecord>> {
+    return pageInParts(page, await this.#store.read(filesCount()), {
+      slice: (slice) => this.#store.read(filePage(slice)),
+      sizes: (slice) => this.#store.read(fileSizes(slice)),
+      some: (ids) => this.#store.read(filesById(ids)),
+      sizeOf: ({ fileId, name, metadata }) => ({ id: fileId, bytes: name.length + metadata.length }),
+    });
   }
 
   /**

@@ -1,4 +1,11 @@
-/** Pages of a list: what is asked, what is answered, and the arithmetic between (decisions.md, Tasks list). */
+/**
+ * Pages of a list: what is asked, what is answered, and the arithmetic between (decisions.md, Tasks list).
+ *
+ * A page is always whole, but never all in memory if it is large: then it comes in parts, each loaded when it is asked
+ * for. Which rows are on it is settled at the start; one that is deleted before its part is loaded is left out.
+ */
+import { LIST_PART_MAX_BYTES, LIST_UNMEASURED_MAX } from "../domain/limits.ts";
+import type { Sized } from "../store/list-queries.ts";
 import type { Slice } from "../store/queries.ts";
 
 /** `page` counts from 1. */
@@ -9,16 +16,81 @@ export type Page<T> = PageRequest & {
   readonly total: number;
   /** How many pages there are; 0 of an empty list. */
   readonly pages: number;
+  /** What of the page comes after `items`, in the same form; null when that is all of it. */
+  readonly rest: AsyncGenerator<Page<T>> | null;
 };
 
-/** Loads one page; past the end nothing is read. */
+/** Where the rows of a list come from. */
+export type PageSource<T> = {
+  /** A slice of the list at once. */
+  readonly slice: (slice: Slice) => Promise<readonly T[]>;
+  /** What is in a slice, without loading it. */
+  readonly sizes: (slice: Slice) => Promise<readonly Sized[]>;
+  /** Some rows by their ids, in any order. */
+  readonly some: (ids: readonly string[]) => Promise<readonly T[]>;
+  /** The size of a row that is loaded. */
+  readonly sizeOf: (row: T) => Sized;
+};
+
+type Head = Omit<Page<never>, "items" | "rest">;
+
+/** Loads one page of a list whose rows are small; past the end nothing is read. */
 export async function pageOf<T>(
   request: PageRequest,
   total: number,
   load: (slice: Slice) => Promise<readonly T[]>,
 ): Promise<Page<T>> {
-  const { page, perPage } = request;
-  const offset = (page - 1) * perPage;
-  const items = offset >= total ? [] : await load({ limit: perPage, offset });
-  return { items, page, perPage, total, pages: Math.ceil(total / perPage) };
+  const { slice, head } = laidOut(request, total);
+  return { ...head, items: slice.offset >= total ? [] : await load(slice), rest: null };
+}
+
+/** Loads one page of a list whose rows may be large, or the first part of it. */
+export async function pageInParts<T>(
+  request: PageRequest,
+  total: number,
+  source: PageSource<T>,
+): Promise<Page<T>> {
+  const { slice, head } = laidOut(request, total);
+  if (slice.offset >= total) return { ...head, items: [], rest: null };
+  // Measuring costs about as much as loading what is small: a few rows are loaded first and measured then.
+  const rows = slice.limit <= LIST_UNMEASURED_MAX ? await source.slice(slice) : null;
+  const [first = [], ...later] = partsOf(rows?.map(source.sizeOf) ?? (await source.sizes(slice)));
+  if (later.length === 0) return { ...head, items: rows ?? (await source.slice(slice)), rest: null };
+  const items = rows?.slice(0, first.length) ?? (await inOrder(source, first));
+  return { ...head, items, rest: restOf(head, source, later) };
+}
+
+function laidOut({ page, perPage }: PageRequest, total: number): { slice: Slice; head: Head } {
+  return {
+    slice: { limit: perPage, offset: (page - 1) * perPage },
+    head: { page, perPage, total, pages: Math.ceil(total / perPage) },
+  };
+}
+
+async function* restOf<T>(
+  head: Head,
+  source: PageSource<T>,
+  parts: readonly (readonly string[])[],
+): AsyncGenerator<Page<T>> {
+  for (const ids of parts) yield { ...head, items: await inOrder(source, ids), rest: null };
+}
+
+async function inOrder<T>(source: PageSource<T>, ids: readonly string[]): Promise<readonly T[]> {
+  const rows = new Map((await source.some(ids)).map((row) => [source.sizeOf(row).id, row]));
+  return ids.flatMap((id) => rows.get(id) ?? []);
+}
+
+/** The ids in parts of a bounded size, each of at least one row. */
+function partsOf(rows: readonly Sized[]): readonly (readonly string[])[] {
+  const parts: string[][] = [];
+  let left = 0;
+  for (const { id, bytes } of rows) {
+    if (parts.length === 0 || bytes > left) {
+      parts.push([]);
+      left = LIST_PART_MAX_BYTES;
+    }
+    parts.at(-1)?.push(id);
+    left -= bytes;
+  }
+  return parts;
 }

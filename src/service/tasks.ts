@@ -35,15 +35,15 @@ import {
   poolAfter,
   strandedTasks,
   taskById,
-  taskPage,
   taskTotals,
   tasksById,
   topNodes,
   waitingFor,
 } from "../store/queries.ts";
+import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, pageOf } from "./pages.ts";
+import { type Page, type PageRequest, pageInParts } from "./pages.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
 /** One item's fate in a batch; `code` is null when it was assigned. */
@@ -219,9 +219,12 @@ export class TaskService {
 
   /** One page of tasks in any of `statuses`, of one node if given, newest first. */
   async list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
-    return pageOf(page, await this.#count(statuses, nodeId), (slice) =>
-      this.#store.read(taskPage(statuses, nodeId, slice)),
-    );
+    return pageInParts(page, await this.#count(statuses, nodeId), {
+      slice: (slice) => this.#store.read(taskPage(statuses, nodeId, slice)),
+      sizes: (slice) => this.#store.read(taskSizes(statuses, nodeId, slice)),
+      some: (ids) => this.#store.read(tasksById(ids)),
+      sizeOf,
+    });
   }
 
   /** The open tasks that the node could claim, best first. @throws {Rejection} node_not_found */
@@ -253,4 +256,9 @@ function typesTaken(sets: readonly (readonly string[])[]): readonly string[] | n
   if (sets.some((capabilities) => capabilities.length === 0)) return null;
   const types = ["", ...new Set(sets.flat())];
   return types.length <= BALANCE_TYPES_MAX ? types : null;
+}
+
+function sizeOf({ taskId, title, description, result }: Task): Sized {
+  const texts = [title, description, result?.problem ?? "", result?.improvement ?? "", result?.lesson ?? ""];
+  return { id: taskId, bytes: texts.reduce((sum, text) => sum + text.length, 0) };
 }

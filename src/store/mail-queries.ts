@@ -58,11 +58,6 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(`SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`, [messageId], toPlaced);
 }
 
-export function messagesById(messageIds: readonly string[]): Query<readonly Message[]> {
-  const ids = filledUp(messageIds);
-  return many(`SELECT ${MESSAGE} FROM messages m WHERE m.message_id IN (${places(ids)})`, ids, toMessage);
-}
-
 /** What a node sent or got, newest first. */
 export function history(nodeId: string, limit: number): Query<readonly PlacedMessage[]> {
   const hits = `

@@ -1,10 +1,11 @@
 /**
  * The reads of nodes, tasks, LUX, files and events, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share.
- * Each is a function from its parameters to a Query. Those of the mailboxes stand in mail-queries.ts, those of keys
- * and stored answers in key-queries.ts.
+ * Each is a function from its parameters to a Query. Those of the mailboxes stand in mail-queries.ts, the pages of lists
+ * in list-queries.ts, keys and stored answers in key-queries.ts.
  */
 import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
+import { LIST_UNMEASURED_MAX, PULL_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import type { LastEntry, LedgerEntry } from "../domain/lux.ts";
 import type { Node } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
@@ -131,7 +132,8 @@ export function topNodes(limit: number): Query<readonly Node[]> {
 
 // ---- Tasks
 
-const TASK_COLUMNS = `
+/** The columns of tasks t. */
+export const TASK_COLUMNS = `
   task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
   balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
   (SELECT string_agg(file_id, ',') FROM (
@@ -162,35 +164,12 @@ export function taskTotals(): Query<TaskTotals> {
   };
 }
 
-/** Tasks in any of `statuses` (of one node, if given), newest first. */
-export function taskPage(
-  statuses: readonly TaskStatus[],
-  nodeId: string | null,
-  slice: Slice,
-): Query<readonly Task[]> {
-  const params: Param[] = [slice.limit, slice.offset, slice.limit + slice.offset];
-  const ofNode = nodeId === null ? "" : ` AND assigned_node = ${bind(params, nodeId)}`;
-  // An open task has no node.
-  const held = nodeId === null ? statuses : statuses.filter((status) => status !== "open");
-  if (held.length === 0) return { ...NOTHING, shape: () => [] };
-  // One read an index range, then merged: a list in two states must not sort the whole table. The states are written
-  // out, for the indexes of one state to be seen.
-  const ranges =
-    nodeId === null && statuses.length === 3
-      ? [`SELECT seq FROM tasks ORDER BY seq DESC LIMIT $3`]
-      : held.map(
-          (status) => `SELECT seq FROM tasks WHERE status = '${status}'${ofNode} ORDER BY seq DESC LIMIT $3`,
-        );
-  const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t
-    WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY seq DESC LIMIT $1 OFFSET $2)
-    ORDER BY seq DESC`;
-  return many(sql, params, toTask);
-}
-
-/** Open tasks that a node with these capabilities could take, best first (priority, then age). */
+/**
+ * Open tasks that a node with these capabilities could take, best first (priority, then age): at most `limit`, and at
+ * most one answer's worth of descriptions.
+ */
 export function claimable(capabilities: readonly string[], limit: number): Query<readonly Task[]> {
-  return poolQuery([0, 1], capabilities, null, limit);
+  return poolQuery([0, 1], capabilities, null, limit, limit > LIST_UNMEASURED_MAX);
 }
 
 /** Open tasks that the balancer may give to this node by itself, best first. */
@@ -206,6 +185,7 @@ function poolQuery(
   capabilities: readonly string[],
   notRevokedFrom: string | null,
   limit: number,
+  isMeasured = false,
 ): Query<readonly Task[]> {
   const params: Param[] = [limit];
   const types = capabilities.length === 0 ? [null] : ["", ...new Set(capabilities)];
@@ -222,11 +202,20 @@ function poolQuery(
         ORDER BY priority, seq LIMIT $1`;
     }),
   );
+  const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
   const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t
-    WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1)
+    SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${isMeasured ? oneAnswerOf(best) : best})
     ORDER BY priority, seq`;
   return many(sql, params, toTask);
+}
+
+/** The best of these tasks, up to where their descriptions pass what one answer carries; the first is always there. */
+function oneAnswerOf(best: string): string {
+  return `
+    SELECT seq FROM (
+      SELECT seq, sum(bytes) OVER (ORDER BY priority, seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+      FROM (SELECT seq, priority, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best})) AS measured
+    ) AS sized WHERE bytes_before < ${PULL_ANSWER_MAX_BYTES}`;
 }
 
 /** Where a walk through the pool stands. */
@@ -319,18 +308,6 @@ export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[
   );
 }
 
-export function filePage(slice: Slice): Query<readonly FileRecord[]> {
-  return many(
-    `SELECT * FROM files ORDER BY seq DESC LIMIT $1 OFFSET $2`,
-    [slice.limit, slice.offset],
-    toFile,
-  );
-}
-
-export function filesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM files`, []);
-}
-
 // ---- Events
 
 export function firstEventId(): Query<number> {
@@ -387,12 +364,12 @@ export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]
 }
 
 /** Appends a parameter and gives its place. */
-function bind(params: Param[], value: Param): string {
+export function bind(params: Param[], value: Param): string {
   params.push(value);
   return `$${params.length}`;
 }
 
 /** One table from several ordered ranges; each is wrapped, for ORDER BY and LIMIT to stay its own. */
-function union(ranges: readonly string[]): string {
+export function union(ranges: readonly string[]): string {
   return ranges.map((range, i) => `SELECT * FROM (${range}) AS r${i}`).join(" UNION ALL ");
 }

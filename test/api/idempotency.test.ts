@@ -4,10 +4,13 @@
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
+import { type Attempt, Idempotency } from "../../src/api/idempotency.ts";
+import { WAITERS_MAX } from "../../src/domain/limits.ts";
 import {
   ADMIN_KEY,
   type Answer,
   type CallOptions,
+  TestClock,
   type TestHub,
   newDataDir,
   startHub,
@@ -490,6 +493,36 @@ describe("at once", () => {
     expect(answers.map((answer) => answer.status)).toEqual([400, 200, 200]);
     expect(await tasksIn(hub)).toBe(1);
   });
+});
+
+test("more repeats than may wait are 503 with Retry-After, and those who wait all get the stored answer", async () => {
+  let stored: unknown = null;
+  // Of the store only this one read is asked for.
+  const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
+  const idempotency = new Idempotency(store, new TestClock());
+  const silence: unknown[] = [];
+  const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
+  const attempt = { scope: "s", bodyHash: "h", exchange: exchange as unknown as Attempt["exchange"] };
+  const first = Promise.withResolvers<string>();
+  let runs = 0;
+  const run = () => idempotency.run(attempt, String, () => (runs++, first.promise));
+  const running = run();
+  const waiting = Array.from({ length: WAITERS_MAX }, run);
+  const refused = await run().catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    status: 503,
+    code: "overloaded",
+    extras: { headers: { "Retry-After": "1" } },
+  });
+  stored = { bodyHash: "h", status: 200, body: "{}" };
+  first.resolve("{}");
+  await running;
+  const answers = await Promise.all(waiting);
+  const isReplayed = (answer: Response | string): boolean =>
+    answer instanceof Response && answer.headers.get("idempotent-replayed") === "true";
+  expect(answers.every(isReplayed)).toBe(true);
+  expect(runs).toBe(1);
+  expect(silence).toEqual(Array.from({ length: WAITERS_MAX }, () => 0));
 });
 
 test("a caller that hangs up gets on its return what was taken for it", async () => {

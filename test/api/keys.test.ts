@@ -6,6 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { readConfig } from "../../src/config.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -165,6 +166,8 @@ describe("every endpoint", () => {
   });
 });
 
+const TRUSTS_LOOPBACK = { flags: { "trust-proxy": ["127.0.0.0/8"] }, env: {}, file: null };
+
 describe("guessing", () => {
   const attempt = (hub: TestHub, secret: string | null, headers: Record<string, string> = {}) =>
     hub.post("/task/create", { title: "t", description: "d" }, as(secret, { headers }));
@@ -209,6 +212,21 @@ describe("guessing", () => {
       await refused(hub.get(path, as(`guess ${i}`, { variant, headers })), 401, "unauthorized");
     }
     await refused(attempt(hub, "x", { "X-Forwarded-For": "10.9.9.9" }), 429, "too_many_wrong_secrets");
+  });
+
+  test("an empty secret is a missing one", async () => {
+    await using hub = await startHub();
+    for (let i = 0; i < 25; i++) await refused(attempt(hub, ""), 401, "unauthorized");
+    for (let i = 0; i < 19; i++) await refused(attempt(hub, "guess"), 401, "unauthorized");
+  });
+
+  test("behind a trusted proxy, is counted by the address that the proxy was called from", async () => {
+    await using hub = await startHub({ trustProxy: readConfig(TRUSTS_LOOPBACK).trustProxy });
+    const from = (address: string) => attempt(hub, "guess", { "X-Forwarded-For": address });
+    for (let i = 0; i < 19; i++) await refused(from(`10.0.0.${i}, 203.0.113.5`), 401, "unauthorized");
+    await refused(from("203.0.113.5"), 429, "too_many_wrong_secrets");
+    await refused(from("203.0.113.6"), 401, "unauthorized");
+    await refused(attempt(hub, "guess"), 401, "unauthorized");
   });
 
   test("slowly is not held back", async () => {

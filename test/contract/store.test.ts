@@ -28,6 +28,7 @@ import * as keyReads from "../../src/store/key-queries.ts";
 import * as mail from "../../src/store/mail-queries.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { oldAnswers, oldEvents, oldMessages } from "../../src/store/old-rows.ts";
+import * as lists from "../../src/store/list-queries.ts";
 import * as q from "../../src/store/queries.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { statementOf } from "../../src/store/statements.ts";
@@ -726,6 +727,11 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     });
   });
 
+  const bytesOf = ({ title, description, result }: Task): number =>
+    [title, description, ...(result ? [result.problem, result.improvement, result.lesson] : [])]
+      .map((text) => Buffer.byteLength(text))
+      .reduce((sum, bytes) => sum + bytes, 0);
+
   const sets: readonly (readonly TaskStatus[])[] = [
     ["open"],
     ["assigned"],
@@ -744,10 +750,12 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
         for (const limit of [1, 20, 500])
           for (const offset of [0, 7, 20, all.length - 1, all.length, all.length + 100]) {
             const slice = { limit, offset: Math.max(0, offset) };
-            const found = await read(q.taskPage(statuses, nodeId, slice));
+            const found = await read(lists.taskPage(statuses, nodeId, slice));
             expect(found.map(idOf)).toEqual(part(all, slice).map(idOf));
+            const sizes = await read(lists.taskSizes(statuses, nodeId, slice));
+            expect(sizes).toEqual(part(all, slice).map((one) => ({ id: one.taskId, bytes: bytesOf(one) })));
           }
-        expect(await read(q.taskPage(statuses, nodeId, { limit: 500, offset: 0 }))).toEqual([...all]);
+        expect(await read(lists.taskPage(statuses, nodeId, { limit: 500, offset: 0 }))).toEqual([...all]);
       });
 
   for (const capabilities of [[], ["x"], ["y", "x"], ["xy"], ["x,y"], ["x", "y", "z"]])
@@ -829,13 +837,21 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
   test("files: one, pages, count", async () => {
     for (const file of files) expect(await read(q.fileById(file.fileId))).toEqual(file);
     expect(await read(q.fileById("none"))).toBeNull();
-    expect(await read(q.filesCount())).toBe(files.length);
+    expect(await read(lists.filesCount())).toBe(files.length);
     for (const slice of [
       { limit: 10, offset: 0 },
       { limit: 10, offset: 20 },
       { limit: 10, offset: 25 },
-    ])
-      expect(await read(q.filePage(slice))).toEqual([...part(files.toReversed(), slice)]);
+    ]) {
+      const expected = [...part(files.toReversed(), slice)];
+      expect(await read(lists.filePage(slice))).toEqual(expected);
+      const bytesOf = ({ name, metadata }: FileRecord) =>
+        Buffer.byteLength(name) + Buffer.byteLength(metadata);
+      const sizes = expected.map((file) => ({ id: file.fileId, bytes: bytesOf(file) }));
+      expect(await read(lists.fileSizes(slice))).toEqual(sizes);
+      const found = await read(lists.filesById([...sizes.map(({ id }) => id), "none"]));
+      expect(found.toSorted((a, b) => b.uploadedAt - a.uploadedAt)).toEqual(expected);
+    }
   });
 
   test("events: after a cursor by any set of kinds, the newest, the last, by id", async () => {
@@ -913,7 +929,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("deliveryOf, deliveriesOf, messageById, messagesById", async () => {
+  test("deliveryOf, deliveriesOf, messageById", async () => {
     for (const got of deliveries)
       expect(await read(mail.deliveryOf(got.messageId, got.toNode))).toEqual(stubOf(got));
     expect(await read(mail.deliveryOf("none", "n01"))).toBeNull();
@@ -922,8 +938,6 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     expect(await read(mail.messageById("none"))).toBeNull();
     for (const length of [1, 3, 64, 65]) {
       const some = messages.slice(5, 5 + length);
-      const found = await read(mail.messagesById(some.map((one) => one.message.messageId)));
-      expect(found.toSorted((a, b) => a.sentAt - b.sentAt)).toEqual(some.map((one) => one.message));
       const seqs = some.map(({ seq }) => seq);
       const own = deliveries.filter((got) => got.toNode === "n02").map(stubOf);
       const stubs = await read(mail.deliveriesOf("n02", seqs));
@@ -1392,8 +1406,8 @@ describe("store: sqlite: plans", () => {
   }
 
   const slice = { limit: 20, offset: 40 };
-  const page = (...statuses: readonly TaskStatus[]) => q.taskPage(statuses, null, slice);
-  const pageOf = (...statuses: readonly TaskStatus[]) => q.taskPage(statuses, "n1", slice);
+  const page = (...statuses: readonly TaskStatus[]) => lists.taskPage(statuses, null, slice);
+  const pageOf = (...statuses: readonly TaskStatus[]) => lists.taskPage(statuses, "n1", slice);
   const hot: Readonly<Record<string, Query<unknown>>> = {
     nodeById: q.nodeById("n1"),
     nodeAccount: q.nodeAccount("n1"),
@@ -1408,6 +1422,7 @@ describe("store: sqlite: plans", () => {
     "taskPage all of a node": pageOf("open", "assigned", "completed"),
     "claimable anything": q.claimable([], 20),
     claimable: q.claimable(["x", "y"], 20),
+    filesById: lists.filesById(["f1", "f2"]),
     "waitingFor anything": q.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
     waitingFor: q.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
     poolAfter: q.poolAfter({ priority: 1, seq: 5 }, false, null, 500),
@@ -1432,7 +1447,6 @@ describe("store: sqlite: plans", () => {
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),
     messageById: mail.messageById("m1"),
-    messagesById: mail.messagesById(["m1", "m2"]),
     history: mail.history("n1", 50),
     "history, measured": mail.history("n1", 10),
     mailbox: mail.mailbox("n1", null, 50),
@@ -1453,7 +1467,9 @@ describe("store: sqlite: plans", () => {
     "taskPage all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
     strandedTasks: [q.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
     newestEvents: [q.newestEvents(null, 100), /^SCAN events$/],
-    filePage: [q.filePage(slice), /^SCAN files$/],
+    filePage: [lists.filePage(slice), /^SCAN files$/],
+    fileSizes: [lists.fileSizes(slice), /^SCAN files$/],
+    "taskSizes all": [lists.taskSizes(["open", "assigned", "completed"], null, slice), /^SCAN tasks$/],
     oldMessages: [oldMessages({ before: 1, limit: 500, now: 2 }), /^SCAN messages$/],
     oldEvents: [oldEvents({ before: 1, limit: 500, now: 2 }), /^SCAN events$/],
   };

@@ -4,6 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { version } from "../../package.json";
 import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
+import { parseNetwork } from "../../src/lib/ip.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
 
@@ -159,6 +160,16 @@ const SETTINGS: readonly SettingCase[] = [
       ["json", "json"],
     ],
   },
+  {
+    flag: "--trust-proxy",
+    of: (config) => config.trustProxy,
+    byDefault: [],
+    values: [
+      ["127.0.0.1", [parseNetwork("127.0.0.1/32")]],
+      ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
+      ["fd00::/8, ::1", [parseNetwork("fd00::/8"), parseNetwork("::1/128")]],
+    ],
+  },
 ];
 
 const NOWHERE: Sources = { flags: {}, env: {}, file: null };
@@ -187,13 +198,14 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
       expect(of(readConfig({ ...NOWHERE, file, env: { [row?.env ?? ""]: "" } }))).toEqual(meansFile);
     });
 
-  test("listen is repeatable in every source", () => {
+  test("a list is repeatable, or one with commas, in every source", () => {
     const specs = ["A:127.0.0.1:1", "B:127.0.0.1:2"];
     const ports = (sources: Partial<Sources>) =>
       readConfig({ ...NOWHERE, ...sources })
         .listen.slice(1)
         .map((spec) => spec.port);
     expect(ports({ flags: { listen: specs } })).toEqual([1, 2]);
+    expect(ports({ flags: { listen: [specs.join(",")] } })).toEqual([1, 2]);
     expect(ports({ env: { LUXHUB_LISTEN: specs.join(", ") } })).toEqual([1, 2]);
     expect(ports({ file: { listen: specs } })).toEqual([1, 2]);
     expect(ports({ file: { listen: specs[0] } })).toEqual([1]);
@@ -280,6 +292,12 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve", "--max-file", "0"], says: /--max-file is "0"/ },
     { args: ["serve", "--retain", "7"], says: /--retain is "7"/ },
     { args: ["serve", "--offline-tasks", "drop"], says: /--offline-tasks is "drop".*requeue or keep/ },
+    {
+      args: ["serve", "--trust-proxy", "10.0.0.0/33"],
+      says: /--trust-proxy is "10\.0\.0\.0\/33".*10\.0\.0\.0\/8/,
+    },
+    { args: ["serve", "--trust-proxy", "localhost"], says: /--trust-proxy is "localhost"/ },
+    { args: ["serve"], toml: 'trust_proxy = ["::1", 5]\n', says: /trust_proxy in luxhub\.toml is "5"/ },
     { args: ["serve", "--log", "xml"], says: /--log is "xml".*pretty or json/ },
     { args: ["serve", "--data", ""], says: /--data/ },
     { args: ["serve"], env: { LUXHUB_PORT: "x" }, says: /LUXHUB_PORT is "x"/ },

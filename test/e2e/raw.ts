@@ -45,8 +45,8 @@ export class RawConnection {
   }
 
   /** Sends, now or as soon as the socket takes it. */
-  send(text: string): void {
-    const bytes = Buffer.concat([this.#unsent, Buffer.from(text)]);
+  send(data: string | Uint8Array): void {
+    const bytes = Buffer.concat([this.#unsent, Buffer.from(data)]);
     const taken = this.#socket?.write(bytes) ?? 0;
     this.#unsent = bytes.subarray(Math.max(taken, 0));
   }

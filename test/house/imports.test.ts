@@ -51,6 +51,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   queries: {
     files: [
       "store/queries.ts",
+      "store/list-queries.ts",
       "store/mail-queries.ts",
       "store/key-queries.ts",
       "store/old-rows.ts",

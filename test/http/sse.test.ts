@@ -91,6 +91,7 @@ type Fixture = {
   streams: SseStream[];
   closes(): number;
   limitBytes: number;
+  isScarce: boolean;
   /** Called between opening a stream and returning its answer. */
   beforeAnswer: (stream: SseStream) => void | Promise<void>;
 };
@@ -114,6 +115,7 @@ function serve(heartbeats?: Heartbeats): Fixture {
         const { response, stream } = openEventStream(request, server, {
           maxBacklogBytes: fixture.limitBytes,
           ...(heartbeats ? { heartbeats } : {}),
+          isScarce: () => fixture.isScarce,
           headers: { "X-Kit": "yes" },
           onClose: () => closes++,
         });
@@ -130,6 +132,7 @@ function serve(heartbeats?: Heartbeats): Fixture {
     streams: [],
     closes: () => closes,
     limitBytes: LIMIT_BYTES,
+    isScarce: false,
     beforeAnswer: () => undefined,
   };
   return fixture;
@@ -452,6 +455,19 @@ describe("heartbeats", () => {
     });
     client.socket.resume();
     await until("the reset", () => client.gone());
+  });
+
+  test("cut it at the second already when others need what is held for it", async () => {
+    const timer = handTimer();
+    const fixture = serve(new Heartbeats(15_000, timer.every));
+    const { client, stream } = await opened(fixture);
+    const reading = await opened(fixture);
+    await stall(client, stream);
+    timer.tick(2 * ROUND);
+    expect(stream.closed).toBe(false);
+    fixture.isScarce = true;
+    timer.tick(ROUND);
+    expect([stream.closed, reading.stream.closed, fixture.closes()]).toEqual([true, false, 1]);
   });
 
   test("begin to count anew when the client has read", async () => {

@@ -5,7 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { EVENT_KINDS, type EventKind, type NewEvent, isTaskEvent } from "../../src/domain/event.ts";
+import {
+  EVENT_KINDS,
+  type EventKind,
+  type LoggedEvent,
+  type NewEvent,
+  isTaskEvent,
+} from "../../src/domain/event.ts";
 import { EVENTS_MAX } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed, type StreamItem } from "../../src/service/feed.ts";
@@ -61,8 +67,14 @@ function words(item: StreamItem): string {
 type Step = { readonly items: readonly string[]; readonly cursor: number; readonly atEnd: boolean };
 
 async function catchUp({ feed }: Scene, since: number, limit = 32): Promise<Step> {
-  const { items, cursor, atEnd } = await feed.catchUp("n1", since, limit);
-  return { items: items.map(words), cursor, atEnd };
+  const { events, cursor, atEnd } = await feed.catchUp("n1", since, limit);
+  return { items: (await shown(feed, events)).map(words), cursor, atEnd };
+}
+
+/** What a stream shows of these events. */
+async function shown(feed: Feed, events: readonly LoggedEvent[]): Promise<readonly StreamItem[]> {
+  const items = await Promise.all(events.map((event) => feed.itemOf(event)));
+  return items.filter((item) => item !== null);
 }
 
 /** Goes on from cursor to cursor to the end; says what was found and checks that each step moves. */
@@ -152,7 +164,7 @@ describe("catching up", () => {
   test("messages carry their content and stand among the tasks; one past its time is left out", async () => {
     const scene = await openScene();
     await scene.commit(...sent("m1", "n1"), logged("n1"), ...sent("m2", "n2"), ...sent("m3", "n1"));
-    const { items } = await scene.feed.catchUp("n1", 0, 32);
+    const items = await shown(scene.feed, (await scene.feed.catchUp("n1", 0, 32)).events);
     expect(items.map(words)).toEqual(["1 message m1", "2 task.created", "4 message m3"]);
     expect(items[0]).toEqual({ kind: "message", eventId: 1, message: message("m1") });
     await scene.commit({
@@ -185,7 +197,7 @@ describe("certain events", () => {
   test("in the order of the log, messages with their content, without what is not shown or not there", async () => {
     const { feed, commit } = await openScene();
     await commit(...sent("m1", "n1"), logged("n1"), logged("n1", "node.online"), ...sent("m2", "n1"));
-    const items = async (...ids: number[]) => (await feed.itemsById(ids)).map(words);
+    const items = async (...ids: number[]) => (await shown(feed, await feed.eventsById(ids))).map(words);
     expect(await items(4, 2, 1)).toEqual(["1 message m1", "2 task.created", "4 message m2"]);
     expect(await items(3)).toEqual([]);
     expect(await items(2, 99)).toEqual(["2 task.created"]);
@@ -196,7 +208,9 @@ describe("certain events", () => {
     const { feed, commit } = await openScene();
     const ids = Array.from({ length: 45 }, (_, i) => i + 1);
     await commit(...ids.map((id) => `m${id}`).flatMap((id) => sent(id, "n1")));
-    expect((await feed.itemsById(ids)).map(words)).toEqual(ids.map((id) => `${id} message m${id}`));
+    expect((await shown(feed, await feed.eventsById(ids))).map(words)).toEqual(
+      ids.map((id) => `${id} message m${id}`),
+    );
   });
 });
 

@@ -5,6 +5,7 @@ import { damageSection } from "./damage.ts";
 import { diskSection } from "./disk.ts";
 import { FUZZ } from "./fuzz.ts";
 import { MODEL } from "./model.ts";
+import { OVERLOAD } from "./overload.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
 
@@ -13,6 +14,7 @@ export const SECTIONS: readonly Section[] = [
   diskSection,
   damageSection,
   backupSection,
+  OVERLOAD,
   FUZZ,
   MODEL,
   TIME,

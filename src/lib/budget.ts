@@ -1,0 +1,43 @@
+/** A budget that many draw on: who asks for more than is left waits, in the order of asking. */
+export class Budget {
+  readonly #most: number;
+  #taken = 0;
+  readonly #waiting = new Set<{ readonly amount: number; readonly grant: () => void }>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Resolves when the amount is there and has been taken. More than there is at all is given to one alone. */
+  take(amount: number): Promise<void> {
+    if (this.#waiting.size === 0 && this.#fits(amount)) {
+      this.#taken += amount;
+      return Promise.resolve();
+    }
+    return new Promise((grant) => this.#waiting.add({ amount, grant }));
+  }
+
+  /** Gives back what was taken, or, below 0, takes more without waiting: what is there already cannot wait. */
+  give(amount: number): void {
+    this.#taken -= amount;
+    for (const next of this.#waiting) {
+      if (!this.#fits(next.amount)) return;
+      this.#waiting.delete(next);
+      this.#taken += next.amount;
+      next.grant();
+    }
+  }
+
+  /** Whether somebody waits for it. */
+  get isScarce(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  #fits(amount: number): boolean {
+    return this.#taken === 0 || this.#taken + amount <= this.#most;
+  }
+}

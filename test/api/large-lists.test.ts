@@ -1,0 +1,126 @@
+/**
+ * Lists of large things: a page is whole and in order however it is sent, one that is too large to be held comes in parts,
+ * and a pull holds as many tasks as one answer carries.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { LIST_PART_MAX_BYTES, PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
+import { SECRET, type TestHub, startHub } from "../support/hub.ts";
+import { VARIANTS, addNode, addTask, list, ok, pick } from "./scene.ts";
+
+const KIB = 1024;
+const TASKS = 150;
+const text = (char: string): string => char.repeat(64 * KIB);
+
+let hub: TestHub;
+let taskIds: string[];
+
+beforeAll(async () => {
+  hub = await startHub();
+  await addNode(hub, "n1");
+  // Newest first: small ones and large ones, some with a result as large as can be.
+  for (let i = 0; i < TASKS; i++) {
+    const taskId = await addTask(hub, { title: `task ${i}`, description: i % 3 === 0 ? "small" : text("d") });
+    if (i % 10 !== 0) continue;
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+    const result = { problem: text("p"), improvement: text("\u0001"), lesson: text("é").slice(0, 32 * KIB) };
+    await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result }));
+  }
+  const pages = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+  const bodies = await Promise.all(pages.map((page) => ok(hub.get(`/task/list?per_page=10&page=${page}`))));
+  taskIds = bodies.flatMap((body) => pick(body, "tasks", "task_id").map(String));
+});
+afterAll(() => hub.close());
+
+test("the pages are those of the newest first", () => {
+  expect(new Set(taskIds).size).toBe(TASKS);
+  expect(taskIds).toEqual(taskIds.toSorted().toReversed());
+});
+
+describe.each(VARIANTS)("on %s", (variant) => {
+  for (const query of [
+    "",
+    "?per_page=50",
+    "?per_page=20&page=2",
+    "?status=completed&per_page=50",
+    "?per_page=50&page=3",
+  ])
+    test(`task/list${query} is whole, in order and as declared`, async () => {
+      // The test hub checks every answer against its declared shape.
+      const answer = await hub.get(`/task/list${query}`, { variant });
+      const body = await ok(answer);
+      const unpaged = variant === "B" ? 500 : 20;
+      const perPage = query.includes("per_page") ? Number(/per_page=(\d+)/.exec(query)?.[1]) : unpaged;
+      const page = Number(/[?&]page=(\d+)/.exec(query)?.[1] ?? 1);
+      const all = query.includes("completed")
+        ? taskIds.filter((_, i) => (TASKS - 1 - i) % 10 === 0)
+        : taskIds;
+      expect(pick(body, "tasks", "task_id")).toEqual(all.slice((page - 1) * perPage, page * perPage));
+      expect(body).toMatchObject({
+        page,
+        per_page: perPage,
+        total: all.length,
+        pages: Math.ceil(all.length / perPage),
+      });
+      // What is sent in parts has no length that could be told.
+      expect(answer.headers.get("content-length")).toBeNull();
+    });
+
+  test("HEAD tells the head of a list that comes in parts", async () => {
+    const { status, headers } = await hub.call("HEAD", "/task/list?per_page=50", { variant });
+    expect([status, headers.get("content-type")]).toEqual([200, "application/json"]);
+  });
+});
+
+test("a small page has a length", async () => {
+  const { headers } = await hub.get("/task/list?per_page=1");
+  expect(Number(headers.get("content-length"))).toBeLessThan(LIST_PART_MAX_BYTES);
+});
+
+test("what is deleted while the list is on its way is left out, and the list stays one", async () => {
+  await using own = await startHub();
+  const ids: string[] = [];
+  for (let i = 0; i < 40; i++) ids.push(await addTask(own, { title: `${i}`, description: text("d") }));
+  const path = `${own.base()}/api/v1/task/list?per_page=50`;
+  const response = await fetch(path, { headers: { "X-Matrix-Secret": SECRET } });
+  const reader = response.body?.getReader();
+  const chunks = [(await reader?.read())?.value ?? new Uint8Array()];
+  // Those at the end, more than a part: so one part has no rows at all.
+  const gone = ids.slice(0, 12);
+  for (const taskId of gone) await ok(own.admin("/task/delete", { task_id: taskId }));
+  for (let read = await reader?.read(); read && !read.done; read = await reader?.read())
+    chunks.push(read.value);
+  const body: Record<string, unknown> = JSON.parse(Buffer.concat(chunks).toString());
+  const left = pick(body, "tasks", "task_id");
+  expect(left.slice(0, 20)).toEqual(ids.toReversed().slice(0, 20));
+  expect(left.length).toBeLessThanOrEqual(40);
+  expect(new Set(left).size).toBe(left.length);
+  expect(body["total"]).toBe(40);
+});
+
+test("a list of files with large metadata is whole as well", async () => {
+  const sent: string[] = [];
+  for (let i = 0; i < 12; i++) {
+    const form = new FormData();
+    form.set("file", new Blob([`${i}`]), "a.txt");
+    form.set("metadata", JSON.stringify({ i, text: "m".repeat(60 * KIB) }));
+    sent.push(String((await ok(hub.post("/file/upload", form)))["file_id"]));
+  }
+  for (const variant of VARIANTS) {
+    const answer = await hub.get("/file/list", { variant });
+    expect(pick(await ok(answer), "files", "file_id")).toEqual(sent.toReversed());
+    expect(answer.headers.get("content-length")).toBeNull();
+  }
+});
+
+test("a pull holds the best tasks, up to what one answer carries", async () => {
+  await using own = await startHub();
+  await addNode(own, "n1");
+  const count = Math.ceil(PULL_ANSWER_MAX_BYTES / (64 * KIB)) + 10;
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) ids.push(await addTask(own, { description: text("d") }));
+  const pulled = async (limit: number) =>
+    pick(await ok(own.get(`/task/pull?node_id=n1&limit=${limit}`)), "tasks", "task_id");
+  expect(await pulled(20)).toEqual(ids.slice(0, 20));
+  expect(await pulled(1_000)).toEqual(ids.slice(0, PULL_ANSWER_MAX_BYTES / (64 * KIB)));
+  expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
+});

@@ -1,0 +1,141 @@
+/**
+ * Overload in short: the parts of `bun run torture --only overload` at smaller counts, and the limits that an operator
+ * meets. Side by side, for most of it is waiting.
+ */
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import { measureCrowd } from "../torture/crowd.ts";
+import {
+  CUT_WITHIN_MS,
+  KIB_EACH_MAX,
+  LEFT_MIB_MAX,
+  STALLED_GROWTH_MIB_MAX,
+  withHub,
+} from "../torture/overload.ts";
+import { measureSlow } from "../torture/slow.ts";
+import { measureStalled } from "../torture/stalled.ts";
+import { FROM_SOURCE, Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
+import { RawConnection, headOf, uploadOf } from "./raw.ts";
+
+const LINUX = process.platform === "linux";
+const STREAMS = 1_000;
+/** What a few streams cost once for all: it does not show at ten thousand, but here. */
+const ONCE_MIB = 3;
+const STALLED_MESSAGES = 200;
+
+describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
+  test(`${STREAMS} streams cost little, hear a broadcast, and are forgotten when they have gone`, async () => {
+    const { kibEach, told, reached, dropped, leftMib } = await withHub((hub) => measureCrowd(hub, STREAMS));
+    console.log(`${kibEach.toFixed(1)} KiB a stream, ${leftMib.toFixed(1)} MiB left`);
+    expect({ told, reached, dropped }).toEqual({ told: STREAMS, reached: STREAMS, dropped: 0 });
+    expect((kibEach * STREAMS) / 1024).toBeLessThan((KIB_EACH_MAX * STREAMS) / 1024 + ONCE_MIB);
+    expect(leftMib).toBeLessThan(LEFT_MIB_MAX);
+  }, 90_000);
+
+  test("slow heads, bodies, chunks and uploads are cut, and others hardly notice", async () => {
+    const counts = { head: 100, body: 50, chunks: 50, upload: 50 };
+    const { before, meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 2_000));
+    // The machine is shared with the rest of the suite: the factor is the torture's to measure.
+    expect(meanwhile.p50Ms).toBeLessThan(2 * before.p50Ms + 20);
+    for (const [kind, count] of Object.entries(counts)) {
+      const report = cut[kind as keyof typeof counts]; // as it stands above
+      expect([kind, report?.cut]).toEqual([kind, count]);
+      expect(report?.slowestMs).toBeLessThan(CUT_WITHIN_MS);
+      expect(report?.statuses).toEqual(kind === "head" ? [""] : ["408"]);
+    }
+  }, 90_000);
+
+  test("a stream that does not read costs little, and comes back to all that it missed", async () => {
+    const { grewMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
+    expect(grewMib).toBeLessThan(STALLED_GROWTH_MIB_MAX);
+    expect(came).toEqual(Array.from({ length: STALLED_MESSAGES }, (_, i) => i));
+  }, 60_000);
+
+  test("callers of a large list who do not read are not paid for with memory", async () => {
+    const CALLERS = 60;
+    const TASKS = 150;
+    const description = "d".repeat(60_000);
+    await withHub(
+      async (hub) => {
+        for (let i = 0; i < TASKS; i++) await hub.post("/task/create", { title: `${i}`, description });
+        const before = memoryMib(hub.pid, "VmHWM");
+        const sockets = await Promise.all(
+          Array.from({ length: CALLERS }, () =>
+            Bun.connect({ hostname: "127.0.0.1", port: hub.port, socket: { data: () => {} } }),
+          ),
+        );
+        for (const socket of sockets) {
+          socket.pause();
+          socket.write(headOf({ path: "/task/list" }));
+        }
+        // Each is answered as far as it goes; others are answered beside them.
+        for (let i = 0; i < 20; i++) expect((await hub.get("/status")).status).toBe(200);
+        const whole = await hub.get("/task/list");
+        expect(whole.body["total"]).toBe(TASKS);
+        const pageMib = (TASKS * description.length) / 2 ** 20;
+        expect(memoryMib(hub.pid, "VmHWM") - before).toBeLessThan((CALLERS * pageMib) / 2);
+        for (const socket of sockets) socket.terminate();
+      },
+      ["--variant", "B"],
+    );
+  }, 60_000);
+});
+
+test.concurrent.skipIf(!LINUX)(
+  `out of file descriptors: who is there is served, who comes waits, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
+  async () => {
+    using dir = new TempDir();
+    const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...FROM_SOURCE];
+    await using hub = await Hub.start({ data: dir.join("data"), command });
+    await hub.register("n1");
+    const early = await RawConnection.open(hub.port);
+    early.send(headOf({ path: "/status" }));
+    await early.got(/\}$/);
+    const streams = await Promise.all(Array.from({ length: 300 }, () => RawConnection.open(hub.port)));
+    for (const stream of streams) stream.send(headOf({ path: "/agent/sse?node_id=n1" }));
+    const answered = (): number => streams.filter(({ received }) => received !== "").length;
+    await until(() => answered() > 100);
+    early.received = "";
+    const { head, before, after } = uploadOf(5);
+    early.send(`${head}${before}hello${after}`);
+    await early.got(/\}$/);
+    expect(early.received).toMatch(/^HTTP\/1\.1 503 /);
+    expect(early.received).toMatch(/\r\nRetry-After: 1\r\n/i);
+    expect(early.received).toContain('"error":"overloaded"');
+    expect(answered()).toBeLessThan(150);
+    for (const stream of streams.slice(0, 250)) stream.cut();
+    await until(() => streams.slice(250).every(({ received }) => received.includes("retry: 3000")));
+    const again = await RawConnection.open(hub.port);
+    again.send(`${head}${before}hello${after}`);
+    await again.got(/^HTTP\/1\.1 200 /);
+    for (const one of [...streams, early, again]) one.cut();
+    expect((await hub.stop()).code).toBe(0);
+  },
+  30_000,
+);
+
+test.concurrent(
+  "a store that takes no more is 503 with Retry-After, and nothing is half-done",
+  async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({ data: dir.join("data") });
+    await hub.register("n1");
+    const holder = new Database(dir.join("data", "luxhub.db"));
+    holder.run("BEGIN IMMEDIATE");
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () =>
+        hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "hello" }),
+      ),
+    );
+    holder.run("ROLLBACK");
+    holder.close();
+    for (const { status, headers, body } of answers) {
+      expect([status, body["error"], headers.get("retry-after")]).toEqual([503, "overloaded", "1"]);
+    }
+    const headers = { "X-Matrix-Secret": SECRET };
+    expect((await hub.get("/message/history?node_id=n1", { headers })).body["count"]).toBe(0);
+    const sent = await hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "hello" });
+    expect(sent.status).toBe(200);
+  },
+  30_000,
+);

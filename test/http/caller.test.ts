@@ -1,0 +1,155 @@
+/** Who a caller is, for counting: every form of an address, and whose word in X-Forwarded-For is believed how far. */
+import { describe, expect, test } from "bun:test";
+import { callerOf } from "../../src/http/caller.ts";
+import { Throttle } from "../../src/http/throttle.ts";
+import { type Network, isWithin, parseIp, parseNetwork } from "../../src/lib/ip.ts";
+
+const network = (text: string): Network => {
+  const parsed = parseNetwork(text);
+  if (!parsed) throw new Error(`no network: ${text}`);
+  return parsed;
+};
+
+describe("an address", () => {
+  const same: readonly (readonly [string, string])[] = [
+    ["1.2.3.4", "::ffff:1.2.3.4"],
+    ["255.255.255.255", "::ffff:ffff:ffff"],
+    ["0.0.0.0", "0:0:0:0:0:ffff:0:0"],
+    ["2001:db8::1", "2001:0DB8:0:0:0:0:0:1"],
+    ["::", "0:0:0:0:0:0:0:0"],
+    ["::1", "0::1"],
+    ["1::", "1:0:0:0:0:0:0:0"],
+    ["1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"],
+    ["64:ff9b::10.0.0.1", "64:ff9b::a00:1"],
+    ["fe80::1%eth0", "fe80::1"],
+  ];
+  for (const [a, b] of same)
+    test(`${a} is ${b}`, () => {
+      expect(parseIp(a)).not.toBeNull();
+      expect(parseIp(a)).toBe(parseIp(b));
+    });
+
+  const none = [
+    ..."|1|1.2.3|1.2.3.4.5|1.2.3.256|01.2.3.4|1.2.3.4:80|1.2.3.-4|0x1.2.3.4|1.2.3.4 |unknown|_hidden".split(
+      "|",
+    ),
+    ..."[::1]|:|:::|1::2::3|1:2:3:4:5:6:7|1:2:3:4:5:6:7:8:9|1:2:3:4:5:6:7:8::|12345::|g::|::1.2.3|1.2.3.4::".split(
+      "|",
+    ),
+  ];
+  for (const text of none) test(`${JSON.stringify(text)} is none`, () => expect(parseIp(text)).toBeNull());
+});
+
+describe("a network", () => {
+  const rows: readonly (readonly [network: string, within: readonly string[], without: readonly string[]])[] =
+    [
+      [
+        "10.0.0.0/8",
+        ["10.0.0.0", "10.255.255.255", "::ffff:10.1.1.1"],
+        ["11.0.0.0", "9.255.255.255", "::a00:1"],
+      ],
+      ["10.1.2.3/8", ["10.9.9.9"], ["11.1.2.3"]],
+      ["192.168.7.9", ["192.168.7.9"], ["192.168.7.8", "::1"]],
+      ["0.0.0.0/0", ["1.2.3.4"], ["::1", "2001:db8::1"]],
+      ["::/0", ["::1", "1.2.3.4"], []],
+      ["fd00::/8", ["fd12:3456::1"], ["fc00::1", "fe80::1"]],
+      ["2001:db8::/33", ["2001:db8:7fff::"], ["2001:db8:8000::"]],
+    ];
+  for (const [text, within, without] of rows)
+    test(text, () => {
+      for (const ip of within) expect([ip, isWithin(parseIp(ip) ?? -1n, network(text))]).toEqual([ip, true]);
+      for (const ip of without)
+        expect([ip, isWithin(parseIp(ip) ?? -1n, network(text))]).toEqual([ip, false]);
+    });
+  for (const text of ["", "/8", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "::/129", "10.0.0.0/8/8", "host"])
+    test(`${JSON.stringify(text)} is none`, () => expect(parseNetwork(text)).toBeNull());
+});
+
+describe("X-Forwarded-For", () => {
+  const TRUSTED = ["127.0.0.1", "10.0.0.0/8", "fd00::/8"].map(network);
+  /** `is`: the address that is counted. */
+  const rows: readonly { peer: string; header: string | null; is: string; why: string }[] = [
+    { peer: "203.0.113.9", header: null, is: "203.0.113.9", why: "no header, no proxy" },
+    {
+      peer: "203.0.113.9",
+      header: "198.51.100.1",
+      is: "203.0.113.9",
+      why: "a stranger's word does not count",
+    },
+    { peer: "127.0.0.1", header: null, is: "127.0.0.1", why: "the proxy itself" },
+    { peer: "127.0.0.1", header: "", is: "127.0.0.1", why: "an empty header" },
+    { peer: "127.0.0.1", header: "198.51.100.1", is: "198.51.100.1", why: "the proxy's word" },
+    { peer: "::ffff:127.0.0.1", header: "198.51.100.1", is: "198.51.100.1", why: "on a listener for both" },
+    {
+      peer: "127.0.0.1",
+      header: "1.1.1.1, 198.51.100.1",
+      is: "198.51.100.1",
+      why: "what stands further left is the caller's own",
+    },
+    {
+      peer: "127.0.0.1",
+      header: "198.51.100.1, 10.0.0.3,10.0.0.2",
+      is: "198.51.100.1",
+      why: "a chain of proxies",
+    },
+    {
+      peer: "127.0.0.1",
+      header: "10.0.0.3, 10.0.0.2",
+      is: "10.0.0.3",
+      why: "proxies all the way: the farthest",
+    },
+    {
+      peer: "127.0.0.1",
+      header: "198.51.100.1, unknown, 10.0.0.2",
+      is: "10.0.0.2",
+      why: "what is no address ends the walk",
+    },
+    { peer: "127.0.0.1", header: "198.51.100.1, ", is: "127.0.0.1", why: "so does nothing" },
+    { peer: "127.0.0.1", header: "fd00::7, 2001:db8::5", is: "2001:db8::9", why: "IPv6 counts by its /64" },
+    {
+      peer: "fd00::1",
+      header: "2001:db8:0:1::5",
+      is: "2001:db8:0:1:ffff::",
+      why: "so does one behind a proxy on IPv6",
+    },
+  ];
+  for (const { peer, header, is, why } of rows)
+    test(`${why}: ${peer}, ${header}`, () => {
+      const headers = new Headers(header === null ? {} : { "X-Forwarded-For": header });
+      expect(callerOf(peer, headers, TRUSTED)).toBe(callerOf(is, new Headers(), []));
+    });
+
+  test("callers that are not one are told apart", () => {
+    const peers = ["1.2.3.4", "1.2.3.5", "2001:db8::1", "2001:db8:0:1::1", "::1.2.3.4", "unix"];
+    expect(new Set(peers.map((peer) => callerOf(peer, new Headers(), []))).size).toBe(peers.length);
+  });
+
+  test("a header of 10,000 addresses is walked in no time", () => {
+    const headers = new Headers({
+      "X-Forwarded-For": Array.from({ length: 10_000 }, () => "10.0.0.1").join(","),
+    });
+    const startedMs = performance.now();
+    expect(callerOf("127.0.0.1", headers, TRUSTED)).toBe(callerOf("10.0.0.1", headers, []));
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+  });
+});
+
+describe("the throttle", () => {
+  test("keeps no more addresses than it may, and forgets the oldest", () => {
+    const throttle = new Throttle(2, 1_000, 3);
+    for (const address of ["a", "b", "c"]) expect(throttle.strike(address, 0)).toBe(0);
+    expect(throttle.strike("a", 1)).toBe(999);
+    for (let i = 0; i < 10_000; i++) throttle.strike(`stranger ${i}`, 2);
+    expect(throttle.size).toBe(3);
+    expect(throttle.strike("a", 3)).toBe(0);
+  });
+
+  test("an address that begins anew is no longer the oldest", () => {
+    const throttle = new Throttle(2, 1_000, 2);
+    throttle.strike("a", 0);
+    throttle.strike("b", 500);
+    throttle.strike("a", 1_000);
+    throttle.strike("c", 1_001);
+    expect(throttle.strike("a", 1_002)).toBeGreaterThan(0);
+  });
+});

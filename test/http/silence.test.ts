@@ -1,0 +1,32 @@
+/** A call that waits is not cut for its silence, and one that is not said to wait is: the same server, side by side. */
+import { expect, test } from "bun:test";
+import { type Exchange, allowSilence } from "../../src/http/exchange.ts";
+
+/** The server's timer runs in steps of 4 s: a silence of one second is cut after at most two of them. */
+const IDLE_SECONDS = 1;
+const CUT_BY_MS = 9_000;
+
+test("a wait outlives the server's idle timeout", async () => {
+  const waiting = Promise.withResolvers<Response>();
+  using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: IDLE_SECONDS,
+    development: false,
+    routes: {
+      "/waits": (request, own) => {
+        const exchange: Exchange = { request, server: own, requestId: "1" };
+        allowSilence(exchange);
+        return waiting.promise;
+      },
+      "/thinks": () => new Promise<Response>(() => {}),
+    },
+  });
+  const waits = fetch(new URL("/waits", server.url));
+  const startedMs = performance.now();
+  await expect(fetch(new URL("/thinks", server.url))).rejects.toThrow();
+  expect(performance.now() - startedMs).toBeLessThan(CUT_BY_MS);
+  await Bun.sleep(CUT_BY_MS - 4_000); // beside it the other would have been cut once more
+  waiting.resolve(new Response("at last"));
+  expect(await (await waits).text()).toBe("at last");
+}, 20_000);

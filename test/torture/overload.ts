@@ -1,0 +1,168 @@
+/** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
+import { Hub, TempDir } from "../e2e/program.ts";
+import { measureCrowd } from "./crowd.ts";
+import { measureNodeList, measureStalledLists } from "./lists.ts";
+import { measureQuiet } from "./quiet.ts";
+import type { Figure, Section } from "./section.ts";
+import { SLOW_KINDS, measureSlow } from "./slow.ts";
+import { measureStalled } from "./stalled.ts";
+
+const STREAMS = 10_000;
+const SLOW = 1_000;
+const PROBE_MS = 5_000;
+/** Far more than the sockets hold: at a smaller scale nothing would stall. */
+const STALLED_MESSAGES = 500;
+const NODES = 10_000;
+const LIST_CALLERS = 200;
+/** One part, its JSON and its bytes. */
+const LIST_MIB_EACH_MAX = 2;
+const LISTS_ONCE_MIB = 100;
+const QUIET_SECONDS = 600;
+const RECEIVE_SECONDS = 300;
+
+export const KIB_EACH_MAX = 10;
+export const LEFT_MIB_MAX = 5;
+export const CUT_WITHIN_MS = 30_000;
+/** What the hub may grow by beside a stream that stalls: its garbage and the pages of its database. */
+export const STALLED_GROWTH_MIB_MAX = 48;
+const STALL_CUT_WITHIN_MS = 80_000;
+
+/** A hub of its own for one part, on a data directory that goes with it. */
+export async function withHub<T>(part: (hub: Hub) => Promise<T>, args: readonly string[] = []): Promise<T> {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data"), args });
+  const result = await part(hub);
+  const { code } = await hub.stop();
+  if (code !== 0 || hub.program.stderr !== "")
+    throw new Error(`the hub ended with ${code}: ${hub.program.stderr}`);
+  return result;
+}
+
+async function crowd(count: number): Promise<readonly Figure[]> {
+  const { kibEach, told, reached, broadcastMs, dropped, leftMib } = await withHub((hub) =>
+    measureCrowd(hub, count),
+  );
+  return [
+    {
+      what: `Memory of one of ${count} idle streams, KiB`,
+      value: kibEach.toFixed(1),
+      goal: `<= ${KIB_EACH_MAX}`,
+      held: kibEach <= KIB_EACH_MAX,
+    },
+    {
+      what: `Streams that a broadcast reached, once, of ${count}; dropped`,
+      value: `${reached} of ${told} told, within ${Math.round(broadcastMs)} ms; ${dropped}`,
+      goal: "all; 0",
+      held: reached === count && told === count && dropped === 0,
+    },
+    {
+      what: `Memory kept after ${count} have gone, MiB`,
+      value: leftMib.toFixed(1),
+      goal: `<= ${LEFT_MIB_MAX}`,
+      held: leftMib <= LEFT_MIB_MAX,
+    },
+  ];
+}
+
+async function slow(count: number): Promise<readonly Figure[]> {
+  const counts = { head: count, body: count, chunks: count / 10, upload: count / 10 };
+  const { before, meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, PROBE_MS));
+  return [
+    {
+      what: `p99 of others beside ${count} slow heads and ${count} slow bodies, ms`,
+      value: `${before.p99Ms.toFixed(1)} before, ${meanwhile.p99Ms.toFixed(1)} meanwhile`,
+      goal: "<= 2 x before",
+      held: meanwhile.p99Ms <= 2 * before.p99Ms,
+    },
+    ...SLOW_KINDS.map((kind): Figure => {
+      const report = cut[kind];
+      return {
+        what: `Slow ${kind}: the last of ${counts[kind]} cut after, s`,
+        value: `${((report?.slowestMs ?? Number.NaN) / 1_000).toFixed(1)} (${report?.statuses.join(", ") || "no answer"})`,
+        goal: `<= ${CUT_WITHIN_MS / 1_000}`,
+        held: report?.cut === counts[kind] && report.slowestMs <= CUT_WITHIN_MS,
+      };
+    }),
+  ];
+}
+
+async function stalled(messages: number): Promise<readonly Figure[]> {
+  const { sentMib, grewMib, cutAfterMs, came } = await withHub((hub) => measureStalled(hub, messages, true));
+  const isWhole = came.length === messages && came.every((number, i) => number === i);
+  return [
+    {
+      what: `Memory taken while ${sentMib.toFixed(0)} MiB were sent to a stream that does not read, MiB`,
+      value: grewMib.toFixed(1),
+      goal: `<= ${STALLED_GROWTH_MIB_MAX}`,
+      held: grewMib <= STALLED_GROWTH_MIB_MAX,
+    },
+    {
+      what: "It is cut after, s",
+      value: ((cutAfterMs ?? Number.NaN) / 1_000).toFixed(0),
+      goal: `<= ${STALL_CUT_WITHIN_MS / 1_000}`,
+      held: cutAfterMs !== null && cutAfterMs <= STALL_CUT_WITHIN_MS,
+    },
+    {
+      what: `Events over both connections, of ${messages}`,
+      value: `${came.length}, ${isWhole ? "each once, in order" : "with a gap or a repeat"}`,
+      goal: "each once, in order",
+      held: isWhole,
+    },
+  ];
+}
+
+async function lists(nodes: number, callers: number): Promise<readonly Figure[]> {
+  const all = await withHub((hub) => measureNodeList(hub, nodes, PROBE_MS));
+  const unread = await withHub((hub) => measureStalledLists(hub, callers, PROBE_MS), ["--variant", "B"]);
+  const most = callers * LIST_MIB_EACH_MAX + LISTS_ONCE_MIB;
+  return [
+    {
+      what: `p99 of others beside 8 callers of node/list with ${nodes} nodes, ms`,
+      value: `${all.before.p99Ms.toFixed(1)} before, ${all.meanwhile.p99Ms.toFixed(1)} meanwhile`,
+      goal: "",
+      held: all.lists > 0,
+    },
+    {
+      what: `Memory taken by ${callers} callers of ${unread.pageMib.toFixed(0)} MiB of task/list who do not read, MiB`,
+      value: `${unread.grewMib.toFixed(0)} (p99 of others ${unread.meanwhile.p99Ms.toFixed(0)} ms)`,
+      goal: `<= ${most}`,
+      held: unread.grewMib <= most,
+    },
+  ];
+}
+
+async function quiet(streamSeconds: number, receiveSeconds: number): Promise<readonly Figure[]> {
+  const { held, streamMs, receiveMs } = await withHub((hub) =>
+    measureQuiet(hub, streamSeconds, receiveSeconds),
+  );
+  return [
+    {
+      what: "Quiet stream, receive and its repeat held, s",
+      value: `${Math.round(streamMs / 1_000)}, ${Math.round(receiveMs / 1_000)}: ${held.map((one) => (one ? "held" : "cut")).join(", ")}`,
+      goal: "held",
+      held: held.every((one) => one),
+    },
+  ];
+}
+
+export const OVERLOAD: Section = {
+  name: "overload",
+  title: "Overload",
+  limitMs: 20 * 60_000,
+  run: async (scale, _seed, progress) => {
+    const counted = (count: number): number => Math.max(20, Math.round(count * scale));
+    // Ten minutes of nothing: beside all the others, on a hub of its own.
+    const waiting = quiet(Math.max(1, QUIET_SECONDS * scale), Math.max(1, RECEIVE_SECONDS * scale));
+    waiting.catch(() => {}); // awaited at the end
+    progress(`${counted(STREAMS)} streams, twice`);
+    const figures = [...(await crowd(counted(STREAMS)))];
+    progress(`${counted(SLOW)} slow callers of each kind`);
+    figures.push(...(await slow(counted(SLOW))));
+    progress("a stream that does not read");
+    figures.push(...(await stalled(STALLED_MESSAGES)));
+    progress("long lists");
+    figures.push(...(await lists(counted(NODES), counted(LIST_CALLERS))));
+    progress("waiting for the calls that wait in silence");
+    return [...figures, ...(await waiting)];
+  },
+};
