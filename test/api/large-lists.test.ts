@@ -124,3 +124,15 @@ test("a pull holds the best tasks, up to what one answer carries", async () => {
   expect(await pulled(1_000)).toEqual(ids.slice(0, PULL_ANSWER_MAX_BYTES / (64 * KIB)));
   expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
 });
+
+test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is whole and in order", async (count) => {
+  await using own = await startHub();
+  const ids = Array.from({ length: count }, (_, i) => `node-${String(i).padStart(5, "0")}`);
+  for (let at = 0; at < count; at += 100)
+    await Promise.all(
+      ids.slice(at, at + 100).map((nodeId) => addNode(own, nodeId, { capabilities: ["a", "b]"] })),
+    );
+  for (const variant of VARIANTS) {
+    expect(pick(await ok(own.get("/node/list", { variant })), "nodes", "node_id")).toEqual(ids);
+  }
+});

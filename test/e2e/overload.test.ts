@@ -5,9 +5,11 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { measureCrowd } from "../torture/crowd.ts";
+import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
 import {
   CUT_WITHIN_MS,
   KIB_EACH_MAX,
+  LARGE_BROADCAST_MIB_MAX,
   LEFT_MIB_MAX,
   STALLED_GROWTH_MIB_MAX,
   withHub,
@@ -31,6 +33,13 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     expect((kibEach * STREAMS) / 1024).toBeLessThan((KIB_EACH_MAX * STREAMS) / 1024 + ONCE_MIB);
     expect(leftMib).toBeLessThan(LEFT_MIB_MAX);
   }, 90_000);
+
+  test("the largest broadcasts reach more streams than may hold them at once", async () => {
+    const count = 400;
+    const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
+    expect(reached).toBe(count);
+    expect(grewMib).toBeLessThan(LARGE_BROADCAST_MIB_MAX);
+  }, 60_000);
 
   test("slow heads, bodies, chunks and uploads are cut, and others hardly notice", async () => {
     const counts = { head: 100, body: 50, chunks: 50, upload: 50 };
