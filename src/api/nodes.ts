@@ -94,7 +94,8 @@ const list = jsonEndpoint({
   input: z.object({}),
   answer: () => z.strictObject({ nodes: z.array(nodeShape()) }),
   handle: ({ services }) => services.nodes.list(),
-  encode: (accounts, variant) => ({
+  rest: ({ rest }) => rest,
+  encode: ({ accounts }, variant) => ({
     nodes: accounts.map(({ node, balanceMicro }) => encodeNode(node, balanceMicro, variant)),
   }),
 });

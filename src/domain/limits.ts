@@ -61,6 +61,8 @@ export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 export const LIST_UNMEASURED_MAX = 20;
 /** What of a list is loaded and held at once; a larger page is answered in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
+/** Nodes that are loaded at once for a list of all. */
+export const NODES_PART = 500;
 /** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 

@@ -1,5 +1,5 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the lease that silence ends. */
-import { SWEEP_BATCH } from "../domain/limits.ts";
+import { NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import { Rejection, accept, nodeNotFound } from "../domain/decision.ts";
 import {
   type Beat,
@@ -31,6 +31,12 @@ const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfte
 /** A node as it stands after a heartbeat, and how many messages wait for it. */
 export type Pulse = { readonly node: Node; readonly messagesWaiting: number };
 export type Registration = { readonly node: Node; readonly created: boolean; readonly balanceMicro: bigint };
+
+/** `rest` is what comes after `accounts`; null when that is all. */
+export type NodeList = {
+  readonly accounts: readonly NodeAccount[];
+  readonly rest: AsyncGenerator<NodeList> | null;
+};
 
 export class NodeService {
   readonly #store: Store;
@@ -69,8 +75,18 @@ export class NodeService {
     return pulse ?? this.#comeBack(transact, nodeId, leaseOf);
   }
 
-  list(): Promise<readonly NodeAccount[]> {
-    return this.#store.read(nodeAccounts());
+  /** All nodes, or the first part of them and the way to the rest. */
+  async list(): Promise<NodeList> {
+    const accounts = await this.#store.read(nodeAccounts("", NODES_PART));
+    return { accounts, rest: accounts.length < NODES_PART ? null : this.#listAfter(accounts) };
+  }
+
+  async *#listAfter(first: readonly NodeAccount[]): AsyncGenerator<NodeList> {
+    for (let last = first.at(-1); last !== undefined;) {
+      const accounts = await this.#store.read(nodeAccounts(last.node.nodeId, NODES_PART));
+      yield { accounts, rest: null };
+      last = accounts.length < NODES_PART ? undefined : accounts.at(-1);
+    }
   }
 
   /** @throws {Rejection} node_not_found */

@@ -50,12 +50,12 @@ export function nodeById(nodeId: string): Query<Node | null> {
   return one(NODE_BY_ID, [nodeId], toNode);
 }
 
-export function nodeAccounts(): Query<readonly NodeAccount[]> {
-  return many(
-    `SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n ORDER BY node_id`,
-    [],
-    toAccount,
-  );
+/** Nodes in the order of their ids, after one of them ("" is before all). */
+export function nodeAccounts(after: string, limit: number): Query<readonly NodeAccount[]> {
+  const sql = `
+    SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n
+    WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  return many(sql, [after, limit], toAccount);
 }
 
 export function nodeAccount(nodeId: string): Query<NodeAccount | null> {

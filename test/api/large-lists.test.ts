@@ -8,7 +8,7 @@ import { SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { VARIANTS, addNode, addTask, list, ok, pick } from "./scene.ts";
 
 const KIB = 1024;
-const TASKS = 150;
+const TASKS = 110;
 const text = (char: string): string => char.repeat(64 * KIB);
 
 let hub: TestHub;
@@ -25,7 +25,7 @@ beforeAll(async () => {
     const result = { problem: text("p"), improvement: text("\u0001"), lesson: text("é").slice(0, 32 * KIB) };
     await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result }));
   }
-  const pages = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+  const pages = Array.from({ length: TASKS / 10 }, (_, i) => i + 1);
   const bodies = await Promise.all(pages.map((page) => ok(hub.get(`/task/list?per_page=10&page=${page}`))));
   taskIds = bodies.flatMap((body) => pick(body, "tasks", "task_id").map(String));
 });
@@ -123,4 +123,16 @@ test("a pull holds the best tasks, up to what one answer carries", async () => {
   expect(await pulled(20)).toEqual(ids.slice(0, 20));
   expect(await pulled(1_000)).toEqual(ids.slice(0, PULL_ANSWER_MAX_BYTES / (64 * KIB)));
   expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
+});
+
+test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is whole and in order", async (count) => {
+  await using own = await startHub();
+  const ids = Array.from({ length: count }, (_, i) => `node-${String(i).padStart(5, "0")}`);
+  for (let at = 0; at < count; at += 100)
+    await Promise.all(
+      ids.slice(at, at + 100).map((nodeId) => addNode(own, nodeId, { capabilities: ["a", "b]"] })),
+    );
+  for (const variant of VARIANTS) {
+    expect(pick(await ok(own.get("/node/list", { variant })), "nodes", "node_id")).toEqual(ids);
+  }
 });

@@ -654,7 +654,10 @@ function nodeQueries({ nodes, ledger }: Rows, read: Read): void {
     }
     expect(await read(q.nodeById("nobody"))).toBeNull();
     expect(await read(q.nodeAccount("nobody"))).toBeNull();
-    expect(await read(q.nodeAccounts())).toEqual(nodes.toSorted(byId).map(account));
+    const accounts = nodes.toSorted(byId).map(account);
+    expect(await read(q.nodeAccounts("", 500))).toEqual(accounts);
+    expect(await read(q.nodeAccounts(accounts[3]?.node.nodeId ?? "", 2))).toEqual(accounts.slice(4, 6));
+    expect(await read(q.nodeAccounts(accounts.at(-1)?.node.nodeId ?? "", 2))).toEqual([]);
     const some = ["n03", "n01", "nobody", "n07", "n05"];
     for (let length = 1; length <= some.length; length++) {
       const asked = some.slice(0, length);
@@ -1422,6 +1425,7 @@ describe("store: sqlite: plans", () => {
     "taskPage all of a node": pageOf("open", "assigned", "completed"),
     "claimable anything": q.claimable([], 20),
     claimable: q.claimable(["x", "y"], 20),
+    nodeAccounts: q.nodeAccounts("n1", 500),
     filesById: lists.filesById(["f1", "f2"]),
     "waitingFor anything": q.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
     waitingFor: q.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),

@@ -5,9 +5,11 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { measureCrowd } from "../torture/crowd.ts";
+import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
 import {
   CUT_WITHIN_MS,
   KIB_EACH_MAX,
+  LARGE_BROADCAST_MIB_MAX,
   LEFT_MIB_MAX,
   STALLED_GROWTH_MIB_MAX,
   withHub,
@@ -32,9 +34,17 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     expect(leftMib).toBeLessThan(LEFT_MIB_MAX);
   }, 90_000);
 
-  test("slow heads, bodies, chunks and uploads are cut, and others hardly notice", async () => {
-    const counts = { head: 100, body: 50, chunks: 50, upload: 50 };
-    const { before, meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 2_000));
+  test("the largest broadcasts reach more streams than may hold them at once", async () => {
+    const count = 400;
+    const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
+    expect(reached).toBe(count);
+    expect(grewMib).toBeLessThan(LARGE_BROADCAST_MIB_MAX);
+  }, 60_000);
+
+  // Slow uploads are cut after 25 s; what cuts them is in upload.test.ts, and the torture waits for it.
+  test("slow heads, bodies and chunks are cut, and others hardly notice", async () => {
+    const counts = { head: 100, body: 50, chunks: 50 };
+    const { before, meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 1_000));
     // The machine is shared with the rest of the suite: the factor is the torture's to measure.
     expect(meanwhile.p50Ms).toBeLessThan(2 * before.p50Ms + 20);
     for (const [kind, count] of Object.entries(counts)) {

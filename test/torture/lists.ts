@@ -1,6 +1,5 @@
 /** Callers of long lists: what others notice of them, and what the hub holds for those who ask and do not read. */
-import { Connection, encodeRequest } from "../bench/wire.ts";
-import { type Hub, SECRET, memoryMib } from "../e2e/program.ts";
+import { type Hub, memoryMib } from "../e2e/program.ts";
 import { headOf } from "../e2e/raw.ts";
 import { forEach } from "./crowd.ts";
 import { type Latency, probe } from "./probe.ts";
@@ -19,13 +18,10 @@ export async function measureNodeList(hub: Hub, nodes: number, probeMs: number):
   await forEach(nodes, (i) => hub.register(`node-${i}`));
   await hub.register("probe");
   const before = await probe(hub, probeMs);
-  const request = encodeRequest("GET", "/api/v1/node/list", SECRET, null);
   let lists = 0;
   let isOver = false;
   const lister = async (): Promise<void> => {
-    const connection = await Connection.open(hub.port);
-    for (; !isOver; lists++) await connection.exchange(request);
-    connection.close();
+    for (; !isOver; lists++) await (await fetch(`${hub.api}/node/list`)).bytes();
   };
   const listers = Array.from({ length: LISTERS }, lister);
   const meanwhile = await probe(hub, probeMs);
