@@ -20,7 +20,7 @@ import type { Clock } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
-import { type ChoreParts, choresOf, renewLeases, settle } from "./service/chores.ts";
+import { type ChoreParts, choresOf } from "./service/chores.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
@@ -30,7 +30,9 @@ import { NodeService } from "./service/nodes.ts";
 import { Sweeper } from "./service/sweeper.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
+import { Turns } from "./service/turns.ts";
 import { takeLock } from "./store/lock.ts";
+import { openPostgres } from "./store/postgres.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import type { Store } from "./store/store.ts";
 import { VARIANTS } from "./variant/variants.ts";
@@ -70,13 +72,14 @@ export async function openHub(parts: HubParts): Promise<Hub> {
   }
 }
 
-async function assemble({ config, dir, secrets, clock, log }: HubParts, closing: Closing): Promise<Hub> {
+async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
+  const { config, dir, secrets, log } = hubParts;
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
-  const store = openSqlite(dir.database, (error) =>
-    log.error("a commit's news failed", { cause: String(error) }),
-  );
+  const onFault = (error: unknown): void =>
+    log.error("what a commit brought about failed", { cause: String(error) });
+  const { store, clock } = await openStore(config, dir, hubParts.clock, onFault);
   closing.push(() => store.close());
   const blobs = await openDiskBlobs(dir.path);
   closing.push(() => blobs.close());
@@ -84,6 +87,9 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
 
   const keys = new KeyRing(store, clock, secrets);
   await keys.refresh();
+  store.onCommit((changes) => {
+    if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
+  });
   const parts = joinServices(store, blobs, clock);
   const { services, feed } = parts;
   const chores: ChoreParts = {
@@ -95,8 +101,8 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
   };
-  await renewLeases(chores);
-  await settle(chores);
+  const turns = new Turns(chores);
+  await turns.isOurs();
   await logStart(store, clock);
 
   const streams = new StreamRoom(feed, log);
@@ -122,11 +128,23 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
     listeners.push({ ...listener, spec });
   }
 
-  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, choresOf(chores));
+  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, turns.share(choresOf(chores)));
   sweeper.start();
   closing.push(() => sweeper.stop());
   let closed: Promise<void> | null = null;
   return { listeners, close: () => (closed ??= closeAll(closing)) };
+}
+
+/** The store that the configuration names, and the clock that goes with it. */
+export async function openStore(
+  config: Pick<Config, "database">,
+  dir: DataDir,
+  clock: Clock,
+  onFault: (error: unknown) => void,
+): Promise<{ readonly store: Store; readonly clock: Clock }> {
+  if (config.database === null) return { store: openSqlite(dir.database, onFault), clock };
+  const store = await openPostgres(config.database, clock, onFault);
+  return { store, clock: store.clock };
 }
 
 function joinServices(store: Store, blobs: Blobs, clock: Clock) {

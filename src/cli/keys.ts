@@ -9,9 +9,9 @@ import { type KeyRecord, PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from ".
 import { KEYS_MAX } from "../domain/limits.ts";
 import type { VariantName } from "../domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
+import { openStore } from "../hub.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/queries.ts";
-import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { readConfigFile } from "./config-file.ts";
 import { type Arguments, KEYS_HELP, UsageError, readArguments, say } from "./usage.ts";
@@ -37,16 +37,18 @@ type Subcommand = (keys: Keys, args: Arguments) => Promise<string>;
 const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { list, add, pin, expire, revoke };
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, ["data", "variant", "node", "expires"], ["admin"], HELP_AT);
+  const args = readArguments(argv, ["data", "database", "variant", "node", "expires"], ["admin"], HELP_AT);
   const [name, ...words] = args.words;
   if (args.help || name === undefined) return say(KEYS_HELP);
   const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
   if (!subcommand) throw new UsageError(`unknown command keys ${name}`, HELP_AT);
-  const { dataDir } = readConfig({ flags: { data: args.flags["data"] }, env, file: readConfigFile() });
-  const dir = dataDirAt(resolve(dataDir));
-  if (!existsSync(dir.database)) throw new Error(`there is no hub in ${dir.path}; start one there first`);
+  const { data, database } = args.flags;
+  const config = readConfig({ flags: { data, database }, env, file: readConfigFile() });
+  const dir = dataDirAt(resolve(config.dataDir));
+  if (config.database === null && !existsSync(dir.database))
+    throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
-  const store = openSqlite(dir.database, (error) => console.error(error));
+  const { store } = await openStore(config, dir, systemClock(), (error) => console.error(error));
   try {
     const all = everyKey(primaryKeys(findSecrets(dir, env)), await store.read(allKeys()));
     const keys = { store, all, now: systemClock().now() };

@@ -21,7 +21,8 @@ import {
   toNode,
   toTask,
 } from "./rows.ts";
-import type { Param, Query } from "./store.ts";
+import type { Param, Query, Row } from "./store.ts";
+import { rowsOf } from "./touches.ts";
 
 /** Finds nothing: for what a caller did not name. */
 export const NOTHING: Query<null> = { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => null };
@@ -46,7 +47,7 @@ export type NodeAccount = { readonly node: Node; readonly balanceMicro: bigint }
 const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = $1`;
 
 export function nodeById(nodeId: string): Query<Node | null> {
-  return one(NODE_BY_ID, [nodeId], toNode);
+  return one(NODE_BY_ID, [nodeId], toNode, [rowsOf.node(nodeId)]);
 }
 
 export function nodeAccounts(): Query<readonly NodeAccount[]> {
@@ -59,7 +60,7 @@ export function nodeAccounts(): Query<readonly NodeAccount[]> {
 
 export function nodeAccount(nodeId: string): Query<NodeAccount | null> {
   const sql = `SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n WHERE node_id = $1`;
-  return one(sql, [nodeId], toAccount);
+  return one(sql, [nodeId], toAccount, [rowsOf.node(nodeId), rowsOf.ledger(nodeId)]);
 }
 
 function toAccount(row: Parameters<typeof toNode>[0]): NodeAccount {
@@ -129,7 +130,7 @@ export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 const TASK_BY_ID = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`;
 
 export function taskById(taskId: string): Query<Task | null> {
-  return one(TASK_BY_ID, [taskId], toTask);
+  return one(TASK_BY_ID, [taskId], toTask, [rowsOf.task(taskId), rowsOf.filesOfTask(taskId)]);
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
@@ -264,16 +265,17 @@ const LAST_ENTRY = `
   SELECT n, CAST(balance_micro AS TEXT) AS balance FROM ledger WHERE node_id = $1 ORDER BY n DESC LIMIT 1`;
 
 export function lastEntry(nodeId: string): Query<LastEntry> {
-  return one(LAST_ENTRY, [nodeId], (row) => ({
+  const toLast = (row: Row): { n: number; balanceMicro: bigint } => ({
     n: Number(row["n"]),
     balanceMicro: BigInt(row["balance"] ?? 0),
-  }));
+  });
+  return one(LAST_ENTRY, [nodeId], toLast, [rowsOf.ledger(nodeId)]);
 }
 
 export function lastSigninAt(nodeId: string): Query<number | null> {
   const sql = `
     SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' ORDER BY (at / 86400000) DESC LIMIT 1`;
-  return one(sql, [nodeId], (row) => Number(row["at"]));
+  return one(sql, [nodeId], (row) => Number(row["at"]), [rowsOf.ledger(nodeId)]);
 }
 
 export function ledgerPage(nodeId: string, slice: Slice): Query<readonly LedgerEntry[]> {
@@ -366,11 +368,12 @@ export type PastAnswer = { readonly bodyHash: string; readonly status: number; r
 
 export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
   const sql = `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`;
-  return one(sql, [scope, notBefore], (row) => ({
+  const toAnswer = (row: Row): PastAnswer => ({
     bodyHash: String(row["body_hash"]),
     status: Number(row["status"]),
     body: String(row["body"]),
-  }));
+  });
+  return one(sql, [scope, notBefore], toAnswer, [rowsOf.answer(scope)]);
 }
 
 // ---- Building blocks

@@ -48,7 +48,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   "mail port": { files: ["mail/mail.ts"], layers: ["domain", "store port"] }, // of the store: see below
   "blobs port": { files: ["blobs/blobs.ts"], layers: ["domain"] },
   queries: {
-    files: ["store/queries.ts", "store/mail-queries.ts", "store/old-rows.ts", "store/rows.ts"],
+    files: ["store/{queries,mail-queries,old-rows,rows,touches}.ts"],
     layers: ["domain", "lib", "store port"],
   },
   "store engines": {
