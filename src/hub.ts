@@ -3,13 +3,14 @@
  * The only file that names concrete engines.
  */
 import { readFileSync } from "node:fs";
-import { DRAIN_MS, SWEEP_EVERY_MS } from "./domain/limits.ts";
+import { DRAIN_MS, PRUNE_EVERY_MS, SWEEP_EVERY_MS } from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/endpoints.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { problemOf } from "./api/problems.ts";
 import { StreamRoom } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
+import { openPostgresBlobs } from "./blobs/postgres.ts";
 import type { Blobs } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import type { DataDir } from "./data-dir.ts";
@@ -27,7 +28,7 @@ import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
-import { Sweeper } from "./service/sweeper.ts";
+import { type Chore, Sweeper } from "./service/sweeper.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Turns } from "./service/turns.ts";
@@ -81,7 +82,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     log.error("what a commit brought about failed", { cause: String(error) });
   const { store, clock } = await openStore(config, dir, hubParts.clock, onFault);
   closing.push(() => store.close());
-  const blobs = await openDiskBlobs(dir.path);
+  const blobs = config.database === null ? await openDiskBlobs(dir.path) : openPostgresBlobs(config.database);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
 
@@ -128,7 +129,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     listeners.push({ ...listener, spec });
   }
 
-  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, turns.share(choresOf(chores)));
+  const shared = turns.share([...choresOf(chores), filesChore(blobs)]);
+  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, shared);
   sweeper.start();
   closing.push(() => sweeper.stop());
   let closed: Promise<void> | null = null;
@@ -161,6 +163,12 @@ function joinServices(store: Store, blobs: Blobs, clock: Clock) {
     system: new SystemService(store, mail, clock, SOFTWARE),
   };
   return { services, feed };
+}
+
+/** Uploads of a hub that died while others live. */
+function filesChore(blobs: Blobs): Chore {
+  const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
+  return { name: "files", everyMs: PRUNE_EVERY_MS, run };
 }
 
 async function logStart(store: Store, clock: Clock): Promise<void> {

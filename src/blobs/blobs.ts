@@ -25,7 +25,8 @@ export interface Blobs {
 
   /**
    * Deletes what a crash left unfinished and answers how many there were; writers of this process are left alone.
-   * For the start of the hub: it takes the writers of another process for a crash's.
+   * An engine of one hub takes the writers of another process for a crash's; one that several hubs share takes those of
+   * which none of them has told for a minute.
    */
   sweepUnfinished(): Promise<number>;
 

@@ -100,8 +100,9 @@ export const TURN_MS = 10 * SECOND_MS;
 export const CLOCK_NOISE_MS = 250;
 /** How long the fate of a commit is asked for after the database was lost in the middle of it. */
 export const FATE_WAIT_MS = 5 * SECOND_MS;
-/** Connections to the database for reads, beside the one that writes and the one that listens. */
+/** Connections to the database for reads and for files, beside the one that writes and the one that listens. */
 export const READ_CONNECTIONS = 4;
+export const FILE_CONNECTIONS = 3;
 
 // LUX, in millionths.
 export const MICRO_PER_LUX = 1_000_000;

@@ -33,14 +33,14 @@ export type Result = readonly Row[] & {
 export type Connection = Pick<SQL, "unsafe">;
 
 /** A pool of at most `max` connections; none is opened before it is needed. */
-export function openPool(url: string, max: number, onclose?: () => void): SQL {
-  const options = {
-    adapter: "postgres",
-    max,
-    connectionTimeout: CONNECT_SECONDS,
-    connection: SESSION,
-  } as const;
-  return new SQL(url, onclose ? { ...options, onclose } : options);
+export function openPool(
+  url: string,
+  max: number,
+  session: Readonly<Record<string, string>> = {},
+  onclose: () => void = () => {},
+): SQL {
+  const connection = { ...SESSION, ...session };
+  return new SQL(url, { adapter: "postgres", max, connectionTimeout: CONNECT_SECONDS, connection, onclose });
 }
 
 /** Sends a statement now: those that are sent through one connection run in the order of sending, without a wait between. */
@@ -88,11 +88,16 @@ export function isConflict(error: unknown): boolean {
   return CONFLICT_STATES.has(codesOf(error).state);
 }
 
+/** There is no room on the server's disk. */
+export function isFull(error: unknown): boolean {
+  return codesOf(error).state === DISK_FULL;
+}
+
 /** What the caller of the store may know of the driver's error. */
 export function toStoreError(error: unknown): unknown {
   const { state } = codesOf(error);
   if (isLost(error)) return new StoreUnavailable("The database cannot be reached.", { cause: error });
-  if (state === DISK_FULL) return new StoreFull("The database's disk is full.", { cause: error });
+  if (isFull(error)) return new StoreFull("The database's disk is full.", { cause: error });
   if (state === LOCK_NOT_AVAILABLE || isConflict(error))
     return new StoreBusy("Another hub holds the database up.", { cause: error });
   return error;

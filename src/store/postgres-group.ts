@@ -22,21 +22,18 @@ import type { Group, Job, Outcome, Written } from "./job.ts";
 import type { Statements } from "./postgres-batch.ts";
 import { type Connection, query } from "./postgres-connection.ts";
 import { Loads, type Look, isFresh, valuesOf } from "./postgres-loads.ts";
-import { LOCK_CLASS } from "./postgres-migrations.ts";
+import { LOCK } from "./postgres-migrations.ts";
 import { Writes } from "./postgres-writes.ts";
+import type { Statement } from "./statements.ts";
 
-/** The lock's number for the schema, and the transaction's own number, by which its fate can be asked for. */
-const LOCK = `
-  SELECT pg_advisory_xact_lock(${LOCK_CLASS.write}, current_schema()::regnamespace::oid::int),
-    pg_current_xact_id()::text AS xid`;
 const LAST_ID = `SELECT coalesce(max(id), 0) AS n FROM events`;
 
 /** Who hears how far a group is. */
 export type GroupWatch = {
   /** The group has the write lock: what is committed after this id of the log is its own, until it ends. */
-  granted(lastId: number, xid: string): void;
-  /** The commit is about to be sent. Answers what else belongs into it: statements, and nothing else. */
-  committing(group: Group): readonly { sql: string; params: readonly unknown[] }[];
+  granted(lastId: number): void;
+  /** The commit is about to be sent. Answers what else belongs into it. */
+  committing(group: Group): readonly Statement[];
 };
 
 /**
@@ -79,11 +76,11 @@ class GroupRun implements Group {
 
   async begin(watch: GroupWatch): Promise<void> {
     const begun = query(this.#connection, "BEGIN");
-    const lock = query(this.#connection, LOCK);
+    const lock = query(this.#connection, LOCK.write);
     const last = query(this.#connection, LAST_ID);
     await allOf([begun, lock, last, this.#loads.fetch(this.#connection, this.#statements, this.#looks)]);
     this.#lastId = Number((await last)[0]?.["n"]);
-    watch.granted(this.#lastId, String((await lock)[0]?.["xid"]));
+    watch.granted(this.#lastId);
   }
 
   /** Decides as far as what is loaded holds. False: all are decided. */

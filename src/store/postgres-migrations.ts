@@ -151,6 +151,28 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     revoked_at BIGINT
   );
 
+  CREATE TABLE blobs (
+    blob_id TEXT COLLATE "C" PRIMARY KEY,
+    size_bytes BIGINT,                       -- NULL: not finished
+    touched_at TIMESTAMPTZ NOT NULL          -- when its hub last told that it is being written
+  );
+  CREATE INDEX blobs_unfinished ON blobs (touched_at) WHERE size_bytes IS NULL;
+  CREATE TABLE blob_chunks (
+    blob_id TEXT COLLATE "C" NOT NULL REFERENCES blobs ON DELETE CASCADE,
+    n INTEGER NOT NULL,
+    bytes BYTEA NOT NULL,
+    PRIMARY KEY (blob_id, n)
+  );
+  -- As they are: most files that are large are compressed already.
+  ALTER TABLE blob_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+  -- The hubs, and which group of each was the last to be committed (postgres.ts).
+  CREATE TABLE hubs (
+    hub_id TEXT COLLATE "C" PRIMARY KEY,
+    last_group BIGINT NOT NULL,
+    seen_at TIMESTAMPTZ NOT NULL
+  );
+
   -- Whose the periodic work is (postgres-pulse.ts).
   CREATE TABLE turn (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -162,8 +184,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** Two numbers for an advisory lock: what it is for, and which schema (several hubs' data may share a database). */
-export const LOCK_CLASS = { migrate: 1_819_637_861, write: 1_819_637_862 } as const;
+/** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */
+export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
+
+function lockOf(purpose: number): string {
+  return `SELECT pg_advisory_xact_lock(${purpose}, current_schema()::regnamespace::oid::int)`;
+}
 
 /**
  * Brings the schema to the newest version. Hubs that start at the same moment wait for one another.
@@ -171,10 +197,7 @@ export const LOCK_CLASS = { migrate: 1_819_637_861, write: 1_819_637_862 } as co
  */
 export async function migrate(pool: SQL): Promise<void> {
   await pool.begin(async (tx) => {
-    await query(
-      tx,
-      `SELECT pg_advisory_xact_lock(${LOCK_CLASS.migrate}, current_schema()::regnamespace::oid::int)`,
-    );
+    await query(tx, LOCK.migrate);
     await tx.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
     const [row] = await query(tx, `SELECT coalesce(max(version), 0) AS version FROM schema_version`);
     const version = Number(row?.["version"]);

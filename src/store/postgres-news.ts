@@ -13,6 +13,7 @@ import { EVENTS_MAX } from "../domain/limits.ts";
 import type { Group, Written } from "./job.ts";
 import { openPool } from "./postgres-connection.ts";
 import { allKeys, eventsAfter, lastEventId } from "./queries.ts";
+import type { Statement } from "./statements.ts";
 import { type CommitListener, type Query, StoreUnavailable } from "./store.ts";
 
 /** What one hub tells the others of a commit, beside that the log has grown. */
@@ -72,7 +73,7 @@ export class News {
   }
 
   /** What belongs into the commit, for the other hubs to hear of it. */
-  noticesOf(written: readonly Written[]): readonly { sql: string; params: readonly unknown[] }[] {
+  noticesOf(written: readonly Written[]): readonly Statement[] {
     const changes = written.flatMap((one) => one.changes);
     if (changes.length === 0) return [];
     const boxes = [...new Set(changes.flatMap(boxesOf))];
@@ -124,10 +125,8 @@ export class News {
 
   /** Opens the listening connection anew: the driver would too, but after a long absence only after half a minute. */
   async #subscribe(): Promise<void> {
-    const client = openPool(this.#parts.url, 1, () => this.#lost(client));
-    const before = this.#subscription;
+    const client = openPool(this.#parts.url, 1, {}, () => this.#lost(client));
     this.#subscription = client;
-    await before?.close({ timeout: 0 });
     try {
       await client.listen(this.#parts.channel, (payload) => this.#heard(payload));
     } catch {
@@ -138,9 +137,10 @@ export class News {
 
   /** What was notified while nobody listened is gone. The next tick opens another. */
   #lost(client: SQL): void {
-    if (client !== this.#subscription) return;
+    if (client !== this.#subscription || this.#isLost) return;
     this.#isLost = true;
     this.#hasMissed = true;
+    void client.close({ timeout: 0 }); // or it would try on by itself
   }
 
   #heard(payload: string): void {

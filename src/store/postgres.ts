@@ -2,8 +2,10 @@
  * The store on PostgreSQL: any number of hubs on one database are one hub.
  *
  * Transactions that are asked for while a group is under way wait and form the next one (postgres-group.ts). A commit is
- * answered when the server has it on disk. When the connection is lost before the commit is sent, nothing was written; in
- * the middle of it, the server is asked for the fate of the transaction as soon as it is back, and for FATE_WAIT_MS.
+ * answered when the server has it on disk. When the connection is lost before the commit is sent, nothing was written. In
+ * the middle of it nobody here can tell: so each commit carries the number of its group into the hub's row, and for
+ * FATE_WAIT_MS the server is asked for that row, under the write lock: whoever has it knows that the lost one has ended.
+ * (The transaction's own number would not do: a server that crashed gives it out again.)
  *
  * Must not: decide anything, or let the address of the database out: it carries the password.
  */
@@ -14,7 +16,7 @@ import { type Group, type Job, answer } from "./job.ts";
 import { Statements } from "./postgres-batch.ts";
 import { checkServer, isConflict, isLost, openPool, query, toStoreError } from "./postgres-connection.ts";
 import { type GroupWatch, runGroup } from "./postgres-group.ts";
-import { migrate } from "./postgres-migrations.ts";
+import { LOCK, migrate } from "./postgres-migrations.ts";
 import { News } from "./postgres-news.ts";
 import { Pulse } from "./postgres-pulse.ts";
 import {
@@ -57,7 +59,11 @@ export async function openPostgres(
 }
 
 /** What is known of a group that is under way. */
-type Progress = { xid: string; committing: Group | null };
+type Progress = { readonly number: number; committing: Group | null };
+
+const MARK = `
+  INSERT INTO hubs (hub_id, last_group, seen_at) VALUES ($1, $2, clock_timestamp())
+  ON CONFLICT (hub_id) DO UPDATE SET last_group = excluded.last_group, seen_at = excluded.seen_at`;
 
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
@@ -65,14 +71,16 @@ export class PostgresStore implements Store {
   readonly #statements = new Statements();
   readonly #news: News;
   readonly #pulse: Pulse;
+  readonly #hubId = Bun.randomUUIDv7();
   #writer: ReservedSQL | null = null;
+  #groups = 0;
   #queue: Job[] = [];
   #running: Promise<void> | null = null;
   #closed: Promise<void> | null = null;
 
   constructor(pool: SQL, url: string, channel: string, base: Clock, onFault: (error: unknown) => void) {
     this.#pool = pool;
-    const hubId = Bun.randomUUIDv7();
+    const hubId = this.#hubId;
     const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
     this.#news = new News({ url, hubId, channel, read, onFault });
     this.#pulse = new Pulse(pool, hubId, base, () => this.#news.tick());
@@ -163,7 +171,7 @@ export class PostgresStore implements Store {
 
   /** Commits and answers a group. When one of it is to blame for a failure, the halves are tried by themselves. */
   async #commit(jobs: readonly Job[]): Promise<void> {
-    const progress: Progress = { xid: "", committing: null };
+    const progress: Progress = { number: ++this.#groups, committing: null };
     try {
       this.#writer ??= await this.#openWriter();
       const group = await runGroup(this.#writer, this.#statements, jobs, this.#watch(progress));
@@ -171,7 +179,7 @@ export class PostgresStore implements Store {
     } catch (error) {
       await this.#letGo(error);
       if (isLost(error) && progress.committing)
-        await this.#settle(progress.xid, progress.committing, jobs, error);
+        await this.#settle(progress.number, progress.committing, jobs, error);
       else {
         this.#news.ended();
         await this.#refuse(jobs, error);
@@ -192,27 +200,28 @@ export class PostgresStore implements Store {
   }
 
   /** The connection was lost in the middle of a commit: the server knows whether it holds. */
-  async #settle(xid: string, group: Group, jobs: readonly Job[], cause: unknown): Promise<void> {
-    const fate = await this.#fateOf(xid);
-    if (fate === "committed") return this.#publish(group);
+  async #settle(number: number, group: Group, jobs: readonly Job[], cause: unknown): Promise<void> {
+    const holds = group.written.length === 0 || (await this.#holds(number));
+    if (holds) return this.#publish(group);
     this.#news.ended();
     const error =
-      fate === "aborted"
-        ? new StoreUnavailable("The database was lost before the commit.", { cause })
-        : new OutcomeUnknown("The database was lost in the middle of the commit.", { cause });
+      holds === null
+        ? new OutcomeUnknown("The database was lost in the middle of the commit.", { cause })
+        : new StoreUnavailable("The database was lost before the commit.", { cause });
     for (const job of jobs) job.reject(error);
   }
 
-  async #fateOf(xid: string): Promise<string | null> {
+  /** Whether the commit of a group holds; null when the server did not tell in time. */
+  async #holds(number: number): Promise<boolean | null> {
     const clock = systemClock();
-    for (
-      const until = clock.steady() + FATE_WAIT_MS;
-      clock.steady() < until;
-      await Bun.sleep(FATE_RETRY_MS)
-    ) {
+    const until = clock.steady() + FATE_WAIT_MS;
+    for (; clock.steady() < until; await Bun.sleep(FATE_RETRY_MS)) {
       try {
-        const [row] = await query(this.#pool, `SELECT pg_xact_status($1::text::xid8) AS fate`, [xid]);
-        if (row?.["fate"] !== "in progress") return row?.["fate"] == null ? null : String(row["fate"]);
+        return await this.#pool.begin(async (tx) => {
+          await query(tx, LOCK.write);
+          const [row] = await query(tx, `SELECT last_group FROM hubs WHERE hub_id = $1`, [this.#hubId]);
+          return Number(row?.["last_group"]) === number;
+        });
       } catch (error) {
         if (!isLost(error)) return null;
       }
@@ -228,13 +237,14 @@ export class PostgresStore implements Store {
 
   #watch(progress: Progress): GroupWatch {
     return {
-      granted: (lastId, xid) => {
-        this.#news.granted(lastId);
-        progress.xid = xid;
-      },
+      granted: (lastId) => this.#news.granted(lastId),
       committing: (group) => {
         progress.committing = group;
-        return this.#news.noticesOf(group.written);
+        if (group.written.length === 0) return [];
+        return [
+          { sql: MARK, params: [this.#hubId, progress.number] },
+          ...this.#news.noticesOf(group.written),
+        ];
       },
     };
   }

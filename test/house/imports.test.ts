@@ -23,6 +23,7 @@ type LayerName =
   | "mail port"
   | "blobs port"
   | "queries"
+  | "database connection"
   | "store engines"
   | "mail engines"
   | "blobs engines"
@@ -51,9 +52,15 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     files: ["store/{queries,mail-queries,old-rows,rows,touches}.ts"],
     layers: ["domain", "lib", "store port"],
   },
+  // What the engines on PostgreSQL, of the store and of the blobs, have in common.
+  "database connection": {
+    files: ["store/postgres-connection.ts"],
+    layers: ["store port"],
+    packages: ["bun"],
+  },
   "store engines": {
     files: ["store/**"],
-    layers: ["domain", "lib", "store port", "queries"],
+    layers: ["domain", "lib", "store port", "queries", "database connection"],
     packages: ["bun", "bun:sqlite"],
   },
   "mail engines": {
@@ -63,7 +70,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   "blobs engines": {
     files: ["blobs/**"],
-    layers: ["domain", "lib", "blobs port"],
+    layers: ["domain", "lib", "blobs port", "database connection"],
     packages: ["bun", "node:*"],
   },
   service: {
