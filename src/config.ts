@@ -20,6 +20,8 @@ export type ListenSpec = {
 export type Config = {
   readonly listen: readonly ListenSpec[];
   readonly dataDir: string;
+  /** The address of a PostgreSQL, with its password; null is SQLite in the data directory. */
+  readonly database: string | null;
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
@@ -86,6 +88,8 @@ type Setting<T> = {
   readonly fallback: string | null;
   readonly help: string;
   readonly form: z.ZodMiniType<T, string>;
+  /** It may hold a password: it is never repeated in a message. */
+  readonly isSecret?: boolean;
 };
 
 function setting<T>(
@@ -100,6 +104,12 @@ function setting<T>(
 
 const path = z.string().check(z.minLength(1, "a path"));
 
+const DATABASE_FORM = "an address as postgres://USER:PASSWORD@HOST/NAME";
+
+function isDatabase(text: string): boolean {
+  return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
+}
+
 const SETTINGS = {
   host: setting(
     "host",
@@ -111,6 +121,16 @@ const SETTINGS = {
   port: setting("port", "PORT", "19104", "port to listen on; 0 lets the system choose", port),
   variant: setting("variant", "A|B", "A", "variant that the listener speaks: A (1.5) or B (1.0)", variant),
   data: setting("data", "DIR", "./luxhub-data", "directory of database, files and secrets", path),
+  database: {
+    ...setting(
+      "database",
+      "URL",
+      null,
+      "PostgreSQL instead of SQLite: postgres://USER:PASSWORD@HOST/NAME",
+      z.string().check(z.refine(isDatabase, DATABASE_FORM)),
+    ),
+    isSecret: true,
+  },
   tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", path),
   tlsKey: setting("tls-key", "FILE", null, "private key (PEM) for the +tls listeners", path),
   maxFile: setting(
@@ -168,6 +188,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.port,
   SETTINGS.variant,
   SETTINGS.data,
+  SETTINGS.database,
   LISTEN,
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
@@ -207,6 +228,7 @@ export function readConfig(sources: Sources): Config {
   const config: Config = {
     listen: [listen, ...readList(LISTEN, sources)],
     dataDir: get(SETTINGS.data) ?? "",
+    database: get(SETTINGS.database),
     tlsCert: get(SETTINGS.tlsCert),
     tlsKey: get(SETTINGS.tlsKey),
     maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
@@ -248,9 +270,9 @@ function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T
 function readValue<T>(one: Setting<T>, text: string, source: string): T {
   const parsed = one.form.safeParse(text);
   if (parsed.success) return parsed.data;
-  throw new ConfigError(
-    `${source} is ${JSON.stringify(text)}; it must be ${parsed.error.issues[0]?.message}`,
-  );
+  const form = parsed.error.issues[0]?.message;
+  if (one.isSecret) throw new ConfigError(`${source} must be ${form}`);
+  throw new ConfigError(`${source} is ${JSON.stringify(text)}; it must be ${form}`);
 }
 
 function scalar(value: unknown, key: string): string {

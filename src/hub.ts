@@ -3,13 +3,14 @@
  * The only file that names concrete engines.
  */
 import { readFileSync } from "node:fs";
-import { DRAIN_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
+import { DRAIN_MS, PRUNE_EVERY_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/endpoints.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { problemOf } from "./api/problems.ts";
 import { StreamRoom } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
+import { openPostgresBlobs } from "./blobs/postgres.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
@@ -20,18 +21,20 @@ import { type Clock, knowing } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
-import { type ChoreParts, choresOf, renewLeases, settle } from "./service/chores.ts";
+import { type ChoreParts, choresOf } from "./service/chores.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
-import { Sweeper } from "./service/sweeper.ts";
+import { type Chore, Sweeper } from "./service/sweeper.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
+import { Turns } from "./service/turns.ts";
 import { inspectDatabase } from "./store/inspect.ts";
 import { isHeld, takeLock } from "./store/lock.ts";
+import { openPostgres } from "./store/postgres.ts";
 import { newestEvents } from "./store/queries.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite.ts";
 import { type Store, StoreFull } from "./store/store.ts";
@@ -90,16 +93,21 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
   takeLock(dir.pin)?.release(); // makes the file as the hub's own, whoever will run the first backup
-  const store = openStore(dir, log);
+  const onFault = (error: unknown): void =>
+    log.error("what a commit brought about failed", { cause: String(error) });
+  const { store, clock: storeClock } = await openStore(hubParts, onFault);
   closing.push(() => store.close());
   const [newest] = await store.read(newestEvents(null, 1));
-  const clock = knowing(hubParts.clock, newest?.at ?? 0);
-  const blobs = await openDiskBlobs(dir.path);
+  const clock = knowing(storeClock, newest?.at ?? 0);
+  const blobs = config.database === null ? await openDiskBlobs(dir.path) : openPostgresBlobs(config.database);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
 
   const keys = new KeyRing(store, clock, secrets);
   await keys.refresh();
+  store.onCommit((changes) => {
+    if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
+  });
   const parts = joinServices(store, blobs, clock, () => isHeld(dir.pin));
   const { services, feed } = parts;
   const chores: ChoreParts = {
@@ -112,8 +120,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
   };
-  await renewLeases(chores);
-  await settle(chores);
+  const turns = new Turns(chores);
+  await turns.isOurs();
   await logStart(store, clock);
 
   const streams = new StreamRoom(feed, log);
@@ -140,15 +148,26 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     listeners.push({ ...listener, spec });
   }
 
-  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, choresOf(chores));
+  const shared = turns.share([...choresOf(chores), uploadsChore(blobs)]);
+  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, shared);
   sweeper.start();
   closing.push(() => sweeper.stop());
   let closed: Promise<void> | null = null;
   return { listeners, sweep: () => sweeper.sweep(), close: () => (closed ??= closeAll(closing)) };
 }
 
+/** The store that the configuration names, and the clock that goes with it. */
+async function openStore(
+  { config, dir, clock, log }: HubParts,
+  onFault: (error: unknown) => void,
+): Promise<{ readonly store: Store; readonly clock: Clock }> {
+  if (config.database === null) return { store: openFile(dir, log, onFault), clock };
+  const store = await openPostgres(config.database, clock, onFault);
+  return { store, clock: store.clock };
+}
+
 /** Opens the database, or makes it where there never was one. What is not in order is refused and left as it is. */
-function openStore(dir: DataDir, log: Log): SqliteStore {
+function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
   const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
   if (found.kind === "damaged") {
     throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
@@ -160,9 +179,7 @@ function openStore(dir: DataDir, log: Log): SqliteStore {
   if (found.kind === "well" && !found.whole) {
     log.info("the database is too large to be checked at each start", { look_with: "luxhub doctor" });
   }
-  const store = openSqlite(dir.database, (error) =>
-    log.error("a commit's news failed", { cause: String(error) }),
-  );
+  const store = openSqlite(dir.database, onFault);
   if (store.broughtForward) log.info("the database was brought forward", store.broughtForward);
   return store;
 }
@@ -188,6 +205,12 @@ function joinServices(store: Store, blobs: Blobs, clock: Clock, pinned: () => bo
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
   };
   return { services, feed };
+}
+
+/** Uploads of a hub that died while others live. */
+function uploadsChore(blobs: Blobs): Chore {
+  const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
+  return { name: "uploads", everyMs: PRUNE_EVERY_MS, run };
 }
 
 async function logStart(store: Store, clock: Clock): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * Idempotency-Key (decisions.md, Envelope): the first answer to a POST is stored in the commit of its change and given
- * again to whoever repeats the request within 24 h. While the first still runs, the second waits for it.
+ * again to whoever repeats the request within 24 h. While the first still runs, the second waits for it. Of two at two
+ * hubs on one database the first to commit is the first: the other finds its answer when it is about to decide.
  */
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
 import {
@@ -13,8 +14,8 @@ import { isNestedDeeper } from "../http/body.ts";
 import { type Exchange, NO_SNIFF, allowSilence } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
-import { storedAnswer } from "../store/key-queries.ts";
-import type { Load, Loaded, Store, Transact } from "../store/store.ts";
+import { type PastAnswer, storedAnswer } from "../store/key-queries.ts";
+import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
 import { overloaded, problemOf } from "./problems.ts";
 
 const SANE_KEY = /^[\x21-\x7e]+$/;
@@ -49,6 +50,14 @@ function sorted(value: unknown): unknown {
   return { fields: fields.map(([name, inner]) => [name, sorted(inner)]) }; // an object still differs from a list
 }
 
+/** Beside what the use case loads; no name of its own has a space. */
+const STORED = "stored answer";
+
+/** Another hub has answered this request while it was on its way here: nothing was decided. */
+class AnsweredElsewhere extends Error {
+  override readonly name = "AnsweredElsewhere";
+}
+
 export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -76,6 +85,10 @@ export class Idempotency {
     this.#running.set(attempt.scope, done.promise);
     try {
       return (await this.#replay(attempt)) ?? (await first(this.#recording(attempt, encode)));
+    } catch (error) {
+      const replayed = error instanceof AnsweredElsewhere ? await this.#replay(attempt) : null;
+      if (!replayed) throw error;
+      return replayed;
     } finally {
       this.#running.delete(attempt.scope);
       done.resolve();
@@ -90,8 +103,13 @@ export class Idempotency {
     await other.finally(() => this.#waiting--);
   }
 
-  async #replay({ scope, bodyHash }: Attempt): Promise<Response | null> {
-    const past = await this.#store.read(storedAnswer(scope, this.#clock.now() - IDEMPOTENCY_RETAIN_MS));
+  #stored({ scope }: Attempt): Query<PastAnswer | null> {
+    return storedAnswer(scope, this.#clock.now() - IDEMPOTENCY_RETAIN_MS);
+  }
+
+  async #replay(attempt: Attempt): Promise<Response | null> {
+    const { bodyHash } = attempt;
+    const past = await this.#store.read(this.#stored(attempt));
     if (!past) return null;
     if (past.bodyHash !== bodyHash) {
       const detail = "This Idempotency-Key was used with another body. Use a new key for a new request.";
@@ -103,17 +121,21 @@ export class Idempotency {
   }
 
   /** A Transact that adds the answer to what its decision writes; a rejection is an answer too. */
-  #recording({ scope, bodyHash }: Attempt, encode: (answer: unknown) => string): Transact {
+  #recording(attempt: Attempt, encode: (answer: unknown) => string): Transact {
+    const { scope, bodyHash } = attempt;
     const record = (status: number, body: string) =>
       ({
         kind: "answer.stored",
         answer: { scope, bodyHash, status, body, storedAt: this.#clock.now() },
       }) as const;
+    let isOurs = false; // what is stored: a use case may write more than once
     const transact = async (
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
     ): Promise<unknown> => {
-      const outcome = await this.#store.transact(load, (rows): Accepted<Decision<unknown>> | Undecided => {
+      const known: Load = { ...load, [STORED]: this.#stored(attempt) };
+      const outcome = await this.#store.transact(known, (rows): Accepted<Decision<unknown>> | Undecided => {
+        if (rows[STORED] !== null && !isOurs) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
         if (decision.kind === "accepted") {
@@ -122,6 +144,7 @@ export class Idempotency {
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       });
+      isOurs ||= outcome !== undefined;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;
     };

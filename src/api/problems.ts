@@ -2,7 +2,7 @@
 import { BlobsFull } from "../blobs/blobs.ts";
 import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { Problem } from "../http/problem.ts";
-import { StoreBusy, StoreFull } from "../store/store.ts";
+import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
   node_not_found: [404, "Node not found"],
@@ -27,6 +27,12 @@ export function problemOf(error: unknown): Problem | null {
   }
   if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can take.");
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
+  if (error instanceof StoreUnavailable) return unavailable();
+  if (error instanceof OutcomeUnknown) {
+    const detail =
+      "The hub lost its database in the middle of the commit: it may be done or not. Look before you ask again.";
+    return new Problem(500, "outcome_unknown", "Outcome unknown", detail);
+  }
   if (error instanceof StoreFull || error instanceof BlobsFull) {
     const detail = "The hub's disk is full and nothing was written. Try again when there is room.";
     return new Problem(507, "insufficient_storage", "Insufficient storage", detail);
@@ -44,6 +50,13 @@ function isOutOfFiles(error: unknown): boolean {
 export function overloaded(what: string): Problem {
   const headers = { "Retry-After": "1" };
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
+}
+
+/** 503: the store is away, and comes back by itself. */
+function unavailable(): Problem {
+  const detail = "The hub cannot reach its database and nothing was written. Try again in two seconds.";
+  const headers = { "Retry-After": "2" };
+  return new Problem(503, "database_unavailable", "Service unavailable", detail, { headers });
 }
 
 /** 403: the key belongs to one node and the request speaks for another. */

@@ -29,12 +29,14 @@ export interface Blobs {
   /** Finished blobs are kept on so many shelves, by their id: what looks at all of them can take its time. */
   readonly shelves: number;
 
-  /** The ids of the finished blobs on one shelf, from 0; those that come or go meanwhile may be among them. */
+  /** The ids of the finished blobs on one shelf, from 0; those that come or go meanwhile may be among them. Where
+   * several hubs share an engine, one that was finished lately may be left out: its hub may be about to record it. */
   list(shelf: number): Promise<string[]>;
 
   /**
    * Deletes what a crash left unfinished and answers how many there were; writers of this process are left alone.
-   * For the start of the hub: it takes the writers of another process for a crash's.
+   * An engine of one hub takes the writers of another process for a crash's; one that several hubs share takes those of
+   * which none of them has told for a minute.
    */
   sweepUnfinished(): Promise<number>;
 

@@ -23,11 +23,25 @@ export function readConfigFile(): Record<string, unknown> | null {
   }
 }
 
-/** The data directory of the hub that a command is for: by --data, LUXHUB_DATA or `data` in luxhub.toml. */
-export function findDataDir(
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the hub that a command is for keeps what it knows: by flags, environment or luxhub.toml. */
+export function findPlaces(
   { flags }: Arguments,
-  env: Readonly<Record<string, string | undefined>>,
-): DataDir {
-  const { dataDir } = readConfig({ flags: { data: flags["data"] }, env, file: readConfigFile() });
-  return dataDirAt(resolve(dataDir));
+  env: Environment,
+): { readonly dir: DataDir; readonly database: string | null } {
+  const { data, database: url } = flags;
+  const { dataDir, database } = readConfig({
+    flags: { data, database: url },
+    env,
+    file: readConfigFile(),
+  });
+  return { dir: dataDirAt(resolve(dataDir)), database };
+}
+
+/** The data directory of the hub that a command is for. @throws {ConfigError} for a hub that keeps nothing there */
+export function findDataDir(args: Arguments, env: Environment): DataDir {
+  const { dir, database } = findPlaces(args, env);
+  if (database === null) return dir;
+  throw new ConfigError("this hub is kept in PostgreSQL: use the tools of PostgreSQL, such as pg_dump");
 }

@@ -9,9 +9,10 @@ import type { VariantName } from "../domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/key-queries.ts";
+import { openPostgres } from "../store/postgres.ts";
 import { joinSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
-import { findDataDir } from "./config-file.ts";
+import { findPlaces } from "./config-file.ts";
 import { type Arguments, KEYS_HELP, UsageError, oneWord, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -35,15 +36,19 @@ type Subcommand = (keys: Keys, args: Arguments) => Promise<string>;
 const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { list, add, pin, expire, revoke };
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, ["data", "variant", "node", "expires"], ["admin"], HELP_AT);
+  const args = readArguments(argv, ["data", "database", "variant", "node", "expires"], ["admin"], HELP_AT);
   const [name, ...words] = args.words;
   if (args.help || name === undefined) return say(KEYS_HELP);
   const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
   if (!subcommand) throw new UsageError(`unknown command keys ${name}`, HELP_AT);
-  const dir = findDataDir(args, env);
-  if (!existsSync(dir.database)) throw new Error(`there is no hub in ${dir.path}; start one there first`);
+  const { dir, database } = findPlaces(args, env);
+  if (database === null && !existsSync(dir.database))
+    throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
-  const store = joinSqlite(dir.database);
+  const store =
+    database === null
+      ? joinSqlite(dir.database)
+      : await openPostgres(database, systemClock(), (error) => console.error(error));
   try {
     const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
     return say(await subcommand(keys, { ...args, words }));

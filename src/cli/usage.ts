@@ -32,6 +32,9 @@ Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a 
 (max_file). What is repeatable also takes several with commas, and in luxhub.toml a list. Flags win
 over the environment, the environment over luxhub.toml.
 
+LUXHUB_DATABASE rather than --database: what stands on the command line can be read by everyone on
+the machine, and the address holds a password.
+
 LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them they are kept in the data
 directory, where the first start makes them.`;
 
@@ -48,6 +51,7 @@ export const KEYS_HELP = `luxhub keys: who may speak to the hub; a running hub t
   luxhub keys revoke ID              ends a key now and for good
 
   --data DIR                         the data directory (LUXHUB_DATA; ./luxhub-data)
+  --database URL                     the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)
 
 The secrets of the first start are the keys primary and primary-admin. To change a secret with no
 downtime: add a key, give it to the nodes, then revoke primary.`;

@@ -111,6 +111,23 @@ export const START_CHECK_MAX_BYTES = 128 * MIB;
 
 /** With less room than this on its disk a hub is in danger of standing still: luxhub doctor says so. */
 export const FREE_SPACE_MIN_BYTES = 64 * MIB;
+/** On PostgreSQL: changes that are gathered before they are sent, within one commit. */
+export const PENDING_MAX_CHANGES = 10_000;
+/** On PostgreSQL: transactions of a group that look again together when one before them has changed what they read. */
+export const DECIDE_AHEAD = 32;
+
+// Several hubs on one database.
+/** How often a hub looks at the database's clock, at whose turn it is, and whether it has missed news. */
+export const PULSE_MS = 1 * SECOND_MS;
+/** How long the periodic work stays with a hub that is not heard of. */
+export const TURN_MS = 10 * SECOND_MS;
+/** Two readings of one clock over a network differ by so much for no reason. */
+export const CLOCK_NOISE_MS = 250;
+/** How long the fate of a commit is asked for after the database was lost in the middle of it. */
+export const FATE_WAIT_MS = 5 * SECOND_MS;
+/** Connections to the database for reads and for files, beside the one that writes and the one that listens. */
+export const READ_CONNECTIONS = 4;
+export const FILE_CONNECTIONS = 3;
 
 // LUX, in millionths.
 export const MICRO_PER_LUX = 1_000_000;

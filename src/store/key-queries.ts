@@ -1,7 +1,8 @@
 /** The reads of keys and of stored answers, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { KeyRecord } from "../domain/key.ts";
 import { many, one, toKey } from "./rows.ts";
-import type { Query } from "./store.ts";
+import type { Query, Row } from "./store.ts";
+import { rowsOf } from "./touches.ts";
 
 export function allKeys(): Query<readonly KeyRecord[]> {
   return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey);
@@ -12,9 +13,10 @@ export type PastAnswer = { readonly bodyHash: string; readonly status: number; r
 
 export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
   const sql = `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`;
-  return one(sql, [scope, notBefore], (row) => ({
+  const toAnswer = (row: Row): PastAnswer => ({
     bodyHash: String(row["body_hash"]),
     status: Number(row["status"]),
     body: String(row["body"]),
-  }));
+  });
+  return one(sql, [scope, notBefore], toAnswer, [rowsOf.answer(scope)]);
 }

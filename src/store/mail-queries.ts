@@ -3,6 +3,9 @@ import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import type { Delivery, DeliveryStub, Message } from "../domain/message.ts";
 import { count, filledUp, many, one, places, toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 import type { Query } from "./store.ts";
+import { rowsOf } from "./touches.ts";
+
+// A message does not change, and goes only with its deliveries: a mailbox is read anew when its deliveries change.
 
 const MESSAGE = `m.message_id, m.from_node, m.to_node, m.type, m.content, m.require_ack, m.sent_at`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
@@ -21,11 +24,13 @@ const UNMEASURED_MAX = 32;
 
 /** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  return many(limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED, [nodeId, limit], toDelivery);
+  const sql = limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED;
+  return many(sql, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
 }
 
 export function waitingCount(nodeId: string): Query<number> {
-  return count(`SELECT count(*) AS n FROM deliveries WHERE to_node = $1 AND state = 'waiting'`, [nodeId]);
+  const sql = `SELECT count(*) AS n FROM deliveries WHERE to_node = $1 AND state = 'waiting'`;
+  return count(sql, [nodeId], [rowsOf.mailbox(nodeId)]);
 }
 
 /** The deliveries to one node of certain messages. */
@@ -34,14 +39,14 @@ export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<rea
   const sql = `
     SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
-  return many(sql, [nodeId, ...filled], toDeliveryStub);
+  return many(sql, [nodeId, ...filled], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
 }
 
 export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStub | null> {
   const sql = `
     SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE m.message_id = $1 AND d.to_node = $2`;
-  return one(sql, [messageId, nodeId], toDeliveryStub);
+  return one(sql, [messageId, nodeId], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
 }
 
 export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {
@@ -55,7 +60,8 @@ export function expiredDeliveries(steady: number, limit: number): Query<readonly
 export type PlacedMessage = { readonly message: Message; readonly seq: number };
 
 export function messageById(messageId: string): Query<PlacedMessage | null> {
-  return one(`SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`, [messageId], toPlaced);
+  const sql = `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`;
+  return one(sql, [messageId], toPlaced, [rowsOf.message(messageId)]);
 }
 
 /** What a node sent or got, newest first. */

@@ -22,7 +22,8 @@ import {
   toNode,
   toTask,
 } from "./rows.ts";
-import type { Param, Query } from "./store.ts";
+import type { Param, Query, Row } from "./store.ts";
+import { rowsOf } from "./touches.ts";
 
 /** Finds nothing: for what a caller did not name. */
 export const NOTHING: Query<null> = { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => null };
@@ -47,7 +48,7 @@ export type NodeAccount = { readonly node: Node; readonly balanceMicro: bigint }
 const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = $1`;
 
 export function nodeById(nodeId: string): Query<Node | null> {
-  return one(NODE_BY_ID, [nodeId], toNode);
+  return one(NODE_BY_ID, [nodeId], toNode, [rowsOf.node(nodeId)]);
 }
 
 /** Nodes in the order of their ids, after one of them ("" is before all). */
@@ -60,7 +61,7 @@ export function nodeAccounts(after: string, limit: number): Query<readonly NodeA
 
 export function nodeAccount(nodeId: string): Query<NodeAccount | null> {
   const sql = `SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n WHERE node_id = $1`;
-  return one(sql, [nodeId], toAccount);
+  return one(sql, [nodeId], toAccount, [rowsOf.node(nodeId), rowsOf.ledger(nodeId)]);
 }
 
 function toAccount(row: Parameters<typeof toNode>[0]): NodeAccount {
@@ -144,7 +145,7 @@ export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 const TASK_BY_ID = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`;
 
 export function taskById(taskId: string): Query<Task | null> {
-  return one(TASK_BY_ID, [taskId], toTask);
+  return one(TASK_BY_ID, [taskId], toTask, [rowsOf.task(taskId), rowsOf.filesOfTask(taskId)]);
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
@@ -274,10 +275,11 @@ const LAST_ENTRY = `
   SELECT n, CAST(balance_micro AS TEXT) AS balance FROM ledger WHERE node_id = $1 ORDER BY n DESC LIMIT 1`;
 
 export function lastEntry(nodeId: string): Query<LastEntry> {
-  return one(LAST_ENTRY, [nodeId], (row) => ({
+  const toLast = (row: Row): { n: number; balanceMicro: bigint } => ({
     n: Number(row["n"]),
     balanceMicro: BigInt(row["balance"] ?? 0),
-  }));
+  });
+  return one(LAST_ENTRY, [nodeId], toLast, [rowsOf.ledger(nodeId)]);
 }
 
 /** The latest sign-in of the days before one: `before` is a UTC midnight. */
@@ -285,7 +287,7 @@ export function lastSigninAt(nodeId: string, before: number): Query<number | nul
   const sql = `
     SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' AND (at / 86400000) < $2 / 86400000
     ORDER BY (at / 86400000) DESC LIMIT 1`;
-  return one(sql, [nodeId, before], (row) => Number(row["at"]));
+  return one(sql, [nodeId, before], (row) => Number(row["at"]), [rowsOf.ledger(nodeId)]);
 }
 
 export function ledgerPage(nodeId: string, slice: Slice): Query<readonly LedgerEntry[]> {

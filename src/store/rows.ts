@@ -16,17 +16,30 @@ const whole = (value: Param | undefined): number => Number(value);
 const maybeWhole = (value: Param | undefined): number | null => (value == null ? null : Number(value));
 const big = (value: Param | undefined): bigint => BigInt(value ?? 0);
 
-export function one<R>(sql: string, params: readonly Param[], of: (row: Row) => R): Query<R | null> {
-  return { sql, params, shape: (rows) => (rows[0] ? of(rows[0]) : null) };
+/** `reads` of a query: see the port. */
+type Reads = readonly string[];
+
+export function one<R>(
+  sql: string,
+  params: readonly Param[],
+  of: (row: Row) => R,
+  reads?: Reads,
+): Query<R | null> {
+  return { sql, params, shape: (rows) => (rows[0] ? of(rows[0]) : null), ...(reads && { reads }) };
 }
 
-export function many<R>(sql: string, params: readonly Param[], of: (row: Row) => R): Query<readonly R[]> {
-  return { sql, params, shape: (rows) => rows.map(of) };
+export function many<R>(
+  sql: string,
+  params: readonly Param[],
+  of: (row: Row) => R,
+  reads?: Reads,
+): Query<readonly R[]> {
+  return { sql, params, shape: (rows) => rows.map(of), ...(reads && { reads }) };
 }
 
 /** A query that always has one row with a column `n`. */
-export function count(sql: string, params: readonly Param[]): Query<number> {
-  return { sql, params, shape: (rows) => whole(rows[0]?.["n"]) };
+export function count(sql: string, params: readonly Param[], reads?: Reads): Query<number> {
+  return { sql, params, shape: (rows) => whole(rows[0]?.["n"]), ...(reads && { reads }) };
 }
 
 /**
@@ -40,8 +53,9 @@ export function filledUp<V extends Param>(values: readonly V[]): readonly V[] {
   return [...values, ...new Array<V>(length - values.length).fill(last)];
 }
 
-/** $first, $first+1, … for a list of values, in their order. */
+/** $first, $first+1, … for a list of values, in their order; for an empty one NULL, which nothing is in. */
 export function places(values: readonly unknown[], first = 1): string {
+  if (values.length === 0) return "NULL";
   return values.map((_, i) => `$${first + i}`).join(", ");
 }
 

@@ -10,8 +10,9 @@
  */
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../domain/change.ts";
-import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import type { Decision, Undecided } from "../domain/decision.ts";
 import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
+import { type Group, type Job, type Outcome, type Written, answer } from "./job.ts";
 import { type BroughtForward, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { refuseOldSqlite, sqliteVersion } from "./sqlite-version.ts";
@@ -28,6 +29,7 @@ import {
   StoreDamaged,
   StoreFull,
   type Transact,
+  type Turn,
 } from "./store.ts";
 
 const CACHE_KIB = 16 * 1024;
@@ -35,18 +37,6 @@ const CACHE_KIB = 16 * 1024;
 const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 const BUSY_RETRY_MS = 20;
-
-type Job = {
-  readonly load: Load;
-  readonly decide: (rows: never) => Decision<unknown> | Undecided;
-  readonly resolve: (answer: unknown) => void;
-  readonly reject: (error: unknown) => void;
-};
-
-/** What was decided and what was written, before anybody is told. */
-type Group = { readonly outcomes: readonly Outcome[]; readonly written: readonly Written[] };
-
-type Written = { readonly changes: readonly Change[]; readonly eventIds: readonly number[] };
 
 /** One transaction of a group threw while it was decided or written. */
 class MemberFault extends Error {
@@ -58,8 +48,6 @@ class MemberFault extends Error {
     this.job = job;
   }
 }
-
-type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undecided };
 
 /** Runs the COMMIT it is given: the one call that meets a failing disk, apart so that a test can fail it. */
 export type Commit = (commit: () => void) => void;
@@ -110,6 +98,7 @@ export class SqliteStore implements Store {
   #writable = true;
   #closed = false;
   #damage: StoreDamaged | null = null;
+  #turnTaken = false;
 
   constructor(path: string, role: Role, onFault: (error: unknown) => void, commit: Commit) {
     this.#onFault = onFault;
@@ -153,6 +142,13 @@ export class SqliteStore implements Store {
 
   onCommit(listener: CommitListener): void {
     this.#listeners.push(listener);
+  }
+
+  /** There is no other hub on the file. */
+  async turn(): Promise<Turn> {
+    if (this.#turnTaken) return "ours";
+    this.#turnTaken = true;
+    return "ours after a gap";
   }
 
   async diagnose(): Promise<Diagnosis> {
@@ -287,11 +283,7 @@ export class SqliteStore implements Store {
   /** After the commit: first the news for who waits, then the answers. */
   #publish(group: Group): void {
     for (const { changes, eventIds } of group.written) this.#notify(changes, eventIds);
-    for (const { job, decision } of group.outcomes) {
-      if (decision.kind === "accepted") job.resolve(decision.answer);
-      else if (decision.kind === "rejected") job.reject(new Rejection(decision));
-      else job.resolve(undefined);
-    }
+    for (const outcome of group.outcomes) answer(outcome);
   }
 
   #load(load: Load): never {

@@ -15,6 +15,11 @@ export type Query<R> = {
   readonly sql: string;
   readonly params: readonly Param[];
   readonly shape: (rows: readonly Row[]) => R;
+  /**
+   * What its rows depend on, in the words of touches.ts: an engine may load it before the transactions ahead of it are
+   * written, if they touch none of this. Left out: all the tables that its text names.
+   */
+  readonly reads?: readonly string[];
 };
 
 /** What a decision looks at: a query for each name. */
@@ -28,14 +33,16 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  *
  * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
  * - `decide` is synchronous and pure; an engine may call it more than once for one transaction.
- * - Transactions are serialisable: of those that arrive at the same engine, the first asked is the first decided,
- *   and each sees the changes of all before it.
+ * - Transactions are serialisable, over all hubs on one database: of those that arrive at the same engine, the first
+ *   asked is the first decided, and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
  * - What throws in `decide` or in the store rejects this transaction alone. A commit that fails rejects the transactions
  *   that were to share it, and no other; nothing of them can be seen, and no CommitListener hears of them.
  * @throws {StoreBusy} when more work waits than the engine takes.
  * @throws {StoreFull} when there is no room for the changes.
  * @throws {StoreDamaged} when what is stored is damaged.
+ * @throws {StoreUnavailable} when the database is away: nothing was written.
+ * @throws {OutcomeUnknown} when it went away in the middle of the commit: the changes may be on disk or not.
  */
 export type Transact = {
   <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A>): Promise<A>;
@@ -45,8 +52,18 @@ export type Transact = {
 /**
  * The news of one transaction that is on disk now: what it wrote, and the ids in the log of its `event.logged` changes,
  * in their order. What a listener throws is reported, and changes nothing.
+ *
+ * Events are told in the order of their ids, each once, whichever hub wrote them. Of what another hub wrote the news is
+ * made from the log: its `event.logged`, a `delivery.queued` for each mailbox that may hold something new, and a
+ * `key.saved` for every key when one was changed.
  */
 export type CommitListener = (changes: readonly Change[], eventIds: readonly number[]) => void;
+
+/**
+ * `ours after a gap`: it is ours, and since before this store was opened nobody had it, so that no hub was there whom
+ * a heartbeat could have reached. Told once.
+ */
+export type Turn = "ours" | "ours after a gap" | "another's";
 
 /** What a diagnostic can tell of an engine. No path, address or credential. */
 export type Diagnosis = {
@@ -70,8 +87,13 @@ export interface Store {
   readonly writable: boolean;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
-  /** Called after each commit for each transaction in it, in order, before the transactions are answered. */
+  /**
+   * Called after each commit for each transaction in it, in order, before the transactions are answered; and for what
+   * other hubs on the same database commit, soon after it.
+   */
   onCommit(listener: CommitListener): void;
+  /** Whose the periodic work is, of all hubs on the database: one's at a time; of one that is gone, another's in 15 s. */
+  turn(): Promise<Turn>;
   diagnose(): Promise<Diagnosis>;
   /** Finishes what is queued, then lets go of everything. Further calls fail. */
   close(): Promise<void>;
@@ -99,4 +121,14 @@ export class StoreDamaged extends Error {
     const what = cause instanceof Error ? cause.message : String(cause);
     super(`The database is damaged (${what}). ${AFTER_DAMAGE}`, { cause });
   }
+}
+
+/** The database cannot be reached: nothing was written, and the caller tries again later. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+}
+
+/** The database was lost in the middle of a commit: nobody can tell whether it is on disk. */
+export class OutcomeUnknown extends Error {
+  override readonly name = "OutcomeUnknown";
 }

@@ -332,7 +332,7 @@ describe("delete", () => {
     expect((await download(hub, id)).status).toBe(404);
     await refused(remove(hub, id), 404, "file_not_found");
     expect(pick(await ok(hub.get("/file/list")), "files", "file_id")).toEqual([other]);
-    expect(blobsIn(hub)).toHaveLength(1);
+    if (hub.engine === "sqlite") expect(blobsIn(hub)).toHaveLength(1); // in PostgreSQL they are in no file
     expect((await eventKinds(hub)).at(-1)).toBe("file.deleted");
   });
 

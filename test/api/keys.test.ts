@@ -36,8 +36,9 @@ const WINDOW_MS = 60_000;
 
 /** Runs `luxhub keys …` on the hub's data directory; what it printed. */
 async function keys(hub: TestHub, ...words: string[]): Promise<string> {
+  const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
   const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
-    env: { ...process.env, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY },
+    env: { ...process.env, ...database, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY },
     stdout: "pipe",
     stderr: "pipe",
   });

@@ -7,8 +7,9 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import type { KeyRecord } from "../../src/domain/key.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, knowing } from "../../src/lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, knowing, systemClock } from "../../src/lib/clock.ts";
 import { hashSecret } from "../../src/service/keys.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
@@ -245,7 +246,10 @@ test("a key expires by the wall clock, as it stands", async () => {
 async function addKey(dataDir: string, keyId: string, expiresAt: number): Promise<void> {
   await using hub = await startHub({ dataDir }); // makes the database
   await hub.close();
-  const store = openSqlite(join(dataDir, "luxhub.db"), () => undefined);
+  const store =
+    hub.database === null
+      ? openSqlite(join(dataDir, "luxhub.db"), () => undefined)
+      : await openPostgres(hub.database, systemClock(), () => undefined);
   const free = { variant: null, nodeId: null, createdAt: 0, revokedAt: null };
   const key: KeyRecord = { ...free, keyId, role: "secret", hash: hashSecret(keyId), expiresAt };
   await store.transact({}, () => accept(null, [{ kind: "key.saved", key }]));

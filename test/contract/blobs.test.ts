@@ -6,14 +6,20 @@ import { join } from "node:path";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull } from "../../src/blobs/blobs.ts";
 import { type DiskIo, openDiskBlobs } from "../../src/blobs/disk.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
+import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
+import { openPool } from "../../src/store/postgres-connection.ts";
+import { migrate } from "../../src/store/postgres-migrations.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const MIB = 1024 * 1024;
 const folders: string[] = [];
 const opened: Blobs[] = [];
+const removing: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
   // Closed even where a crash is played: Bun throws for a file that only the garbage collector closes.
   await Promise.all(opened.splice(0).map((blobs) => blobs.close()));
+  for (const remove of removing.splice(0).toReversed()) await remove();
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
 });
 
@@ -24,14 +30,43 @@ async function newFolder(): Promise<string> {
 }
 
 /** `reopen` opens the same blobs again, as the next start of the hub would. */
-type Engine = { readonly name: string; start(): Promise<{ blobs: Blobs; reopen(): Promise<Blobs> }> };
+type Engine = {
+  readonly name: string;
+  /** Why it cannot run here; null: it can. */
+  readonly skip: string | null;
+  start(): Promise<{ blobs: Blobs; reopen(): Promise<Blobs> }>;
+};
+
+async function openPostgres(url: string): Promise<Blobs> {
+  const blobs = openPostgresBlobs(url, 0);
+  opened.push(blobs);
+  return blobs;
+}
 
 const ENGINES: readonly Engine[] = [
   {
     name: "disk",
+    skip: null,
     async start() {
       const folder = await newFolder();
       return { blobs: await openDisk(folder), reopen: () => openDisk(folder) };
+    },
+  },
+  {
+    name: "postgresql",
+    skip: POSTGRES_MISSING,
+    async start() {
+      const { url, remove } = await newSchema();
+      removing.push(remove);
+      const pool = openPool(url, 1);
+      removing.push(() => pool.close());
+      await migrate(pool);
+      const reopen = async (): Promise<Blobs> => {
+        // A minute later: of whom nobody told meanwhile.
+        await pool`UPDATE blobs SET touched_at = touched_at - interval '61 seconds'`;
+        return openPostgres(url);
+      };
+      return { blobs: await openPostgres(url), reopen };
     },
   },
 ];
@@ -67,8 +102,13 @@ async function read(content: BlobContent | null): Promise<Uint8Array | null> {
   return content === null ? null : new Response(content).bytes();
 }
 
+if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start
+
 for (const engine of ENGINES) {
-  describe(`blobs: ${engine.name}`, () => {
+  const suite = engine.skip === null ? describe : describe.skip;
+  const reason = engine.skip === null ? "" : ` (skipped: ${engine.skip})`;
+
+  suite(`blobs: ${engine.name}${reason}`, () => {
     for (const [name, size, chunkBytes] of [
       ["nothing", 0, 1],
       ["one byte", 1, 1],

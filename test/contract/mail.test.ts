@@ -11,19 +11,38 @@ import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import type { Mail, Taken } from "../../src/mail/mail.ts";
 import { history } from "../../src/store/mail-queries.ts";
 import { eventsAfter, nodeById } from "../../src/store/queries.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 type Engine = {
   readonly name: string;
   /** Why it cannot run here; null: it can. */
   readonly skip: string | null;
   open(store: Store): Promise<Mail>;
+  /** The store that it works on; SQLite if it does not say. */
+  openStore?(): Promise<Store>;
 };
+
+async function openPostgresStore(): Promise<Store> {
+  const { url, remove } = await newSchema();
+  closing.push(remove);
+  return openPostgres(url, systemClock(), (error) => {
+    throw error;
+  });
+}
 
 const ENGINES: readonly Engine[] = [
   { name: "embedded", skip: null, open: async (store) => new EmbeddedMail(store) },
+  {
+    name: "embedded in postgresql",
+    skip: POSTGRES_MISSING,
+    open: async (store) => new EmbeddedMail(store),
+    openStore: openPostgresStore,
+  },
 ];
 
 const closing: (() => Promise<void>)[] = [];
@@ -34,13 +53,17 @@ afterEach(async () => {
 
 type Office = { readonly mail: Mail; readonly store: Store };
 
-/** Mail over a store with the nodes n1, n2 and n3 (online) and n0 (offline). */
-async function openOffice(engine: Engine): Promise<Office> {
+async function openSqliteStore(): Promise<Store> {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-mail-"));
   closing.push(() => rm(folder, { recursive: true }));
-  const store = openSqlite(join(folder, "db"), (error) => {
+  return openSqlite(join(folder, "db"), (error) => {
     throw error;
   });
+}
+
+/** Mail over a store with the nodes n1, n2 and n3 (online) and n0 (offline). */
+async function openOffice(engine: Engine): Promise<Office> {
+  const store = await (engine.openStore ?? openSqliteStore)();
   closing.push(() => store.close());
   const nodes = ["n0", "n1", "n2", "n3"].map((id): Change => ({ kind: "node.saved", node: node(id) }));
   await store.transact({}, () => accept(null, [...nodes, { kind: "node.offline", nodeId: "n0" }]));
@@ -75,6 +98,8 @@ async function eventsOf({ store }: Office): Promise<readonly string[]> {
   const events = await store.read(eventsAfter(0, [], 10_000));
   return events.map(({ kind, nodeId, data }) => `${kind} ${nodeId} ${String(data["message_id"])}`);
 }
+
+if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start
 
 for (const engine of ENGINES) {
   const suite = engine.skip === null ? describe : describe.skip;

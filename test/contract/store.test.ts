@@ -3,6 +3,7 @@
  * against a plain computation over the same values. Then what only SQLite promises: its schema, its plans, a full disk.
  */
 import { Database } from "bun:sqlite";
+import { SQL } from "bun";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,14 +27,18 @@ import type { Priority, Task, TaskStatus } from "../../src/domain/task.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
 import * as keyReads from "../../src/store/key-queries.ts";
 import * as mail from "../../src/store/mail-queries.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { oldAnswers, oldEvents, oldMessages } from "../../src/store/old-rows.ts";
 import * as lists from "../../src/store/list-queries.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
 import * as q from "../../src/store/queries.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { statementOf } from "../../src/store/statements.ts";
 import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
 import { message, node, task } from "../domain/samples.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 type OnFault = (error: unknown) => void;
 
@@ -50,6 +55,7 @@ type Engine = {
   readonly name: Store["engine"];
   /** Why it cannot run here; null: it can. */
   readonly skip: string | null;
+  readonly migrations: number;
   place(): Promise<Place>;
 };
 
@@ -73,7 +79,35 @@ async function sqlitePlace(): Promise<Place & { readonly path: string }> {
   };
 }
 
-const ENGINES: readonly Engine[] = [{ name: "sqlite", skip: null, place: sqlitePlace }];
+async function postgresPlace(): Promise<Place> {
+  const { url, remove } = await newSchema();
+  const beside = new SQL(url, { max: 1 });
+  await beside`SELECT 1`; // so that a look is at once
+  return {
+    open: (onFault = noFault) => openPostgres(url, systemClock(), onFault),
+    look: async (sql) => Number((await beside.unsafe(sql))[0]?.n),
+    remove: async () => {
+      await beside.close();
+      await remove();
+    },
+  };
+}
+
+const SQLITE: Engine = {
+  name: "sqlite",
+  skip: null,
+  migrations: SQLITE_MIGRATIONS.length,
+  place: sqlitePlace,
+};
+const ENGINES: readonly Engine[] = [
+  SQLITE,
+  {
+    name: "postgresql",
+    skip: POSTGRES_MISSING,
+    migrations: POSTGRES_MIGRATIONS.length,
+    place: postgresPlace,
+  },
+];
 
 const closing: (() => Promise<void>)[] = [];
 
@@ -111,6 +145,8 @@ async function outcome(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
+if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start
+
 for (const engine of ENGINES) {
   const suite = engine.skip === null ? describe : describe.skip;
   const reason = engine.skip === null ? "" : ` (skipped: ${engine.skip})`;
@@ -118,8 +154,9 @@ for (const engine of ENGINES) {
   suite(`store: ${engine.name}${reason}: transact`, () => {
     test("commits before it resolves", async () => {
       const { store, place } = await openFresh(engine);
+      const before = place.look(COUNT_EVENTS);
       const seen = store.transact({}, log("a")).then(() => place.look(COUNT_EVENTS));
-      expect(await place.look(COUNT_EVENTS)).toBe(0);
+      expect(await before).toBe(0);
       expect(await seen).toBe(1);
     });
 
@@ -358,7 +395,7 @@ for (const engine of ENGINES) {
     test("diagnose tells the engine's state", async () => {
       const { store } = await openFresh(engine);
       const waits = store.transact({}, log("a"));
-      expect(await store.diagnose()).toMatchObject({ queued: 1, migration: SQLITE_MIGRATIONS.length });
+      expect(await store.diagnose()).toMatchObject({ queued: 1, migration: engine.migrations });
       await waits;
       const diagnosis = await store.diagnose();
       expect(diagnosis.queued).toBe(0);
@@ -1288,7 +1325,7 @@ describe("store: sqlite: schema", () => {
   });
 
   test("it writes ahead, and flushes each commit", async () => {
-    const { store } = await openFresh({ name: "sqlite", skip: null, place: sqlitePlace });
+    const { store } = await openFresh(SQLITE);
     expect((await store.diagnose()).details).toMatchObject({ journal_mode: "wal", synchronous: "full" });
   });
 });
@@ -1334,7 +1371,7 @@ describe("store: sqlite: a listener that throws", () => {
 
 describe("store: sqlite: a full disk", () => {
   test("what does not fit answers StoreFull and writes nothing; what fits commits; with room again all is well", async () => {
-    const { store, place } = await openFresh({ name: "sqlite", skip: null, place: sqlitePlace });
+    const { store, place } = await openFresh(SQLITE);
     await write(store, event("before"));
     const pragma = (text: string): Query<number> => ({
       sql: `PRAGMA ${text}`,

@@ -91,6 +91,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--database",
+    of: (config) => config.database,
+    byDefault: null,
+    values: [
+      ["postgres://a", "postgres://a"],
+      ["postgresql://u:p@h:5433/n?sslmode=require", "postgresql://u:p@h:5433/n?sslmode=require"],
+      ["postgres://u:p%2F@h/n", "postgres://u:p%2F@h/n"],
+    ],
+  },
+  {
     flag: "--listen",
     of: (config) => config.listen.slice(1),
     byDefault: [],
@@ -214,6 +224,13 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
   test("numbers in luxhub.toml need no quotes", () => {
     const config = readConfig({ ...NOWHERE, file: { port: 8080, max_file: 1000 } });
     expect([config.listen[0]?.port, config.maxFileBytes]).toEqual([8080, 1000]);
+  });
+
+  test("an address of a database that cannot be used is refused and not repeated", () => {
+    for (const bad of ["mysql://u:hush@h/n", "hush", "postgres://u:hush@h:port/n"]) {
+      const message = /^--database must be an address as postgres:(?!.*hush)/;
+      expect(() => readConfig({ ...NOWHERE, flags: { database: [bad] } })).toThrow(message);
+    }
   });
 
   test("a TLS listener needs a certificate and a key", () => {

@@ -1,40 +1,13 @@
 /** Large files through the real program: memory stays flat, the bytes come back, and what breaks off leaves nothing. */
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
+import { MIB, download, upload } from "./large-file.ts";
 import { Hub, TempDir, memoryMib, objectOf, until } from "./program.ts";
 import { RawConnection, uploadOf } from "./raw.ts";
 
-const MIB = 2 ** 20;
 const FILE_MIB = 1024;
 /** How far from where it was the hub's memory may be afterwards. */
 const DRIFT_MAX_MIB = 64;
-
-/** So many MiB of bytes that repeat nowhere, made as they are read; `hash` sees all of them. */
-function bytesOf(mib: number, hash: Bun.CryptoHasher): ReadableStream<Uint8Array> {
-  const block = new Uint8Array(MIB);
-  for (let at = 0; at < MIB; at += 65_536) crypto.getRandomValues(block.subarray(at, at + 65_536));
-  let made = 0;
-  return new ReadableStream(
-    {
-      pull(controller) {
-        if (made === mib) return controller.close();
-        const piece = block.slice();
-        new DataView(piece.buffer).setUint32(0, made++);
-        hash.update(piece);
-        controller.enqueue(piece);
-      },
-    },
-    { highWaterMark: 2 },
-  );
-}
-
-/** The body of an upload around a stream of bytes. */
-async function* multipart(bytes: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const { before, after } = uploadOf(0);
-  yield Buffer.from(before);
-  yield* bytes;
-  yield Buffer.from(after);
-}
 
 test.skipIf(process.platform !== "linux")(
   `${FILE_MIB} MiB up and down leave the memory where it was${process.platform === "linux" ? "" : " (needs /proc)"}`,
@@ -49,15 +22,9 @@ test.skipIf(process.platform !== "linux")(
     const { fileId, sha256 } = await upload(hub, FILE_MIB);
     const afterUp = memoryMib(hub.pid, "VmRSS");
     const downMs = performance.now();
-    const response = await fetch(`${hub.api}/file/download/${fileId}`);
-    const hash = new Bun.CryptoHasher("sha256");
-    let size = 0;
-    for await (const piece of response.body ?? []) {
-      hash.update(piece);
-      size += piece.length;
-    }
+    const downloaded = await download(hub, fileId);
     const doneMs = performance.now();
-    expect([size, hash.digest("hex")]).toEqual([FILE_MIB * MIB, sha256]);
+    expect(downloaded).toEqual({ size: FILE_MIB * MIB, sha256 });
 
     const after = memoryMib(hub.pid, "VmRSS");
     const peak = memoryMib(hub.pid, "VmHWM");
@@ -70,20 +37,6 @@ test.skipIf(process.platform !== "linux")(
   },
   60_000,
 );
-
-/** Uploads so many MiB and answers the id and the hash, which the hub's must equal. */
-async function upload(hub: Hub, mib: number): Promise<{ fileId: string; sha256: string }> {
-  const hash = new Bun.CryptoHasher("sha256");
-  const { head } = uploadOf(0);
-  const contentType = /Content-Type: ([^\r]+)/.exec(head)?.[1] ?? "";
-  const answer = await hub.call("POST", "/file/upload", {
-    body: multipart(bytesOf(mib, hash)),
-    headers: { "Content-Type": contentType },
-  });
-  const sha256 = hash.digest("hex");
-  expect(answer.body).toMatchObject({ success: true, size: mib * MIB, sha256 });
-  return { fileId: String(answer.body["file_id"]), sha256 };
-}
 
 /** The names of files in the data directory, without the folders they lie in. */
 function filesIn(data: string): readonly string[] {

@@ -23,6 +23,7 @@ type LayerName =
   | "mail port"
   | "blobs port"
   | "queries"
+  | "database connection"
   | "store engines"
   | "mail engines"
   | "blobs engines"
@@ -49,19 +50,18 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   "mail port": { files: ["mail/mail.ts"], layers: ["domain", "store port"] }, // of the store: see below
   "blobs port": { files: ["blobs/blobs.ts"], layers: ["domain"] },
   queries: {
-    files: [
-      "store/queries.ts",
-      "store/list-queries.ts",
-      "store/mail-queries.ts",
-      "store/key-queries.ts",
-      "store/old-rows.ts",
-      "store/rows.ts",
-    ],
+    files: ["store/{queries,list-queries,mail-queries,key-queries,old-rows,rows,touches}.ts"],
     layers: ["domain", "lib", "store port"],
+  },
+  // What the engines on PostgreSQL, of the store and of the blobs, have in common.
+  "database connection": {
+    files: ["store/postgres-connection.ts"],
+    layers: ["store port"],
+    packages: ["bun"],
   },
   "store engines": {
     files: ["store/**"],
-    layers: ["domain", "lib", "store port", "queries"],
+    layers: ["domain", "lib", "store port", "queries", "database connection"],
     packages: ["bun", "bun:sqlite", "node:fs", "node:path"],
   },
   "mail engines": {
@@ -71,7 +71,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   "blobs engines": {
     files: ["blobs/**"],
-    layers: ["domain", "lib", "blobs port"],
+    layers: ["domain", "lib", "blobs port", "database connection"],
     packages: ["bun", "node:*"],
   },
   service: {

@@ -30,6 +30,7 @@ function openScene() {
     transact,
     read: (query) => sqlite.read(query),
     onCommit: (listener) => sqlite.onCommit(listener),
+    turn: () => sqlite.turn(),
     diagnose: () => sqlite.diagnose(),
     close: () => sqlite.close(),
   };

@@ -14,6 +14,7 @@ import type { VariantName } from "../../src/domain/node.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
+import { newSchema } from "./postgres.ts";
 
 export const SECRET = "test-secret";
 export const ADMIN_KEY = "test-admin-key";
@@ -75,14 +76,28 @@ export class TestHub {
   readonly clock: TestClock;
   readonly #hub: Hub;
   readonly logged: string[];
+  /** The address of its PostgreSQL; null: it has none. */
+  readonly database: string | null;
   readonly #keepData: boolean;
 
-  constructor(hub: Hub, dataDir: string, clock: TestClock, logged: string[], keepData: boolean) {
+  constructor(
+    hub: Hub,
+    { dataDir, database }: Pick<Config, "dataDir" | "database">,
+    clock: TestClock,
+    logged: string[],
+    keepData: boolean,
+  ) {
     this.#hub = hub;
     this.dataDir = dataDir;
+    this.database = database;
     this.clock = clock;
     this.logged = logged;
     this.#keepData = keepData;
+  }
+
+  /** The name of its store's engine, which is what carries its messages. */
+  get engine(): EngineName {
+    return this.database === null ? "sqlite" : "postgresql";
   }
 
   /** The base of the listener that speaks a variant (the first of them). */
@@ -146,11 +161,24 @@ export class TestHub {
   async close(): Promise<void> {
     await this.#hub.close();
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
+    if (this.#keepData) return;
+    await (await schemas.get(this.dataDir))?.remove();
+    schemas.delete(this.dataDir);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** The engines that the tests of the API run on. */
+export type EngineName = "sqlite" | "postgresql";
+
+let engine: EngineName = "sqlite";
+
+/** From here on, hubs are started on this engine. */
+export function useEngine(name: EngineName): void {
+  engine = name;
 }
 
 export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
@@ -169,6 +197,16 @@ export function newDataDir(): string {
   return mkdtempSync(join(TEMP, "luxhub-test-"));
 }
 
+/** On PostgreSQL a data directory has a schema that goes with it, as SQLite's file does. */
+const schemas = new Map<string, ReturnType<typeof newSchema>>();
+
+async function databaseOf(path: string): Promise<string | null> {
+  if (engine === "sqlite") return null;
+  const schema = schemas.get(path) ?? newSchema();
+  schemas.set(path, schema);
+  return (await schema).url;
+}
+
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const { variants = ["A", "B"], dataDir, clock = new TestClock(), ...settings } = options;
@@ -178,12 +216,13 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     ...settings,
     listen: variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
     dataDir: path,
+    database: settings.database ?? (await databaseOf(path)),
   };
   const logged: string[] = [];
   const log = openLog("json", clock.now.bind(clock), (text) => logged.push(text));
   const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
   const hub = await openHub({ config, dir: makeDataDir(path), secrets, clock, log });
-  return new TestHub(hub, path, clock, logged, dataDir !== undefined);
+  return new TestHub(hub, config, clock, logged, dataDir !== undefined);
 }
 
 const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({

@@ -1,0 +1,260 @@
+/**
+ * Blobs in PostgreSQL, where every hub of a database reaches them: a row for each blob, and its bytes in rows of
+ * CHUNK_BYTES, written and read one at a time.
+ *
+ * Invariant: a blob has its size when it is whole, and is nothing before. finish() answers after a commit that is on
+ * disk, and with it everything that was written before it.
+ * Must not: hold more than one chunk per writer or reader in memory, or take a writer of another hub for a crash's that
+ * has lately been heard of: each hub tells of its own every TOUCH_MS.
+ */
+import type { SQL } from "bun";
+import { FILE_CONNECTIONS } from "../domain/limits.ts";
+import { isFull, openPool, query, toStoreError } from "../store/postgres-connection.ts";
+import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, type FinishedBlob } from "./blobs.ts";
+
+const CHUNK_BYTES = 256 * 1024;
+const TOUCH_MS = 10_000;
+/** An upload that no hub has told of for so long is nobody's. */
+const SILENCE = "60 seconds";
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+const BEGIN = `INSERT INTO blobs (blob_id, touched_at) VALUES ($1, clock_timestamp())`;
+const TOUCH = `UPDATE blobs SET touched_at = clock_timestamp() WHERE size_bytes IS NULL AND blob_id = ANY($1)`;
+const WRITE = `INSERT INTO blob_chunks (blob_id, n, bytes) VALUES ($1, $2, $3)`;
+const FINISH = `UPDATE blobs SET size_bytes = $2, touched_at = clock_timestamp() WHERE blob_id = $1`;
+const SIZE = `SELECT size_bytes FROM blobs WHERE blob_id = $1 AND size_bytes IS NOT NULL`;
+const READ = `SELECT bytes FROM blob_chunks WHERE blob_id = $1 AND n = $2`;
+/** Another hub may be about to record a blob that it has just finished: one is not listed while it is young. */
+const YOUNG_MS = 3_600_000;
+const LIST = `
+  SELECT blob_id FROM blobs
+  WHERE right(blob_id, 2) = $1 AND size_bytes IS NOT NULL AND touched_at < clock_timestamp() - make_interval(secs => $2)`;
+// The chunks go with their blob.
+const REMOVE = `DELETE FROM blobs WHERE blob_id = $1 AND size_bytes IS NOT NULL`;
+const DISCARD = `DELETE FROM blobs WHERE blob_id = $1 AND size_bytes IS NULL`;
+const SWEEP = `
+  DELETE FROM blobs WHERE size_bytes IS NULL AND touched_at < clock_timestamp() - interval '${SILENCE}'
+    AND blob_id <> ALL($1)`;
+
+/** The tables are those of store/postgres-migrations.ts, made when the store was opened. */
+export function openPostgresBlobs(url: string, youngMs = YOUNG_MS): Blobs {
+  // A chunk need not be on disk by itself: the commit of finish() is, and all before it.
+  return new PostgresBlobs(openPool(url, FILE_CONNECTIONS, { synchronous_commit: "off" }), youngMs);
+}
+
+class PostgresBlobs implements Blobs {
+  readonly #pool: SQL;
+  readonly #youngMs: number;
+  readonly #live = new Map<string, PostgresWriter>();
+  /** By the last two digits of their ids. */
+  readonly shelves = 256;
+  #writable = true;
+  readonly #touching: Timer;
+  #closed: Promise<void> | null = null;
+
+  constructor(pool: SQL, youngMs: number) {
+    this.#pool = pool;
+    this.#youngMs = youngMs;
+    this.#touching = setInterval(() => void this.#touch(), TOUCH_MS);
+  }
+
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  async begin(blobId: string = Bun.randomUUIDv7()): Promise<BlobWriter> {
+    if (this.#closed) throw new Error("the blob store is closed");
+    checkId(blobId);
+    await query(this.#pool, BEGIN, [blobId]).catch((error: unknown) => {
+      this.#writable = false;
+      return toBlobsError(error);
+    });
+    const writer = new PostgresWriter(blobId, this.#pool, {
+      onWritten: (succeeded) => (this.#writable = succeeded),
+      onEnd: () => this.#live.delete(blobId),
+    });
+    this.#live.set(blobId, writer);
+    // close() may have come while the row was being made.
+    if (this.#closed) await writer.discard();
+    return writer;
+  }
+
+  async open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null> {
+    checkId(blobId);
+    const [row] = await query(this.#pool, SIZE, [blobId]).catch(toBlobsError);
+    if (!row || Number(row["size_bytes"]) < endExclusive) return null;
+    return this.#stream(blobId, start, endExclusive);
+  }
+
+  async remove(blobId: string): Promise<boolean> {
+    checkId(blobId);
+    const { count } = await query(this.#pool, REMOVE, [blobId]).catch(toBlobsError);
+    return count > 0;
+  }
+
+  async list(shelf: number): Promise<string[]> {
+    const digits = shelf.toString(16).padStart(2, "0");
+    const rows = await query(this.#pool, LIST, [digits, this.#youngMs / 1_000]).catch(toBlobsError);
+    return Array.from(rows, (row) => String(row["blob_id"]));
+  }
+
+  async probe(): Promise<void> {
+    const writer = await this.begin();
+    try {
+      await writer.write(new Uint8Array(CHUNK_BYTES));
+      await writer.finish();
+    } finally {
+      await this.remove(writer.blobId);
+      await writer.discard();
+    }
+  }
+
+  async sweepUnfinished(): Promise<number> {
+    const { count } = await query(this.#pool, SWEEP, [[...this.#live.keys()]]).catch(toBlobsError);
+    return count;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#touching);
+    await Promise.allSettled([...this.#live.values()].map((writer) => writer.discard()));
+    await this.#pool.close({ timeout: 0 });
+  }
+
+  async #touch(): Promise<void> {
+    if (this.#live.size === 0) return;
+    await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the next one tells of them again
+  }
+
+  /** Reads a chunk when the one before it has been taken. */
+  #stream(blobId: string, start: number, endExclusive: number): ReadableStream<Uint8Array> {
+    let at = start;
+    return new ReadableStream<Uint8Array>({
+      pull: async (controller) => {
+        if (at >= endExclusive) return controller.close();
+        const n = Math.floor(at / CHUNK_BYTES);
+        const [row] = await query(this.#pool, READ, [blobId, n]).catch(toBlobsError);
+        const bytes: unknown = row?.["bytes"];
+        if (!(bytes instanceof Uint8Array)) throw new Error(`a part of file ${blobId} is gone`);
+        const first = n * CHUNK_BYTES;
+        controller.enqueue(bytes.subarray(at - first, endExclusive - first));
+        at = first + bytes.byteLength;
+      },
+    });
+  }
+}
+
+type WriterNews = {
+  /** Whether something was made durable, or could not be. */
+  readonly onWritten: (succeeded: boolean) => void;
+  readonly onEnd: () => void;
+};
+
+class PostgresWriter implements BlobWriter {
+  readonly blobId: string;
+  readonly #pool: SQL;
+  readonly #news: WriterNews;
+  readonly #hash = new Bun.CryptoHasher("sha256");
+  readonly #buffer = new Uint8Array(CHUNK_BYTES);
+  #buffered = 0;
+  #chunks = 0;
+  #size = 0;
+  #state: "open" | "broken" | "ended" = "open";
+  /** What the database is doing now; discard() lets it end. */
+  #working: Promise<unknown> = Promise.resolve();
+  #discarding: Promise<void> | null = null;
+
+  constructor(blobId: string, pool: SQL, news: WriterNews) {
+    this.blobId = blobId;
+    this.#pool = pool;
+    this.#news = news;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  write(chunk: Uint8Array): Promise<void> | void {
+    this.#assertOpen();
+    this.#hash.update(chunk);
+    this.#size += chunk.byteLength;
+    if (this.#buffered + chunk.byteLength >= CHUNK_BYTES) return this.#work(() => this.#spill(chunk));
+    this.#buffer.set(chunk, this.#buffered);
+    this.#buffered += chunk.byteLength;
+  }
+
+  finish(): Promise<FinishedBlob> {
+    this.#assertOpen();
+    return this.#work(async () => {
+      await this.#pool.begin(async (tx) => {
+        await query(tx, "SET LOCAL synchronous_commit = on");
+        if (this.#buffered > 0) await query(tx, WRITE, this.#nextChunk());
+        const { count } = await query(tx, FINISH, [this.blobId, this.#size]);
+        if (count !== 1) throw new Error("the upload was taken for a dead hub's and swept away");
+      });
+      this.#state = "ended";
+      this.#news.onWritten(true);
+      this.#news.onEnd();
+      return { sha256: this.#hash.digest("hex"), size: this.#size };
+    });
+  }
+
+  discard(): Promise<void> {
+    this.#discarding ??= this.#discard();
+    return this.#discarding;
+  }
+
+  async #discard(): Promise<void> {
+    await this.#working.catch(() => {}); // its caller has that error
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    this.#news.onEnd();
+    // What cannot be removed now is swept away later.
+    await query(this.#pool, DISCARD, [this.blobId]).catch(() => {});
+  }
+
+  #assertOpen(): void {
+    if (this.#state !== "open" || this.#discarding) throw new Error("the upload has ended");
+  }
+
+  /** Fills the buffer and writes it, as often as the bytes do. */
+  async #spill(chunk: Uint8Array): Promise<void> {
+    for (let at = 0; at < chunk.byteLength;) {
+      const part = chunk.subarray(at, at + CHUNK_BYTES - this.#buffered);
+      this.#buffer.set(part, this.#buffered);
+      this.#buffered += part.byteLength;
+      at += part.byteLength;
+      if (this.#buffered === CHUNK_BYTES) await query(this.#pool, WRITE, this.#nextChunk());
+    }
+  }
+
+  /** The parameters of the buffer's row; the buffer is free again when they have been sent and answered. */
+  #nextChunk(): readonly unknown[] {
+    const bytes = this.#buffer.subarray(0, this.#buffered);
+    this.#buffered = 0;
+    return [this.blobId, this.#chunks++, bytes];
+  }
+
+  #work<T>(step: () => Promise<T>): Promise<T> {
+    const working = step().catch((error: unknown) => {
+      if (this.#state === "open") this.#state = "broken";
+      this.#news.onWritten(false);
+      return toBlobsError(error);
+    });
+    this.#working = working;
+    return working;
+  }
+}
+
+function checkId(blobId: string): void {
+  if (!UUID.test(blobId)) throw new TypeError("a blob id must be a lower-case UUID");
+}
+
+/** For catch(): what the caller may know of the driver's error. */
+function toBlobsError(error: unknown): never {
+  throw isFull(error) ? new BlobsFull(error) : toStoreError(error);
+}

@@ -1,0 +1,44 @@
+/**
+ * The periodic work of several hubs on one database: each piece is done by the one whose turn it is. A hub that takes the
+ * turn after nobody had it first lets all leases start anew and takes back what a stop in the middle left behind.
+ */
+import { type ChoreParts, renewLeases, settle } from "./chores.ts";
+import type { Chore } from "./sweeper.ts";
+
+/** What every hub does for itself, whoever's turn it is. */
+const OF_EVERY_HUB: ReadonlySet<string> = new Set(["keys", "database", "files", "memory", "uploads"]);
+
+export class Turns {
+  readonly #parts: ChoreParts;
+  /** Nobody had the turn before us, and the leases have not been renewed yet. */
+  #afterGap = false;
+
+  constructor(parts: ChoreParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether the periodic work is this hub's now; if it is, everything is ready for it. */
+  async isOurs(): Promise<boolean> {
+    const turn = await this.#parts.store.turn();
+    if (turn === "another's") return false;
+    this.#afterGap ||= turn === "ours after a gap"; // told once, and kept until it is dealt with
+    if (this.#afterGap) {
+      await renewLeases(this.#parts);
+      await settle(this.#parts);
+      this.#afterGap = false;
+    }
+    return true;
+  }
+
+  /** The chores, each skipped while the turn is another's. */
+  share(chores: readonly Chore[]): readonly Chore[] {
+    return chores.map((chore) =>
+      OF_EVERY_HUB.has(chore.name)
+        ? chore
+        : {
+            ...chore,
+            run: async (signal, lateMs) => ((await this.isOurs()) ? chore.run(signal, lateMs) : undefined),
+          },
+    );
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Many runs of one statement as one: what costs is the statement, not the row. The bulk form is made from the text of
+ * the single one, so that every statement is written once (queries.ts, statements.ts); its parameters become columns of
+ * values. The types of the columns are learned from the first runs, which are sent one by one.
+ *
+ * Must not: change what a statement means, or the order of its runs. Runs that touch one row twice are the caller's to
+ * keep apart: a bulk UPDATE would do one of them.
+ */
+import { type Connection, type Result, query } from "./postgres-connection.ts";
+import type { Param, Row } from "./store.ts";
+
+type Params = readonly Param[];
+
+/** The types that our statements take, by the number that the server has for them. */
+const TYPE_NAMES: Readonly<Record<number, string>> = { 20: "bigint", 23: "integer", 25: "text" };
+
+/** A bulk statement carries about so much at most. */
+const BULK_MAX_CHARS = 4 * 1024 * 1024;
+
+export class Statements {
+  /** By text: the types of the parameters; null for one that cannot be run in bulk. */
+  readonly #types = new Map<string, readonly string[] | null>();
+  readonly #bulk = new Map<string, string | null>();
+
+  /** Sends a read for each set of parameters; promises the rows of each, in their order. */
+  async read(
+    connection: Connection,
+    sql: string,
+    sets: readonly Params[],
+  ): Promise<readonly (readonly Row[])[]> {
+    const types = sets.length > 1 ? this.#types.get(sql) : undefined;
+    if (!types) return this.#oneByOne(connection, sql, sets);
+    const rows = await query(connection, bulkRead(sql, types), columnsOf(types, sets));
+    const found = sets.map((): Row[] => []);
+    for (const row of rows) found[Number(row["batch_set"]) - 1]?.push(row);
+    return found;
+  }
+
+  /** Sends a write for each set of parameters, which touch different rows. */
+  async write(connection: Connection, sql: string, sets: readonly Params[]): Promise<void> {
+    const types = sets.length > 1 ? this.#types.get(sql) : undefined;
+    const bulk = types ? this.#bulkWrite(sql, types) : null;
+    if (!types || bulk === null) {
+      await this.#oneByOne(connection, sql, sets);
+      return;
+    }
+    await Promise.all(sliced(sets).map((slice) => query(connection, bulk, columnsOf(types, slice))));
+  }
+
+  async #oneByOne(connection: Connection, sql: string, sets: readonly Params[]): Promise<readonly Result[]> {
+    const results = await Promise.all(sets.map((params) => query(connection, sql, params)));
+    if (!this.#types.has(sql)) this.#types.set(sql, typesOf(results[0]));
+    return results;
+  }
+
+  #bulkWrite(sql: string, types: readonly string[]): string | null {
+    let bulk = this.#bulk.get(sql);
+    if (bulk === undefined) this.#bulk.set(sql, (bulk = bulkWrite(sql, types)));
+    return bulk;
+  }
+}
+
+function typesOf(result: Result | undefined): readonly string[] | null {
+  const types = (result?.statement?.types ?? []).map((type) => TYPE_NAMES[type]);
+  return types.length > 0 && types.every((name) => name !== undefined) ? types : null;
+}
+
+/** The values of each parameter over all sets. */
+function columnsOf(types: readonly string[], sets: readonly Params[]): readonly Params[] {
+  return types.map((_, i) => sets.map((params) => params[i] ?? null));
+}
+
+/** The sets as rows of a table `p` with the columns a1, a2, …; `batch_set` counts them from 1. */
+function table(types: readonly string[]): string {
+  const columns = types.map((type, i) => `$${i + 1}::${type}[]`);
+  const names = types.map((_, i) => `a${i + 1}`);
+  return `unnest(${columns.join(", ")}) WITH ORDINALITY AS p(${names.join(", ")}, batch_set)`;
+}
+
+const ofTable = (sql: string): string => sql.replaceAll(/\$(\d+)/g, "p.a$1");
+
+function bulkRead(sql: string, types: readonly string[]): string {
+  return `
+    SELECT p.batch_set, found.* FROM ${table(types)} CROSS JOIN LATERAL (
+      SELECT row_number() OVER () AS batch_order, one.* FROM (${ofTable(sql)}) AS one) AS found
+    ORDER BY 1, 2`;
+}
+
+const INSERT = /^\s*(INSERT INTO [^()]+\([^()]+\))\s*VALUES\s*\(/;
+const UPDATE = /^\s*(UPDATE .+?)\s(WHERE .+)$/s;
+const DELETE = /^\s*(DELETE FROM \w+)\s(WHERE \w+ = \$1)\s*$/;
+
+function bulkWrite(sql: string, types: readonly string[]): string | null {
+  const update = UPDATE.exec(sql);
+  if (update) return ofTable(`${update[1]} FROM `) + table(types) + ofTable(` ${update[2]}`);
+  const remove = DELETE.exec(sql);
+  if (remove) return `${remove[1]} USING ${table(types)}${ofTable(` ${remove[2]}`)}`;
+  const insert = INSERT.exec(sql);
+  if (!insert) return null;
+  const start = insert[0].length;
+  const end = closing(sql, start);
+  const rows = `SELECT ${ofTable(sql.slice(start, end))} FROM ${table(types)} ORDER BY p.batch_set`;
+  return `${insert[1]} ${rows}${ofTable(sql.slice(end + 1))}`;
+}
+
+/** Where the bracket closes that was opened before `start`. */
+function closing(sql: string, start: number): number {
+  let depth = 1;
+  for (let at = start; at < sql.length; at++) {
+    if (sql[at] === "(") depth++;
+    else if (sql[at] === ")" && --depth === 0) return at;
+  }
+  throw new Error("a statement with a bracket that does not close");
+}
+
+function sliced(sets: readonly Params[]): readonly (readonly Params[])[] {
+  const slices: Params[][] = [[]];
+  let chars = 0;
+  for (const params of sets) {
+    const more = params.reduce<number>(
+      (sum, value) => sum + (typeof value === "string" ? value.length : 8),
+      0,
+    );
+    if (chars > 0 && chars + more > BULK_MAX_CHARS) {
+      slices.push([]);
+      chars = 0;
+    }
+    slices.at(-1)?.push(params);
+    chars += more;
+  }
+  return slices;
+}

@@ -1,0 +1,214 @@
+/**
+ * The schema for PostgreSQL, as steps that only go forward: the same tables, columns and indexes as in migrations.ts,
+ * which says why each index is there. Step n brings a database from version n - 1 to n and is never edited once it has
+ * been released.
+ *
+ * Text is compared byte by byte (COLLATE "C"), as SQLite and the rules do. Numbers are BIGINT, but for what the rows are
+ * read as numbers: flags, priority, status.
+ */
+import type { SQL } from "bun";
+import { query } from "./postgres-connection.ts";
+
+/** The steps; the version is kept in the table schema_version. */
+export const POSTGRES_MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE nodes (
+    node_id TEXT COLLATE "C" PRIMARY KEY,
+    name TEXT NOT NULL,
+    host TEXT,
+    port INTEGER,
+    capabilities TEXT COLLATE "C" NOT NULL,
+    variant TEXT NOT NULL,
+    max_tasks INTEGER,
+    online INTEGER NOT NULL,
+    registered_at BIGINT NOT NULL,
+    last_heartbeat_at BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    tasks_assigned BIGINT NOT NULL,
+    tasks_completed BIGINT NOT NULL,
+    lux_earned_micro BIGINT NOT NULL,
+    idle_since BIGINT NOT NULL
+  );
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1;
+  CREATE INDEX nodes_stranded ON nodes (node_id) WHERE online = 0 AND tasks_assigned > 0;
+  CREATE INDEX nodes_top ON nodes (tasks_completed DESC, lux_earned_micro DESC) WHERE tasks_completed > 0;
+
+  CREATE TABLE tasks (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    task_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    task_type TEXT COLLATE "C" NOT NULL,
+    priority INTEGER NOT NULL,
+    creator_node TEXT,
+    status TEXT COLLATE "C" NOT NULL,
+    lux_reward_micro BIGINT NOT NULL,
+    assigned_node TEXT COLLATE "C",
+    balanced INTEGER NOT NULL,
+    revoked_from TEXT COLLATE "C",
+    attempts INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    problem TEXT,
+    improvement TEXT,
+    lesson TEXT
+  );
+  -- Where SQLite appends the row's number to every index by itself, seq stands in the index here.
+  CREATE INDEX tasks_status ON tasks (status, seq);
+  CREATE INDEX tasks_held ON tasks (assigned_node, seq) WHERE status = 'assigned';
+  CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
+  CREATE INDEX tasks_pool ON tasks (balanced, priority, seq) WHERE status = 'open';
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority, seq) WHERE status = 'open';
+
+  CREATE TABLE task_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    open BIGINT NOT NULL,
+    assigned BIGINT NOT NULL,
+    completed BIGINT NOT NULL
+  );
+  INSERT INTO task_totals VALUES (1, 0, 0, 0);
+
+  CREATE TABLE ledger (
+    node_id TEXT COLLATE "C" NOT NULL,
+    n BIGINT NOT NULL,
+    entry_id TEXT NOT NULL,
+    amount_micro BIGINT NOT NULL,
+    balance_micro BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (node_id, n)
+  );
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+
+  CREATE TABLE messages (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    from_node TEXT COLLATE "C" NOT NULL,
+    to_node TEXT COLLATE "C",
+    type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    require_ack INTEGER NOT NULL,
+    sent_at BIGINT NOT NULL
+  );
+  CREATE INDEX messages_from ON messages (from_node, seq);
+
+  CREATE TABLE deliveries (
+    seq BIGINT NOT NULL,
+    to_node TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C" NOT NULL,
+    deliveries INTEGER NOT NULL,
+    lease_until BIGINT,
+    broadcast INTEGER NOT NULL,
+    PRIMARY KEY (seq, to_node)
+  );
+  CREATE INDEX deliveries_got ON deliveries (to_node, seq);
+  CREATE INDEX deliveries_waiting ON deliveries (to_node, seq) WHERE state = 'waiting';
+  CREATE INDEX deliveries_lease ON deliveries (lease_until) WHERE state = 'leased';
+
+  CREATE TABLE files (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    file_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    sha256 TEXT NOT NULL,
+    content_type TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    node_id TEXT,
+    task_id TEXT COLLATE "C",
+    uploaded_at BIGINT NOT NULL
+  );
+  CREATE INDEX files_task ON files (task_id, seq) WHERE task_id IS NOT NULL;
+
+  CREATE TABLE events (
+    id BIGINT PRIMARY KEY,                   -- given by the hub, under the write lock (postgres-group.ts)
+    at BIGINT NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C",
+    task_id TEXT,
+    data TEXT NOT NULL
+  );
+  CREATE INDEX events_kind ON events (kind, id);
+
+  CREATE TABLE answers (
+    scope TEXT COLLATE "C" PRIMARY KEY,
+    body_hash TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    stored_at BIGINT NOT NULL
+  );
+  CREATE INDEX answers_age ON answers (stored_at);
+
+  CREATE TABLE keys (
+    key_id TEXT COLLATE "C" PRIMARY KEY,
+    role TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    variant TEXT,
+    node_id TEXT,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    revoked_at BIGINT
+  );
+
+  CREATE TABLE blobs (
+    blob_id TEXT COLLATE "C" PRIMARY KEY,
+    size_bytes BIGINT,                       -- NULL: not finished
+    touched_at TIMESTAMPTZ NOT NULL          -- when its hub last told that it is being written
+  );
+  -- what is looked at together for bytes without a record (postgres.ts of blobs/)
+  CREATE INDEX blobs_shelf ON blobs (right(blob_id, 2));
+  CREATE INDEX blobs_unfinished ON blobs (touched_at) WHERE size_bytes IS NULL;
+  CREATE TABLE blob_chunks (
+    blob_id TEXT COLLATE "C" NOT NULL REFERENCES blobs ON DELETE CASCADE,
+    n INTEGER NOT NULL,
+    bytes BYTEA NOT NULL,
+    PRIMARY KEY (blob_id, n)
+  );
+  -- As they are: most files that are large are compressed already.
+  ALTER TABLE blob_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+  -- The hubs, and which group of each was the last to be committed (postgres.ts).
+  CREATE TABLE hubs (
+    hub_id TEXT COLLATE "C" PRIMARY KEY,
+    last_group BIGINT NOT NULL,
+    seen_at TIMESTAMPTZ NOT NULL
+  );
+
+  -- Whose the periodic work is (postgres-pulse.ts).
+  CREATE TABLE turn (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    holder TEXT NOT NULL,
+    renewed_at TIMESTAMPTZ NOT NULL,
+    until TIMESTAMPTZ NOT NULL
+  );
+  INSERT INTO turn VALUES (1, '', '-infinity', '-infinity');
+  `,
+];
+
+/** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */
+export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
+
+function lockOf(purpose: number): string {
+  return `SELECT pg_advisory_xact_lock(${purpose}, current_schema()::regnamespace::oid::int)`;
+}
+
+/**
+ * Brings the schema to the newest version. Hubs that start at the same moment wait for one another.
+ * @throws {Error} when the database is of a newer luxhub
+ */
+export async function migrate(pool: SQL): Promise<void> {
+  await pool.begin(async (tx) => {
+    await query(tx, LOCK.migrate);
+    await tx.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
+    const [row] = await query(tx, `SELECT coalesce(max(version), 0) AS version FROM schema_version`);
+    const version = Number(row?.["version"]);
+    const known = POSTGRES_MIGRATIONS.length;
+    if (version > known) {
+      throw new Error(
+        `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
+      );
+    }
+    for (const step of POSTGRES_MIGRATIONS.slice(version)) await tx.unsafe(step);
+    if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
+  });
+}

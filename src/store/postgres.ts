@@ -1,0 +1,297 @@
+/**
+ * The store on PostgreSQL: any number of hubs on one database are one hub.
+ *
+ * Transactions that are asked for while a group is under way wait and form the next one (postgres-group.ts). A commit is
+ * answered when the server has it on disk. When the connection is lost before the commit is sent, nothing was written. In
+ * the middle of it nobody here can tell: so each commit carries the number of its group into the hub's row, and for
+ * FATE_WAIT_MS the server is asked for that row, under the write lock: whoever has it knows that the lost one has ended.
+ * (The transaction's own number would not do: a server that crashed gives it out again.)
+ *
+ * Must not: decide anything, or let the address of the database out: it carries the password.
+ */
+import type { ReservedSQL, SQL } from "bun";
+import { FATE_WAIT_MS, GROUP_MAX, QUEUE_MAX, READ_CONNECTIONS } from "../domain/limits.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { type Group, type Job, answer } from "./job.ts";
+import { Statements } from "./postgres-batch.ts";
+import { checkServer, isConflict, isLost, openPool, query, toStoreError } from "./postgres-connection.ts";
+import { type GroupWatch, runGroup } from "./postgres-group.ts";
+import { LOCK, migrate } from "./postgres-migrations.ts";
+import { News } from "./postgres-news.ts";
+import { Pulse } from "./postgres-pulse.ts";
+import {
+  type CommitListener,
+  type Diagnosis,
+  type Load,
+  OutcomeUnknown,
+  type Query,
+  type Store,
+  StoreBusy,
+  StoreFull,
+  StoreUnavailable,
+  type Transact,
+  type Turn,
+} from "./store.ts";
+
+const FATE_RETRY_MS = 100;
+
+/**
+ * Opens (and if need be makes and migrates) the tables in the first schema of the connection's search_path.
+ * @param onFault hears what a commit listener throws, and what goes wrong where no request can be told
+ * @throws {StoreUnavailable} when the server cannot be reached; {Error} when the database cannot be used
+ */
+export async function openPostgres(
+  url: string,
+  base: Clock,
+  onFault: (error: unknown) => void,
+): Promise<PostgresStore> {
+  const pool = openPool(url, READ_CONNECTIONS + 1);
+  try {
+    await checkServer(pool);
+    await migrate(pool);
+    const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
+    const store = new PostgresStore(pool, url, String(row?.["channel"]), base, onFault);
+    await store.start();
+    return store;
+  } catch (error) {
+    await pool.close({ timeout: 0 });
+    throw toStoreError(error);
+  }
+}
+
+/** What is known of a group that is under way. */
+type Progress = { readonly number: number; committing: Group | null };
+
+const MARK = `
+  INSERT INTO hubs (hub_id, last_group, seen_at) VALUES ($1, $2, clock_timestamp())
+  ON CONFLICT (hub_id) DO UPDATE SET last_group = excluded.last_group, seen_at = excluded.seen_at`;
+
+export class PostgresStore implements Store {
+  readonly engine = "postgresql";
+  readonly #pool: SQL;
+  readonly #statements = new Statements();
+  readonly #news: News;
+  readonly #pulse: Pulse;
+  readonly #hubId = Bun.randomUUIDv7();
+  #writer: ReservedSQL | null = null;
+  #groups = 0;
+  #queue: Job[] = [];
+  #writable = true;
+  #running: Promise<void> | null = null;
+  #closed: Promise<void> | null = null;
+
+  constructor(pool: SQL, url: string, channel: string, base: Clock, onFault: (error: unknown) => void) {
+    this.#pool = pool;
+    const hubId = this.#hubId;
+    const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
+    this.#news = new News({ url, hubId, channel, read, onFault });
+    this.#pulse = new Pulse(pool, hubId, base, () => this.#news.tick());
+  }
+
+  /** The clock whose `steady` all hubs on the database share. */
+  get clock(): Clock {
+    return this.#pulse.clock;
+  }
+
+  async start(): Promise<void> {
+    await this.#news.start();
+    await this.#pulse.start();
+  }
+
+  readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+    if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
+    if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
+    return new Promise<A>((resolve, reject) => {
+      // The answer's type is the caller's: what goes in as decide comes out as its answer.
+      this.#queue.push({ load, decide, resolve: resolve as Job["resolve"], reject });
+      this.#running ??= this.#run();
+    });
+  };
+
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  async read<R>(wanted: Query<R>): Promise<R> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    return this.#read(wanted);
+  }
+
+  onCommit(listener: CommitListener): void {
+    this.#news.listen(listener);
+  }
+
+  turn(): Promise<Turn> {
+    return this.#pulse.turn();
+  }
+
+  async diagnose(): Promise<Diagnosis> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    const queued = this.#queue.length;
+    const [row] = await query(this.#pool, DIAGNOSIS).catch((error: unknown) => {
+      throw toStoreError(error);
+    });
+    return {
+      engineVersion: String(row?.["version"]),
+      sizeBytes: Number(row?.["size"]),
+      migration: Number(row?.["migration"]),
+      queued,
+      details: {
+        synchronous_commit: String(row?.["synchronous_commit"]),
+        fsync: String(row?.["fsync"]),
+        pool_size: READ_CONNECTIONS + 1,
+        sessions: Number(row?.["sessions"]),
+        sessions_max: Number(row?.["sessions_max"]),
+        read_only: Boolean(row?.["read_only"]),
+      },
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    while (this.#running) await this.#running;
+    await this.#pulse.close();
+    await this.#news.close();
+    await this.#writer?.release();
+    await this.#pool.close({ timeout: 0 });
+  }
+
+  async #read<R>(wanted: Query<R>): Promise<R> {
+    try {
+      return wanted.shape(await query(this.#pool, wanted.sql, wanted.params));
+    } catch (error) {
+      throw toStoreError(error);
+    }
+  }
+
+  /** Group after group, until nothing waits. */
+  async #run(): Promise<void> {
+    await afterThisTurn(); // every request that has arrived by then shares the commit
+    while (this.#queue.length > 0) await this.#commit(this.#queue.splice(0, GROUP_MAX));
+    this.#running = null;
+  }
+
+  /** Commits and answers a group. When one of it is to blame for a failure, the halves are tried by themselves. */
+  async #commit(jobs: readonly Job[]): Promise<void> {
+    const progress: Progress = { number: ++this.#groups, committing: null };
+    try {
+      this.#writer ??= await this.#openWriter();
+      const group = await runGroup(this.#writer, this.#statements, jobs, this.#watch(progress));
+      if (group.written.length > 0) this.#writable = true;
+      await this.#publish(group);
+    } catch (error) {
+      await this.#letGo(error);
+      if (isLost(error) && progress.committing)
+        await this.#settle(progress.number, progress.committing, jobs, error);
+      else {
+        this.#news.ended();
+        await this.#refuse(jobs, error);
+      }
+    }
+  }
+
+  async #refuse(jobs: readonly Job[], error: unknown): Promise<void> {
+    const known = toStoreError(error);
+    if (isConflict(error)) return this.#commit(jobs); // decide is pure
+    if (jobs.length === 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
+      if (known instanceof StoreUnavailable || known instanceof StoreFull) this.#writable = false;
+      for (const job of jobs) job.reject(known);
+      return;
+    }
+    const half = jobs.length >> 1;
+    await this.#commit(jobs.slice(0, half));
+    await this.#commit(jobs.slice(half));
+  }
+
+  /** The connection was lost in the middle of a commit: the server knows whether it holds. */
+  async #settle(number: number, group: Group, jobs: readonly Job[], cause: unknown): Promise<void> {
+    const holds = group.written.length === 0 || (await this.#holds(number));
+    if (holds) return this.#publish(group);
+    this.#news.ended();
+    this.#writable = false;
+    const error =
+      holds === null
+        ? new OutcomeUnknown("The database was lost in the middle of the commit.", { cause })
+        : new StoreUnavailable("The database was lost before the commit.", { cause });
+    for (const job of jobs) job.reject(error);
+  }
+
+  /** Whether the commit of a group holds; null when the server did not tell in time. */
+  async #holds(number: number): Promise<boolean | null> {
+    const clock = systemClock();
+    const until = clock.steady() + FATE_WAIT_MS;
+    for (; clock.steady() < until; await Bun.sleep(FATE_RETRY_MS)) {
+      try {
+        return await this.#pool.begin(async (tx) => {
+          await query(tx, LOCK.write);
+          const [row] = await query(tx, `SELECT last_group FROM hubs WHERE hub_id = $1`, [this.#hubId]);
+          return Number(row?.["last_group"]) === number;
+        });
+      } catch (error) {
+        if (!isLost(error)) return null;
+      }
+    }
+    return null;
+  }
+
+  /** After the commit: first the news for who waits, then the answers. */
+  async #publish(group: Group): Promise<void> {
+    await this.#news.tell(group);
+    for (const outcome of group.outcomes) answer(outcome);
+  }
+
+  #watch(progress: Progress): GroupWatch {
+    return {
+      granted: (lastId) => this.#news.granted(lastId),
+      committing: (group) => {
+        progress.committing = group;
+        if (group.written.length === 0) return [];
+        return [
+          { sql: MARK, params: [this.#hubId, progress.number] },
+          ...this.#news.noticesOf(group.written),
+        ];
+      },
+    };
+  }
+
+  async #openWriter(): Promise<ReservedSQL> {
+    const writer = await this.#pool.reserve();
+    // A commit that is answered before it is on disk is what a 200 may not be; stricter settings are left as they are.
+    const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
+      WHERE current_setting('synchronous_commit') = 'off'`;
+    await query(writer, onDisk);
+    return writer;
+  }
+
+  /** After a failure: ends the transaction, or the connection when it cannot be used any more. */
+  async #letGo(error: unknown): Promise<void> {
+    const writer = this.#writer;
+    if (!writer) return;
+    if (
+      !isLost(error) &&
+      (await query(writer, "ROLLBACK").then(
+        () => true,
+        () => false,
+      ))
+    )
+      return;
+    this.#writer = null;
+    await writer.close({ timeout: 0 }).catch(() => {});
+  }
+}
+
+const DIAGNOSIS = `
+  SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
+    (SELECT version FROM schema_version) AS migration,
+    current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
+    (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions,
+    current_setting('max_connections') AS sessions_max, pg_is_in_recovery() AS read_only`;
+
+/** Resolves after the I/O of this turn of the event loop. */
+function afterThisTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

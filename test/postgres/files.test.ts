@@ -1,0 +1,77 @@
+/** Large files through real hubs on one PostgreSQL: what is sent to one is read at another, and memory stays flat. */
+import { SQL } from "bun";
+import { describe, expect, test } from "bun:test";
+import { MIB, download, upload } from "../e2e/large-file.ts";
+import { Hub, TempDir, memoryMib, until } from "../e2e/program.ts";
+import { RawConnection, uploadOf } from "../e2e/raw.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+
+const FILE_MIB = 256;
+/** How far from where it was a hub's memory may be afterwards. */
+const DRIFT_MAX_MIB = 64;
+
+const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
+const suite = POSTGRES_MISSING === null ? describe : describe.skip;
+if (POSTGRES_MISSING === null) await sharedServer();
+
+suite(`files in PostgreSQL${reason}`, () => {
+  const start = (dir: TempDir, name: string, url: string): Promise<Hub> =>
+    Hub.start({ data: dir.join(name), env: { LUXHUB_DATABASE: url } });
+
+  test.skipIf(process.platform !== "linux")(
+    `${FILE_MIB} MiB up at one hub and down at another leave the memory of both where it was`,
+    async () => {
+      using dir = new TempDir();
+      const { url, remove } = await newSchema();
+      await using a = await start(dir, "a", url);
+      await using b = await start(dir, "b", url);
+      // First ones, small: what the first file loads is not what a large one costs.
+      await download(b, (await upload(a, 1)).fileId);
+      const hubs = [a, b];
+      const before = hubs.map((hub) => memoryMib(hub.pid, "VmRSS"));
+      const startedMs = performance.now();
+      const { fileId, sha256 } = await upload(a, FILE_MIB);
+      const upMs = performance.now() - startedMs;
+      expect(await download(b, fileId)).toEqual({ size: FILE_MIB * MIB, sha256 });
+      const downMs = performance.now() - startedMs - upMs;
+      const peak = hubs.map((hub) => memoryMib(hub.pid, "VmHWM"));
+      const shown = (numbers: readonly number[]): string => numbers.map((n) => n.toFixed(0)).join(" and ");
+      console.log(
+        `${FILE_MIB} MiB through PostgreSQL: up ${Math.round(upMs)} ms, down ${Math.round(downMs)} ms; ` +
+          `resident MiB ${shown(before)} before, at most ${shown(peak)}`,
+      );
+      hubs.forEach((_, i) => expect((peak[i] ?? NaN) - (before[i] ?? NaN)).toBeLessThan(DRIFT_MAX_MIB));
+      await remove();
+    },
+    60_000,
+  );
+
+  test("an upload that breaks off leaves nothing; one whose hub is killed is swept when nobody has told of it for a minute", async () => {
+    using dir = new TempDir();
+    const { url, remove } = await newSchema();
+    const sql = new SQL(url, { max: 1 });
+    const chunks = async (): Promise<number> =>
+      Number((await sql`SELECT count(*) AS n FROM blob_chunks`)[0].n);
+    const { head, before } = uploadOf(8 * MIB);
+    {
+      await using hub = await start(dir, "a", url);
+      for (const end of ["cut", "kill"] as const) {
+        const connection = await RawConnection.open(hub.port);
+        connection.send(head + before + "x".repeat(2 * MIB));
+        await until(async () => (await chunks()) > 4);
+        if (end === "kill") break;
+        connection.cut();
+        await until(async () => (await chunks()) === 0);
+      }
+    }
+    await using next = await start(dir, "b", url);
+    expect(await chunks()).toBeGreaterThan(4); // it may be that of another hub
+    await sql`UPDATE blobs SET touched_at = touched_at - interval '61 seconds'`;
+    await using last = await start(dir, "c", url);
+    expect(await chunks()).toBe(0);
+    expect((await last.get("/file/list")).body).toMatchObject({ total: 0 });
+    expect((await next.get("/status")).status).toBe(200);
+    await sql.close();
+    await remove();
+  }, 20_000);
+});

@@ -1,0 +1,271 @@
+/**
+ * Several hubs on one PostgreSQL are one hub: what is claimed, sent, paid and logged at one holds at all, whichever commits
+ * first. The hubs here are of one process, over real listeners, each with its own connections.
+ */
+import { SQL } from "bun";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { PULSE_MS, TURN_MS } from "../../src/domain/limits.ts";
+import { SseReader } from "../support/sse.ts";
+import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { addNode, addNodes, addTask, complete, list, ok, pick, receive, send, until } from "../api/scene.ts";
+
+const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
+const suite = POSTGRES_MISSING === null ? describe : describe.skip;
+if (POSTGRES_MISSING === null) await sharedServer();
+
+type Fleet = { readonly url: string; readonly sql: SQL; readonly hubs: TestHub[]; readonly clock: TestClock };
+
+let fleet: Fleet & { remove(): Promise<void> };
+
+/** One more hub on the database; one clock is everybody's, as time is. */
+async function join({ url, hubs, clock }: Fleet): Promise<TestHub> {
+  const hub = await startHub({ database: url, clock });
+  hubs.push(hub);
+  return hub;
+}
+
+suite(`several hubs on one database${reason}`, () => {
+  let a: TestHub;
+  let b: TestHub;
+
+  beforeEach(async () => {
+    const { url, remove } = await newSchema();
+    fleet = { url, sql: new SQL(url, { max: 1 }), hubs: [], clock: new TestClock(), remove };
+    a = await join(fleet);
+    b = await join(fleet);
+  });
+
+  afterEach(async () => {
+    for (const hub of fleet.hubs) await hub.close();
+    await fleet.sql.close();
+    await fleet.remove();
+  });
+
+  const number = async (sql: string): Promise<number> => Number((await fleet.sql.unsafe(sql))[0]?.n);
+
+  test("of simultaneous claims at both exactly one wins, and a reward is paid once", async () => {
+    const nodes = Array.from({ length: 8 }, (_, i) => `n${i}`);
+    await addNodes(a, nodes);
+    for (let round = 0; round < 10; round++) {
+      const taskId = await addTask(round % 2 ? a : b, { lux_reward: 2 });
+      const claims = await Promise.all(
+        nodes.map((node_id, i) => (i % 2 ? a : b).post("/task/claim", { task_id: taskId, node_id })),
+      );
+      const winners = claims.flatMap(({ status }, i) => (status === 200 ? [nodes[i] ?? ""] : []));
+      expect(claims.map(({ status }) => status).toSorted()).toEqual([200, ...new Array(7).fill(409)]);
+      const done = await Promise.all([a, b, a, b].map((hub) => complete(hub, taskId, winners[0] ?? "")));
+      expect(done.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    }
+    expect(await number("SELECT sum(amount_micro) AS n FROM ledger")).toBe(20_000_000);
+    expect(await number("SELECT sum(lux_earned_micro) AS n FROM nodes")).toBe(20_000_000);
+    expect(await number("SELECT completed AS n FROM task_totals")).toBe(10);
+  });
+
+  test("a message sent at one wakes a receive that waits at the other: p50 under 10 ms", async () => {
+    await addNodes(a, ["n1"]);
+    const tookMs: number[] = [];
+    for (let i = 0; i < 40; i++) {
+      const [from, at] = i % 2 ? [a, b] : [b, a];
+      const received = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 4 });
+      await Bun.sleep(10); // so that it waits already
+      const sentAt = performance.now();
+      await send(from, "x", "n1", { content: String(i) });
+      const body = await ok(received);
+      tookMs.push(performance.now() - sentAt);
+      expect(pick(body, "messages", "content")).toEqual([String(i)]);
+    }
+    const p50 = tookMs.toSorted((x, y) => x - y)[20];
+    expect(p50).toBeLessThan(10);
+  });
+
+  test("a mailbox has one taker for each message, and is emptied in order, wherever it is taken from", async () => {
+    await addNodes(a, ["n1"]);
+    const sent = Array.from({ length: 60 }, (_, i) => String(i));
+    for (const content of sent) await send(a, "x", "n1", { content });
+    const takers = Array.from({ length: 12 }, (_, i) => receive(i % 2 ? a : b, "n1", { count: 5 }));
+    const taken = (await Promise.all(takers)).map((messages) =>
+      messages.map(({ content }) => Number(content)),
+    );
+    expect(taken.flat().toSorted((x, y) => x - y)).toEqual(sent.map(Number));
+    for (const some of taken) expect(some).toEqual(some.toSorted((x, y) => x - y));
+  });
+
+  test("what was not confirmed comes back to a receive that waits at the other hub", async () => {
+    await addNodes(a, ["n1"]);
+    await send(a, "x", "n1", { require_ack: true });
+    expect(await receive(a, "n1")).toHaveLength(1);
+    for (const at of [a, b]) {
+      const waiting = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 4 });
+      fleet.clock.pass(31_000);
+      const body = await ok(waiting);
+      expect(list(body, "messages")).toMatchObject([{ redelivered: true }]);
+    }
+  });
+
+  test("a poll waits at one for what happens at the other", async () => {
+    const { cursor } = await ok(a.get("/events"));
+    const polled = b.get(`/poll?since=${cursor}&timeout=4`);
+    const taskId = await addTask(a);
+    expect(pick(await ok(polled), "events", "task_id")).toEqual([taskId]);
+  });
+
+  test("a stream goes on at the other hub by its cursor, with no gap and no repeat", async () => {
+    await addNodes(a, ["n1"]);
+    const open = (hub: TestHub, lastId?: string): Promise<SseReader> =>
+      SseReader.open(`${hub.base()}/api/v1/agent/sse?node_id=n1`, SECRET, lastId);
+    const said: string[] = [];
+    let lastId: string | undefined;
+    let sent = 0;
+    for (const [at, other] of [
+      [a, b],
+      [b, a],
+      [a, b],
+      [b, a],
+    ] as const) {
+      for (let i = 0; i < 5; i++) await send(i % 2 ? at : other, "x", "n1", { content: String(sent++) });
+      await using stream = await open(at, lastId ?? "0");
+      for (let i = 0; i < 5; i++) await send(i % 2 ? at : other, "x", "n1", { content: String(sent++) });
+      for (let i = 0; i < 10; i++) {
+        const event = await stream.next("message");
+        said.push(String(JSON.parse(event.data).content));
+        lastId = event.id;
+      }
+    }
+    expect(said).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
+  });
+
+  test("no id appears behind a reader's cursor, however the hubs' commits overtake one another", async () => {
+    await addNodes(a, ["n1", "n2"]);
+    let writing = true;
+    const readers = [a, b].map(async (hub) => {
+      const ids: number[] = [];
+      for (let cursor = 0, last = false; ;) {
+        last = !writing;
+        const body = await ok(hub.get(`/events?since=${cursor}&limit=100`));
+        ids.push(...pick(body, "events", "id").map(Number));
+        if (last && list(body, "events").length === 0) return ids;
+        cursor = Number(body["cursor"]);
+      }
+    });
+    const streams = await Promise.all(
+      [a, b].map((hub) => SseReader.open(`${hub.base()}/api/v1/agent/sse?node_id=n1`, SECRET, "0")),
+    );
+    const writers = Array.from({ length: 16 }, async (_, i) => {
+      const hub = i % 2 ? a : b;
+      for (let n = 0; n < 25; n++) {
+        await (n % 3 ? send(hub, "x", "n1") : addTask(hub));
+        await Bun.sleep(i % 5);
+      }
+    });
+    await Promise.all(writers);
+    writing = false;
+    const all = Array.from({ length: await number("SELECT max(id) AS n FROM events") }, (_, i) => i + 1);
+    for (const ids of await Promise.all(readers)) expect(ids).toEqual(all);
+    const sent = await fleet.sql`SELECT id FROM events WHERE kind = 'message.sent' ORDER BY id`;
+    for (const stream of streams) {
+      const told: string[] = [];
+      while (told.length < sent.length) told.push((await stream.next("message")).id);
+      expect(told).toEqual(sent.map((row: { id: string }) => row.id));
+      await stream[Symbol.asyncDispose]();
+    }
+  });
+
+  test("of the same request with an Idempotency-Key at both, one is done and both get its answer", async () => {
+    await addNodes(a, ["n1"]);
+    for (let round = 0; round < 10; round++) {
+      const headers = { "Idempotency-Key": `k${round}` };
+      const create = (hub: TestHub): Promise<Answer> =>
+        hub.post("/task/create", { title: "t", description: "d" }, { headers });
+      const answers = await Promise.all([a, b, a, b].map(create));
+      expect(new Set(answers.map(({ body }) => body["task_id"])).size).toBe(1);
+      expect(answers.filter(({ headers: got }) => got.get("idempotent-replayed") === null)).toHaveLength(1);
+    }
+    expect(await number("SELECT count(*) AS n FROM tasks")).toBe(10);
+    const headers = { "Idempotency-Key": "waits" };
+    const wait = (hub: TestHub): Promise<Answer> =>
+      hub.post("/message/receive", { node_id: "n1", blocking: true, timeout: 4 }, { headers });
+    const waiting = [wait(a), wait(b)];
+    await Bun.sleep(20);
+    await send(a, "x", "n1");
+    const [first, second] = (await Promise.all(waiting)).map(({ body }) => body);
+    expect(first).toEqual(second);
+    expect(list(first ?? {}, "messages")).toHaveLength(1);
+  });
+
+  test("a key that is revoked at one hub is refused by all within a second", async () => {
+    const { hashSecret } = await import("../../src/service/keys.ts");
+    const { openPostgres } = await import("../../src/store/postgres.ts");
+    const store = await openPostgres(fleet.url, fleet.clock, (error) => expect(error).toBeNull());
+    const save = (revokedAt: number | null): Promise<null> => {
+      const base = { keyId: "k", role: "secret", variant: null, nodeId: null, expiresAt: null } as const;
+      const key = { ...base, hash: hashSecret("hush"), createdAt: 1, revokedAt };
+      return store.transact({}, () => ({
+        kind: "accepted",
+        answer: null,
+        changes: [{ kind: "key.saved", key }],
+      }));
+    };
+    const statuses = (): Promise<number[]> =>
+      Promise.all(
+        [a, b].map(async (hub) => {
+          const headers = { "X-Matrix-Secret": "hush" };
+          return (await hub.get("/node/list", { variant: "B", headers })).status;
+        }),
+      );
+    await save(null);
+    await until("the key is known", async () => (await statuses()).every((status) => status === 200), 1_000);
+    await save(2);
+    await until(
+      "the key is refused",
+      async () => (await statuses()).every((status) => status === 401),
+      1_000,
+    );
+    await store.close();
+  });
+
+  test("periodic work is one hub's; when that is closed the other takes it over at once", async () => {
+    const holder = async (): Promise<string> => (await fleet.sql`SELECT holder FROM turn`)[0].holder;
+    const first = await holder();
+    await Bun.sleep(2 * PULSE_MS);
+    expect(await holder()).toBe(first);
+    await a.close();
+    fleet.hubs.splice(0, 1);
+    await until("the turn goes on", async () => (await holder()) !== first, 3 * PULSE_MS);
+    await addNode(b, "n1", {}, "B");
+    fleet.clock.pass(91_000);
+    await until(
+      "who is silent goes offline",
+      async () => (await number("SELECT online AS n FROM nodes")) === 0,
+    );
+  });
+
+  test("periodic work of a hub that is dead or frozen is taken over when its time is up, within 15 s", async () => {
+    expect(TURN_MS + 3 * PULSE_MS).toBeLessThan(15_000);
+    await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1500 ms'`;
+    await addNode(b, "n1", {}, "B");
+    fleet.clock.pass(91_000);
+    await Bun.sleep(1_000);
+    expect(await number("SELECT online AS n FROM nodes")).toBe(1);
+    await until("the turn is taken", async () => (await number("SELECT online AS n FROM nodes")) === 0);
+  });
+
+  test("a hub that starts beside another renews no lease; one that starts where none was renews all", async () => {
+    await addNode(a, "n1", {}, "B");
+    const lease = (): Promise<number> => number("SELECT lease_until AS n FROM nodes");
+    const before = await lease();
+    fleet.clock.pass(60_000);
+    await join(fleet);
+    expect(await lease()).toBe(before);
+    for (const hub of fleet.hubs.splice(0)) await hub.close();
+    await join(fleet);
+    expect(await lease()).toBeGreaterThan(before + 50_000);
+  });
+
+  test("a lease that one hub gave ends by another's clock at the same moment", async () => {
+    await addNode(a, "n1", {}, "B");
+    const [row] = await fleet.sql`
+      SELECT lease_until, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now FROM nodes`;
+    expect(Math.abs(Number(row.lease_until) - Number(row.now) - 90_000)).toBeLessThan(1_000);
+  });
+});

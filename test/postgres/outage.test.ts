@@ -1,0 +1,131 @@
+/**
+ * A PostgreSQL that goes away: what is answered meanwhile is the truth, and the hub is back by itself. The server is one
+ * of this file's own, flushes to disk, and is stopped, crashed and restarted under load.
+ */
+import { SQL } from "bun";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { tmpdir } from "node:os";
+import { Cable } from "../support/cable.ts";
+import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
+import { addNodes, list, ok, pick, refused, until } from "../api/scene.ts";
+
+const isHere = POSTGRES_PROGRAMS !== null;
+const suite = isHere ? describe : describe.skip;
+const reason = isHere ? "" : " (skipped: no PostgreSQL of our own can be started here)";
+
+suite(`a database that goes away${reason}`, () => {
+  let server: PostgresServer;
+
+  beforeAll(async () => {
+    server = await PostgresServer.start(tmpdir());
+  }, 30_000);
+
+  afterAll(() => server.remove());
+
+  const start = async (): Promise<TestHub> => startHub({ database: (await newSchema(server.url)).url });
+
+  test("503 with Retry-After while it is away, and back within 5 s of the server", async () => {
+    await using a = await start();
+    await using b = await startHub({ database: a.database });
+    await addNodes(a, ["n1"]);
+    const waiting = b.post("/message/receive", { node_id: "n1", blocking: true, timeout: 30 });
+    await Bun.sleep(100); // it has looked, and waits
+    await server.down();
+    for (const call of [
+      a.get("/node/list"),
+      a.get("/status"),
+      a.get("/pg/diagnostic"),
+      a.post("/task/create", { title: "t", description: "d" }),
+      b.post("/node/heartbeat", { node_id: "n1" }),
+    ])
+      expect((await refused(call, 503, "database_unavailable")).headers.get("retry-after")).toBe("2");
+    await server.up();
+    for (const hub of [a, b])
+      await until(
+        "the hub is back",
+        async () => (await hub.post("/node/heartbeat", { node_id: "n1" })).status === 200,
+        5_000,
+      );
+    // Whoever waited through it is woken, though all connections are new.
+    await ok(a.post("/message/send", { from_node: "x", to_node: "n1", content: "after" }));
+    expect(list(await ok(waiting), "messages")).toMatchObject([{ content: "after" }]);
+  }, 30_000);
+
+  test("a connection lost in the middle of a commit: the answer is the server's word, or that nobody knows", async () => {
+    const { url } = await newSchema(server.url);
+    using cable = new Cable(url);
+    await using hub = await startHub({ database: cable.urlOf(url) });
+    const create = (title: string): Promise<Answer> =>
+      hub.post("/task/create", { title, description: "d" }, { headers: { "Idempotency-Key": title } });
+    await ok(create("first"));
+    cable.cutAtCommit("after");
+    await ok(create("committed"));
+    cable.cutAtCommit("before");
+    await refused(create("aborted"), 503, "database_unavailable");
+    cable.cutAtCommit("after, dead");
+    await refused(create("unknown"), 500, "outcome_unknown");
+    cable.mend();
+    await until("the hub is back", async () => (await hub.get("/status")).status === 200);
+    // With its key it can simply be repeated: it is done once, and this is its answer.
+    const again = await create("unknown");
+    expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
+    const titles = pick(await ok(hub.get("/task/list")), "tasks", "title");
+    expect(titles).toEqual(["unknown", "committed", "first"]);
+  }, 30_000);
+
+  test("under load, through a stop, a crash and lost connections, no answer is a lie", async () => {
+    await using a = await start();
+    await using b = await startHub({ database: a.database });
+    await addNodes(a, ["n1"]);
+    let going = true;
+    const answers = new Map<string, Answer>();
+    const writers = Array.from({ length: 24 }, async (_, i) => {
+      for (let n = 0; going; n++) {
+        const content = `${i} ${n}`;
+        const body = { from_node: `s${i}`, to_node: "n1", content };
+        answers.set(content, await (i % 2 ? a : b).post("/message/send", body));
+        await Bun.sleep(answers.get(content)?.status === 200 ? 0 : 20);
+      }
+    });
+    for (const how of ["connections", "fast", "connections", "immediate", "connections"] as const) {
+      await Bun.sleep(300);
+      if (how === "connections") await endConnections(server.url);
+      else {
+        await server.down(how);
+        await server.up();
+        await until("writes go on", async () => (await a.get("/status")).status === 200, 5_000);
+      }
+    }
+    await Bun.sleep(300);
+    going = false;
+    await Promise.all(writers);
+    const sql = new SQL(a.database ?? "", { max: 1 });
+    const rows: readonly { content: string; n: string; delivered: string; logged: string }[] = await sql`
+      SELECT content, count(*) AS n,
+        count((SELECT 1 FROM deliveries d WHERE d.seq = m.seq)) AS delivered,
+        count((SELECT 1 FROM events e WHERE e.kind = 'message.sent' AND e.data LIKE '%' || message_id || '%')) AS logged
+      FROM messages m GROUP BY content`;
+    const gap = await sql`SELECT count(*) AS n, max(id) AS last FROM events`;
+    await sql.close();
+    const stored = new Set(rows.map(({ content }) => content));
+    for (const row of rows) expect(row).toMatchObject({ n: "1", delivered: "1", logged: "1" });
+    expect(gap[0].n).toBe(gap[0].last);
+    const seen = { 200: 0, 503: 0, 500: 0 };
+    for (const [content, { status, body }] of answers) {
+      if (status === 200) expect([content, stored.has(content)]).toEqual([content, true]);
+      else if (status === 503) expect([content, stored.has(content)]).toEqual([content, false]);
+      else expect([status, body["error"]]).toEqual([500, "outcome_unknown"]);
+      seen[status === 200 || status === 503 ? status : 500]++;
+    }
+    expect(seen[200]).toBeGreaterThan(100);
+    expect(seen[503]).toBeGreaterThan(0);
+  }, 60_000);
+});
+
+/** Ends every connection of the hubs, as a network that breaks does. */
+async function endConnections(url: string): Promise<void> {
+  const sql = new SQL(url, { max: 1 });
+  await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'luxhub'`;
+  await sql.close();
+}

@@ -1,0 +1,79 @@
+/**
+ * A cable between a hub and its PostgreSQL that can be cut at a moment of a commit: a TCP proxy that looks for the word in
+ * what the hub sends. For tests of what is answered when nobody can tell whether a commit holds.
+ */
+
+/** Where the cable is cut: before the server hears of the commit, or after. `dead`: and nothing gets through any more. */
+export type Cut = "before" | "after" | "after, dead";
+
+type Server = Bun.Socket<{ client: Bun.Socket<Client> }>;
+type Client = { server: Promise<Server> };
+
+const COMMIT = Buffer.from("COMMIT\0");
+
+export class Cable implements Disposable {
+  readonly #listener: Bun.TCPSocketListener<Client>;
+  readonly #port: number;
+  #cut: Cut | null = null;
+  #isDead = false;
+  readonly #clients = new Set<Bun.Socket<Client>>();
+
+  /** `url` is the address of the server. */
+  constructor(url: string) {
+    this.#port = Number(new URL(url).port);
+    this.#listener = Bun.listen<Client>({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open: (client) => this.#open(client),
+        data: (client, bytes) => this.#carry(client, Buffer.from(bytes)),
+        close: async (client) => void (await client.data?.server)?.end(),
+      },
+    });
+  }
+
+  /** The server's address by way of the cable. */
+  urlOf(url: string): string {
+    const through = new URL(url);
+    through.port = String(this.#listener.port);
+    return through.href;
+  }
+
+  /** Cuts it at the next commit. */
+  cutAtCommit(cut: Cut): void {
+    this.#cut = cut;
+  }
+
+  mend(): void {
+    this.#isDead = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#listener.stop(true);
+  }
+
+  #open(client: Bun.Socket<Client>): void {
+    if (this.#isDead) return void client.terminate();
+    const server = Bun.connect({
+      hostname: "127.0.0.1",
+      port: this.#port,
+      data: { client },
+      socket: {
+        data: (socket, bytes) => void socket.data.client.write(bytes),
+        close: (socket) => void socket.data.client.end(),
+      },
+    });
+    client.data = { server };
+    this.#clients.add(client);
+  }
+
+  async #carry(client: Bun.Socket<Client>, bytes: Buffer): Promise<void> {
+    const server = await client.data.server;
+    const cut = bytes.includes(COMMIT) ? this.#cut : null;
+    if (cut !== "before") server.write(bytes);
+    if (cut === null) return;
+    this.#cut = null;
+    this.#isDead = cut === "after, dead";
+    for (const one of this.#isDead ? this.#clients : [client]) one.terminate();
+  }
+}

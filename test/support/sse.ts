@@ -1,0 +1,46 @@
+/** A client of an event stream that reads one event after the other, for tests that only want to know what comes. */
+
+export type StreamEvent = { readonly id: string; readonly event: string; readonly data: string };
+
+export class SseReader implements AsyncDisposable {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #decoder = new TextDecoder();
+  #text = "";
+
+  private constructor(body: ReadableStream<Uint8Array>) {
+    this.#reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  }
+
+  /** Opens a stream; with `lastEventId` it goes on after that. */
+  static async open(url: string, secret: string, lastEventId?: string): Promise<SseReader> {
+    const headers = {
+      "X-Matrix-Secret": secret,
+      ...(lastEventId !== undefined && { "Last-Event-ID": lastEventId }),
+    };
+    const { body } = await fetch(url, { headers });
+    if (!body) throw new Error("a stream without a body");
+    return new SseReader(body);
+  }
+
+  /** The next event of a kind; others are passed over. */
+  async next(kind: string): Promise<StreamEvent> {
+    for (;;) {
+      const end = this.#text.indexOf("\n\n");
+      if (end === -1) {
+        const { value, done } = await this.#reader.read();
+        if (done) throw new Error("the stream has ended");
+        this.#text += this.#decoder.decode(value, { stream: true });
+        continue;
+      }
+      const lines = this.#text.slice(0, end).split("\n");
+      this.#text = this.#text.slice(end + 2);
+      const field = (name: string): string =>
+        lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? "";
+      if (field("event") === kind) return { id: field("id"), event: kind, data: field("data") };
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#reader.cancel();
+  }
+}
