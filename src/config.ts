@@ -25,6 +25,8 @@ export type Config = {
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
+  /** Holds a password, maybe: never shown or logged. */
+  readonly redis: string | null;
 };
 
 /** A setting that cannot be used; the message is one line for the user. */
@@ -76,6 +78,8 @@ type Setting<T> = {
   readonly fallback: string | null;
   readonly help: string;
   readonly form: z.ZodMiniType<T, string>;
+  /** Whether its value may hold a secret, and is not repeated to whoever gave a wrong one. */
+  readonly secret?: boolean;
 };
 
 function setting<T>(
@@ -86,6 +90,13 @@ function setting<T>(
   form: z.ZodMiniType<T, string>,
 ): Setting<T> {
   return { flag, value, fallback, help, form };
+}
+
+const REDIS_FORM = "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS";
+
+function isRedis(text: string): boolean {
+  const url = /^rediss?:\/\/[^/\s]/.test(text) ? URL.parse(text) : null;
+  return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
 }
 
 const path = z.string().check(z.minLength(1, "a path"));
@@ -124,6 +135,16 @@ const SETTINGS = {
     "what becomes of the tasks of a node that goes offline",
     z.enum(["requeue", "keep"], "requeue or keep"),
   ),
+  redis: {
+    ...setting(
+      "redis",
+      "URL",
+      null,
+      "Redis or Valkey that carries messages; with a password, set it in the environment",
+      z.string().check(z.refine(isRedis, REDIS_FORM)),
+    ),
+    secret: true,
+  },
   log: setting(
     "log",
     "pretty|json",
@@ -157,6 +178,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.maxFile,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
+  SETTINGS.redis,
   SETTINGS.log,
 ].map(({ flag, value, fallback, help }) => ({
   flag: `--${flag}`,
@@ -195,6 +217,7 @@ export function readConfig(sources: Sources): Config {
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",
+    redis: get(SETTINGS.redis),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
     throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
@@ -228,8 +251,9 @@ function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T
 function readValue<T>(one: Setting<T>, text: string, source: string): T {
   const parsed = one.form.safeParse(text);
   if (parsed.success) return parsed.data;
+  const form = `must be ${parsed.error.issues[0]?.message}`;
   throw new ConfigError(
-    `${source} is ${JSON.stringify(text)}; it must be ${parsed.error.issues[0]?.message}`,
+    one.secret ? `${source} ${form}` : `${source} is ${JSON.stringify(text)}; it ${form}`,
   );
 }
 

@@ -20,6 +20,9 @@ import type { Clock } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
+import { FallbackMail } from "./mail/fallback.ts";
+import type { Mail } from "./mail/mail.ts";
+import { RedisMail } from "./mail/redis.ts";
 import { type ChoreParts, choresOf, renewLeases, settle } from "./service/chores.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
@@ -84,8 +87,9 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
 
   const keys = new KeyRing(store, clock, secrets);
   await keys.refresh();
-  const parts = joinServices(store, blobs, clock);
-  const { services, feed } = parts;
+  const feed = new Feed(store, clock);
+  const mail = await openMail({ config, clock, log }, store, feed, closing);
+  const services = joinServices(store, mail, feed, blobs, clock);
   const chores: ChoreParts = {
     ...services,
     store,
@@ -129,11 +133,22 @@ async function assemble({ config, dir, secrets, clock, log }: HubParts, closing:
   return { listeners, close: () => (closed ??= closeAll(closing)) };
 }
 
-function joinServices(store: Store, blobs: Blobs, clock: Clock) {
-  const mail = new EmbeddedMail(store);
-  const feed = new Feed(store, clock);
+type MailParts = Pick<HubParts, "config" | "clock" | "log">;
+
+async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
+  const { config, clock, log } = parts;
+  if (config.redis === null) return new EmbeddedMail(store);
+  const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
+  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell });
+  const mail = new FallbackMail(redis, store, clock, log);
+  closing.push(() => mail.close());
+  await mail.start();
+  return mail;
+}
+
+function joinServices(store: Store, mail: Mail, feed: Feed, blobs: Blobs, clock: Clock) {
   const tasks = new TaskService(store, clock, newId);
-  const services = {
+  return {
     feed,
     tasks,
     nodes: new NodeService(store, clock, tasks),
@@ -142,7 +157,6 @@ function joinServices(store: Store, blobs: Blobs, clock: Clock) {
     files: new FileService(store, clock, blobs),
     system: new SystemService(store, mail, clock, SOFTWARE),
   };
-  return { services, feed };
 }
 
 async function logStart(store: Store, clock: Clock): Promise<void> {

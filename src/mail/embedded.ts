@@ -19,17 +19,16 @@ import {
 } from "../store/mail-queries.ts";
 import { nodeById, onlineNodeIds } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
-import type { Mail, Sent, Taken } from "./mail.ts";
+import type { Mail, Sent, Taken, Transport } from "./mail.ts";
 
 export class EmbeddedMail implements Mail {
+  readonly transport: Transport;
   readonly #store: Store;
 
-  constructor(store: Store) {
+  /** `transport` is what answers name: the store, unless another engine builds on this one. */
+  constructor(store: Store, transport: Transport = store.engine) {
     this.#store = store;
-  }
-
-  get transport(): string {
-    return this.#store.engine;
+    this.transport = transport;
   }
 
   send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
@@ -47,8 +46,15 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
-    const load = { node: nodeById(nodeId), waiting: waitingDeliveries(nodeId, count) };
+  /** Those in `except` (message ids) are left where they are. */
+  take(
+    transact: Transact,
+    nodeId: string,
+    count: number,
+    steady: number,
+    except: readonly string[] = [],
+  ): Promise<Taken | undefined> {
+    const load = { node: nodeById(nodeId), waiting: waitingDeliveries(nodeId, count, except) };
     return transact(load, ({ node, waiting }) => {
       const decision = receive(node, nodeId, waiting, steady);
       if (decision.kind !== "accepted") return decision;

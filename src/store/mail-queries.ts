@@ -7,17 +7,40 @@ import type { Query } from "./store.ts";
 const MESSAGE = `m.message_id, m.from_node, m.to_node, m.type, m.content, m.require_ack, m.sent_at`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
 
-const WAITING = `
+const waiting = (condition: string): string => `
   SELECT ${MESSAGE}, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
-  WHERE d.to_node = $1 AND d.state = 'waiting' ORDER BY d.seq LIMIT $2`;
+  WHERE d.to_node = $1 AND d.state = 'waiting' ${condition} ORDER BY d.seq LIMIT $2`;
+const WAITING = waiting("");
 const WAITING_MEASURED = measured(WAITING, "ORDER BY seq");
 
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
 const UNMEASURED_MAX = 32;
 
-/** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
-export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  return many(limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED, [nodeId, limit], toDelivery);
+/**
+ * What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. Those in
+ * `except` (message ids) are left out.
+ */
+export function waitingDeliveries(
+  nodeId: string,
+  limit: number,
+  except: readonly string[] = [],
+): Query<readonly Delivery[]> {
+  if (except.length === 0) {
+    return many(limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED, [nodeId, limit], toDelivery);
+  }
+  const filled = filledUp(except);
+  const found = waiting(`AND m.message_id NOT IN (${places(filled, 3)})`);
+  const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq");
+  return many(sql, [nodeId, limit, ...filled], toDelivery);
+}
+
+/** The name that this database has among others: made with it, never changed. */
+export function databaseId(): Query<string> {
+  return {
+    sql: "SELECT database_id FROM identity",
+    params: [],
+    shape: ([row]) => String(row?.["database_id"]),
+  };
 }
 
 export function waitingCount(nodeId: string): Query<number> {

@@ -164,4 +164,11 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     revoked_at INTEGER
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    database_id TEXT NOT NULL                -- tells this database from others that share a Redis with it
+  ) STRICT;
+  INSERT INTO identity VALUES (1, lower(hex(randomblob(16))));
+  `,
 ];

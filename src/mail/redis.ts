@@ -1,0 +1,192 @@
+/**
+ * Mail carried by Redis: each mailbox is a list of tickets there, and bells go to the other hubs over its channel.
+ *
+ * The authority is the store. A message, who it waits for and whether it was handed out are committed there, exactly as
+ * without Redis, so a 200 means on disk whatever Redis keeps, and history, ACK and redelivery are what they were. What
+ * Redis has is the hand-out among any number of hubs on one database: a ticket is the message's id, in the recipient's
+ * list; who takes it out alone may take the message, and two hubs never meet in the store over one row.
+ *
+ *   send:  ticket into the list;   COMMIT of the message;       bell
+ *   take:  ticket into our hands;  COMMIT of the handing out;   ticket out of our hands
+ *
+ * A take asks the store for the oldest that waits and is not in another hub's hands. So tickets may be lost, stale or
+ * doubled, and it costs time only:
+ *   - Lost (Redis restarted empty, evicts, is cut off for one hub and not for another, the list is full): the message is
+ *     found in the store by the next look, in its place in the order, which is the store's.
+ *   - Stale (the commit of its sending failed or never came; it was handed out, confirmed or dropped meanwhile): nothing
+ *     waits under it in the store, and it is thrown away.
+ *   - In the hands of a hub that died before its commit: after TICKET_HOLD_MS the hands are empty again, and the message
+ *     still waits. Died after its commit: the store says that it was handed out. Slow, and its hands were emptied: the
+ *     store commits one of the two takes; the other sees that the message no longer waits.
+ *
+ * So what a Redis that keeps nothing on disk can lose is tickets and bells: no message, no order, no ACK. The other way
+ * round, Redis as the authority (appendfsync always, WAIT), would make a 200 mean what somebody else's redis.conf says,
+ * needs a second commit in the store all the same (history, events, idempotency), and leaves a message in one and not the
+ * other when the hub dies between the two. Tickets carry no content: it would be held in memory twice, for a read by
+ * primary key that the commit does anyway.
+ *
+ * Must not: be trusted for correctness.
+ */
+import { REDIS_BATCH, TICKETS_MAX, TICKETS_RETAIN_MS, TICKET_HOLD_MS } from "../domain/limits.ts";
+import type { Message } from "../domain/message.ts";
+import type { Clock } from "../lib/clock.ts";
+import { onlineNodeIds } from "../store/queries.ts";
+import { databaseId } from "../store/mail-queries.ts";
+import type { Store, Transact } from "../store/store.ts";
+import { EmbeddedMail } from "./embedded.ts";
+import type { Mail, Sent, Taken } from "./mail.ts";
+import { type LinkListener, RedisLink } from "./redis-link.ts";
+
+/** KEYS: lists. ARGV: ticket, longest list, how long a list is kept. */
+const PUSH = `
+  for _, list in ipairs(KEYS) do
+    if redis.call('LLEN', list) < tonumber(ARGV[2]) then redis.call('RPUSH', list, ARGV[1]) end
+    redis.call('PEXPIRE', list, ARGV[3])
+  end`;
+
+/** KEYS: list, hands. ARGV: how many, how long they are held, how many in other hands are told. By Redis' clock alone. */
+const CLAIM = `
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+  local elsewhere = redis.call('ZRANGE', KEYS[2], 0, ARGV[3] - 1)
+  local mine = redis.call('LPOP', KEYS[1], ARGV[1]) or {}
+  for _, ticket in ipairs(mine) do redis.call('ZADD', KEYS[2], now + ARGV[2], ticket) end
+  if #mine > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
+  return { mine, elsewhere }`;
+
+const SCRIPTS = {
+  push: { lua: PUSH, keys: 1, rehearsal: [0, 1, TICKET_HOLD_MS] },
+  claim: { lua: CLAIM, keys: 2, rehearsal: [1, TICKET_HOLD_MS, 1] },
+};
+
+export type RedisMailOptions = {
+  readonly url: string;
+  readonly clock: Clock;
+  /** Wakes who waits here for a mailbox. */
+  readonly onBell: (nodeId: string) => void;
+};
+
+/**
+ * Mail over a line to Redis that may go down at any moment: send, broadcast and take then throw MailAway, always before
+ * anything is written.
+ */
+export class RedisMail implements Mail {
+  readonly transport = "redis";
+  readonly #store: Store;
+  readonly #mailboxes: EmbeddedMail;
+  readonly #link: RedisLink;
+  readonly #onBell: RedisMailOptions["onBell"];
+
+  private constructor(store: Store, link: RedisLink, onBell: RedisMailOptions["onBell"]) {
+    this.#store = store;
+    this.#mailboxes = new EmbeddedMail(store, this.transport);
+    this.#link = link;
+    this.#onBell = onBell;
+  }
+
+  /** Mail with its line still down: see start(). */
+  static async over(store: Store, { url, clock, onBell }: RedisMailOptions): Promise<RedisMail> {
+    const prefix = `luxhub:${await store.read(databaseId())}`; // hubs of another database share nothing with us
+    const link = new RedisLink({ url, prefix, clock, onBell, scripts: SCRIPTS });
+    return new RedisMail(store, link, onBell);
+  }
+
+  /** Tries the line once, and goes on looking after it. The listener hears whenever it goes up or down. */
+  start(listener: LinkListener): Promise<void> {
+    return this.#link.start(listener);
+  }
+
+  get isUp(): boolean {
+    return this.#link.isUp;
+  }
+
+  close(): Promise<void> {
+    return this.#link.close();
+  }
+
+  send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
+    return this.#ticketed(message, [toNode], () => this.#mailboxes.send(transact, message, toNode));
+  }
+
+  async broadcast(transact: Transact, message: Message): Promise<Sent> {
+    // Who it goes to is decided in the commit. Who comes online until then has no ticket, who goes has a stale one.
+    const nodeIds = await this.#store.read(onlineNodeIds());
+    const receivers = nodeIds.filter((nodeId) => nodeId !== message.fromNode);
+    return this.#ticketed(message, receivers, () => this.#mailboxes.broadcast(transact, message));
+  }
+
+  async take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
+    const { mine, elsewhere } = await this.#claim(nodeId, count);
+    let taken: Taken | undefined;
+    let left = mine;
+    try {
+      taken = await this.#mailboxes.take(transact, nodeId, count, steady, elsewhere);
+      const handed = new Set(taken?.deliveries.map(({ message }) => message.messageId));
+      left = mine.filter((ticket) => !handed.has(ticket));
+      return taken;
+    } finally {
+      if (mine.length > 0) this.#link.tell("ZREM", [this.#hands(nodeId), ...mine]);
+      if (left.length > 0) this.#ringEverywhere(nodeId); // stale, most often; but others may have passed it over for us
+      if (!taken && elsewhere.length > 0) this.#link.lookAgain(nodeId); // if its hub dies, nobody rings for it
+    }
+  }
+
+  #ringEverywhere(nodeId: string): void {
+    this.#link.ring([nodeId]);
+    this.#onBell(nodeId);
+  }
+
+  takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
+    return this.#mailboxes.takeNothing(transact, nodeId);
+  }
+
+  /** What comes back to a mailbox does so without a ticket: it is rare, and the store has it in its old place. */
+  putBack(...asked: Parameters<Mail["putBack"]>): Promise<void> {
+    return this.#mailboxes.putBack(...asked);
+  }
+
+  acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null> {
+    return this.#mailboxes.acknowledge(transact, asked, now);
+  }
+
+  expireSome(now: number, steady: number): Promise<number> {
+    return this.#mailboxes.expireSome(now, steady);
+  }
+
+  /** The ticket comes before the commit: whoever the commit wakes, here or at another hub, finds it. */
+  async #ticketed(message: Message, nodeIds: readonly string[], commit: () => Promise<Sent>): Promise<Sent> {
+    const { messageId } = message;
+    for (let i = 0; i < nodeIds.length; i += REDIS_BATCH) {
+      const lists = nodeIds.slice(i, i + REDIS_BATCH).map((nodeId) => this.#list(nodeId));
+      await this.#link.run("push", lists, [messageId, TICKETS_MAX, TICKETS_RETAIN_MS]);
+    }
+    try {
+      const sent = await commit();
+      this.#link.ring(sent.receivers);
+      return sent;
+    } catch (error) {
+      for (const nodeId of nodeIds) this.#link.tell("LREM", [this.#list(nodeId), "-1", messageId]);
+      throw error;
+    }
+  }
+
+  async #claim(nodeId: string, count: number) {
+    const keys = [this.#list(nodeId), this.#hands(nodeId)];
+    const reply = await this.#link.run("claim", keys, [count, TICKET_HOLD_MS, TICKETS_MAX]);
+    const [mine, elsewhere] = Array.isArray(reply) ? reply.map(texts) : [];
+    return { mine: mine ?? [], elsewhere: elsewhere ?? [] };
+  }
+
+  #list(nodeId: string): string {
+    return this.#link.key("box", nodeId);
+  }
+
+  #hands(nodeId: string): string {
+    return this.#link.key("hands", nodeId);
+  }
+}
+
+function texts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
