@@ -4,7 +4,7 @@
  * stops at 256 at once.
  */
 import { describe, expect, test } from "bun:test";
-import { type TestHub, startHub } from "../support/hub.ts";
+import { type TestHub, startHub, transportHere } from "../support/hub.ts";
 import {
   type Held,
   RESULT,
@@ -291,7 +291,7 @@ describe("a hub that closes", () => {
       const answer = await held.answered;
       expect([answer.status, JSON.parse(answer.text)]).toEqual([
         200,
-        { success: true, count: 0, messages: [], transport: "sqlite" },
+        { success: true, count: 0, messages: [], transport: transportHere() },
       ]);
     }
     for (const held of polls) {

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { type TestHub, newDataDir, startHub, transportHere } from "../support/hub.ts";
 import {
   ISO,
   NO_ID,
@@ -41,9 +41,9 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     const asked = { from_node: "op", to_node: "n1", content: "hello", type: "task", require_ack: true };
     const { message_id, ...rest } = await ok(hub.post(path, asked));
     expect(message_id).toBeString();
-    expect(rest).toEqual({ success: true, transport: "sqlite" });
+    expect(rest).toEqual({ success: true, transport: transportHere() });
     const body = await ok(hub.post("/message/receive", { node_id: "n1" }));
-    expect(body).toMatchObject({ success: true, count: 1, transport: "sqlite" });
+    expect(body).toMatchObject({ success: true, count: 1, transport: transportHere() });
     const [message = {}] = list(body, "messages");
     const { sent_at, ...shown } = message;
     expect(shown).toEqual({ ...asked, id: message_id, redelivered: false, deliveries: 1 });
@@ -97,7 +97,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
     const body = await ok(hub.post(path, { from_node: "b", content: "all" }));
-    expect(body).toMatchObject({ success: true, transport: "sqlite" });
+    expect(body).toMatchObject({ success: true, transport: transportHere() });
     expect((body["receivers"] as string[]).toSorted()).toEqual(["a", "c"]);
     for (const nodeId of ["a", "c"]) {
       const [message, ...more] = await receive(hub, nodeId);
@@ -139,7 +139,7 @@ describe("receive", () => {
       success: true,
       count: 0,
       messages: [],
-      transport: "sqlite",
+      transport: transportHere(),
     });
   });
 

@@ -153,12 +153,25 @@ export function newDataDir(): string {
   return mkdtempSync(join(TEMP, "luxhub-test-"));
 }
 
+let carrier: string | null = null;
+
+/** From here on hubs of this file have their messages carried by this Redis; null: by their store. */
+export function carryMessagesBy(redis: string | null): void {
+  carrier = redis;
+}
+
+/** What answers of those hubs have to name as `transport`. */
+export function transportHere(): string {
+  return carrier === null ? "sqlite" : "redis";
+}
+
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const { variants = ["A", "B"], dataDir, clock = new TestClock(), ...settings } = options;
   const path = dataDir ?? newDataDir();
   const config: Config = {
     ...readConfig({ flags: {}, env: {}, file: null }),
+    redis: carrier,
     ...settings,
     listen: variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
     dataDir: path,

@@ -85,7 +85,11 @@ export class RedisServer implements SharedRedis {
 
   /** One command, as an operator would give it. */
   async ask(command: string, ...words: readonly string[]): Promise<unknown> {
-    const client = new RedisClient(this.url, { autoReconnect: false });
+    const password = this.#settings[this.#settings.indexOf("--requirepass") + 1] ?? "";
+    const url = this.#settings.includes("--requirepass")
+      ? this.url.replace("//", `//:${password}@`)
+      : this.url;
+    const client = new RedisClient(url, { autoReconnect: false });
     try {
       const answer: unknown = await client.send(command, [...words]);
       return answer;

@@ -1,4 +1,5 @@
 /** Every section of `bun run torture`, in the order in which they run. */
+import { redisSection } from "./redis.ts";
 import type { Section } from "./section.ts";
 
-export const SECTIONS: readonly Section[] = [];
+export const SECTIONS: readonly Section[] = [redisSection];
