@@ -137,10 +137,11 @@ type MailParts = Pick<HubParts, "config" | "clock" | "log">;
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
   const { config, clock, log } = parts;
-  if (config.redis === null) return new EmbeddedMail(store);
+  const embedded = new EmbeddedMail(store);
+  if (config.redis === null) return embedded;
   const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
   const redis = await RedisMail.over(store, { url: config.redis, clock, onBell });
-  const mail = new FallbackMail(redis, store, clock, log);
+  const mail = new FallbackMail(redis, embedded, store, clock, log);
   closing.push(() => mail.close());
   await mail.start();
   return mail;

@@ -46,15 +46,15 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  /** Those in `except` (message ids) are left where they are. */
+  /** `elsewhere`: message ids that are just being handed out by others, see waitingDeliveries(). */
   take(
     transact: Transact,
     nodeId: string,
     count: number,
     steady: number,
-    except: readonly string[] = [],
+    elsewhere: readonly string[] = [],
   ): Promise<Taken | undefined> {
-    const load = { node: nodeById(nodeId), waiting: waitingDeliveries(nodeId, count, except) };
+    const load = { node: nodeById(nodeId), waiting: waitingDeliveries(nodeId, count, elsewhere) };
     return transact(load, ({ node, waiting }) => {
       const decision = receive(node, nodeId, waiting, steady);
       if (decision.kind !== "accepted") return decision;

@@ -12,7 +12,6 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { newestEvents } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { EmbeddedMail } from "./embedded.ts";
 import { type Mail, MailAway, type Sent, type Taken, type Transport } from "./mail.ts";
 
 /** Mail that may be away. What it then refuses with MailAway it has not begun. */
@@ -25,7 +24,7 @@ export type RemoteMail = Mail & {
 
 export class FallbackMail implements Mail {
   readonly #remote: RemoteMail;
-  readonly #local: EmbeddedMail;
+  readonly #local: Mail;
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -33,9 +32,10 @@ export class FallbackMail implements Mail {
   #recorded: Transport | null = null;
   #recording: Promise<void> = Promise.resolve();
 
-  constructor(remote: RemoteMail, store: Store, clock: Clock, log: Log) {
+  /** `local` is the mail that the store itself carries. */
+  constructor(remote: RemoteMail, local: Mail, store: Store, clock: Clock, log: Log) {
     this.#remote = remote;
-    this.#local = new EmbeddedMail(store);
+    this.#local = local;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;

@@ -41,7 +41,11 @@ export type LinkOptions = {
 };
 
 /** `lua`, with the number of its keys and arguments that do no harm: a line is up when each has run with them once. */
-export type Script = { readonly lua: string; readonly keys: number; readonly rehearsal: readonly number[] };
+export type Script = {
+  readonly lua: string;
+  readonly keys: number;
+  readonly rehearsal: readonly (string | number)[];
+};
 
 /** Hears that the line is up (null), or why it is down; also when the reason changes. */
 export type LinkListener = (away: string | null) => void;
@@ -56,7 +60,8 @@ type Session = {
 
 export class RedisLink {
   readonly #options: LinkOptions;
-  readonly #self = Bun.randomUUIDv7();
+  /** The name of this hub among those that share the prefix. */
+  readonly self = Bun.randomUUIDv7();
   #listener: LinkListener = () => {};
   #session: Session | null = null;
   /** Why the line is down, as it was last told. */
@@ -102,9 +107,13 @@ export class RedisLink {
   /** Tells the other hubs that something waits in these mailboxes. */
   ring(nodeIds: readonly string[]): void {
     for (let i = 0; i < nodeIds.length; i += REDIS_BATCH) {
-      const some = nodeIds.slice(i, i + REDIS_BATCH).join(","); // no node_id has a comma
-      this.tell("PUBLISH", [this.key("bell"), `${this.#self} ${some}`]);
+      this.tell("PUBLISH", this.bell(nodeIds.slice(i, i + REDIS_BATCH)));
     }
+  }
+
+  /** Channel and text of a bell, for a script that rings. */
+  bell(nodeIds: readonly string[]): readonly [string, string] {
+    return [this.key("bell"), `${this.self} ${nodeIds.join(",")}`]; // no node_id has a comma
   }
 
   /** Rings a mailbox here at the next check of the line, or when it goes down. */
@@ -215,7 +224,7 @@ export class RedisLink {
 
   #hear(text: string): void {
     const space = text.indexOf(" ");
-    if (text.slice(0, space) === this.#self) return; // who waits here was woken by the commit
+    if (text.slice(0, space) === this.self) return; // who waits here was woken by the commit
     for (const nodeId of text.slice(space + 1).split(",")) this.#options.onBell(nodeId);
   }
 

@@ -22,29 +22,33 @@ export async function refusalOf(url: string, limitMs: number): Promise<string | 
   const name = decodeURIComponent(username) || "default";
   const auth = password === "" ? [] : ["AUTH", name, decodeURIComponent(password)];
   let text = "";
-  try {
-    const socket = await Bun.connect({
-      hostname: hostname.replace(/^\[|\]$/g, ""),
-      port: Number(port || 6379),
-      tls: protocol === "rediss:",
-      socket: {
-        open: (opened) => void opened.write(encode(["HELLO", "3", ...auth])),
-        data: (_, bytes) => {
-          text += bytes.toString("latin1");
-          if (text.includes("\r\n")) heard.resolve(text);
-        },
-        close: () => heard.resolve(text),
-        error: () => heard.resolve(text),
+  const socket = Bun.connect({
+    hostname: hostname.replace(/^\[|\]$/g, ""),
+    port: Number(port || 6379),
+    tls: protocol === "rediss:",
+    socket: {
+      open: (opened) => void opened.write(encode(["HELLO", "3", ...auth])),
+      data: (_, bytes) => {
+        text += bytes.toString("latin1");
+        if (text.includes("\r\n")) heard.resolve(text);
       },
-    });
-    const [line = ""] = (await heard.promise).split("\r\n");
-    socket.terminate();
+      close: () => heard.resolve(text),
+      error: () => heard.resolve(text),
+    },
+  });
+  try {
+    const opened = socket.then(() => heard.promise);
+    const [line = ""] = (await Promise.race([opened, heard.promise])).split("\r\n"); // to a silent address: not opened
     if (line === "") return "it does not answer";
     return line.startsWith("-") ? (REFUSALS[line.split(" ")[0] ?? ""] ?? `it says ${line.slice(1)}`) : null;
   } catch (error) {
     return `it cannot be reached (${error instanceof Error && "code" in error ? error.code : "no connection"})`;
   } finally {
     clearTimeout(timer);
+    socket.then(
+      (opened) => opened.terminate(),
+      () => {},
+    );
   }
 }
 

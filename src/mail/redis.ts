@@ -4,19 +4,20 @@
  * The authority is the store. A message, who it waits for and whether it was handed out are committed there, exactly as
  * without Redis, so a 200 means on disk whatever Redis keeps, and history, ACK and redelivery are what they were. What
  * Redis has is the hand-out among any number of hubs on one database: a ticket is the message's id, in the recipient's
- * list; who takes it out alone may take the message, and two hubs never meet in the store over one row.
+ * list; whose hands it is in takes the message, and two hubs do not meet in the store over one row.
  *
  *   send:  ticket into the list;   COMMIT of the message;       bell
  *   take:  ticket into our hands;  COMMIT of the handing out;   ticket out of our hands
  *
- * A take asks the store for the oldest that waits and is not in another hub's hands. So tickets may be lost, stale or
- * doubled, and it costs time only:
+ * A take asks the store for the oldest that waits, and leaves alone what is in another hub's hands, with all that has the
+ * same sender: nothing may overtake it, for who has it may die and leave it where it was. (Takes at one hub need no such
+ * care: its store decides them in the order in which they came.) So tickets may be lost, stale or doubled, and it costs
+ * time only:
  *   - Lost (Redis restarted empty, evicts, is cut off for one hub and not for another, the list is full): the message is
  *     found in the store by the next look, in its place in the order, which is the store's.
  *   - Stale (the commit of its sending failed or never came; it was handed out, confirmed or dropped meanwhile): nothing
  *     waits under it in the store, and it is thrown away.
- *   - In the hands of a hub that died before its commit: after TICKET_HOLD_MS the hands are empty again, and the message
- *     still waits. Died after its commit: the store says that it was handed out. Slow, and its hands were emptied: the
+ *   - In the hands of a hub that died before its commit: after TICKET_HOLD_MS they are empty, and the message still waits. Died after its commit: the store says that it was handed out. Slow, and its hands were emptied: the
  *     store commits one of the two takes; the other sees that the message no longer waits.
  *
  * So what a Redis that keeps nothing on disk can lose is tickets and bells: no message, no order, no ACK. The other way
@@ -44,20 +45,43 @@ const PUSH = `
     redis.call('PEXPIRE', list, ARGV[3])
   end`;
 
-/** KEYS: list, hands. ARGV: how many, how long they are held, how many in other hands are told. By Redis' clock alone. */
+/**
+ * KEYS: list, hands, wanted. ARGV: this hub, how many tickets, how long they are held, how many in other hands are told.
+ * Time is Redis' own. Who finds anything in another hub's hands is counted as wanting it.
+ */
 const CLAIM = `
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-  local elsewhere = redis.call('ZRANGE', KEYS[2], 0, ARGV[3] - 1)
-  local mine = redis.call('LPOP', KEYS[1], ARGV[1]) or {}
-  for _, ticket in ipairs(mine) do redis.call('ZADD', KEYS[2], now + ARGV[2], ticket) end
-  if #mine > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
+  local elsewhere = {}
+  for _, held in ipairs(redis.call('ZRANGE', KEYS[2], 0, ARGV[4] - 1)) do
+    local space = string.find(held, ' ', 1, true)
+    if string.sub(held, 1, space - 1) ~= ARGV[1] then table.insert(elsewhere, string.sub(held, space + 1)) end
+  end
+  if #elsewhere > 0 then
+    redis.call('INCR', KEYS[3])
+    redis.call('PEXPIRE', KEYS[3], ARGV[3])
+  end
+  local mine = redis.call('LPOP', KEYS[1], ARGV[2]) or {}
+  for _, ticket in ipairs(mine) do redis.call('ZADD', KEYS[2], now + ARGV[3], ARGV[1] .. ' ' .. ticket) end
+  if #mine > 0 then redis.call('PEXPIRE', KEYS[2], ARGV[3]) end
   return { mine, elsewhere }`;
+
+/**
+ * KEYS: hands, wanted. ARGV: this hub, bell's channel and text, tickets. Rings for one who wanted something; that one,
+ * having taken, rings for the next.
+ */
+const RELEASE = `
+  for i = 4, #ARGV do redis.call('ZREM', KEYS[1], ARGV[1] .. ' ' .. ARGV[i]) end
+  if tonumber(redis.call('GET', KEYS[2]) or 0) < 1 then return 0 end
+  redis.call('DECR', KEYS[2])
+  redis.call('PUBLISH', ARGV[2], ARGV[3])
+  return 1`;
 
 const SCRIPTS = {
   push: { lua: PUSH, keys: 1, rehearsal: [0, 1, TICKET_HOLD_MS] },
-  claim: { lua: CLAIM, keys: 2, rehearsal: [1, TICKET_HOLD_MS, 1] },
+  claim: { lua: CLAIM, keys: 3, rehearsal: ["", 1, TICKET_HOLD_MS, 1] },
+  release: { lua: RELEASE, keys: 2, rehearsal: ["", "", ""] },
 };
 
 export type RedisMailOptions = {
@@ -119,22 +143,13 @@ export class RedisMail implements Mail {
   async take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
     const { mine, elsewhere } = await this.#claim(nodeId, count);
     let taken: Taken | undefined;
-    let left = mine;
     try {
       taken = await this.#mailboxes.take(transact, nodeId, count, steady, elsewhere);
-      const handed = new Set(taken?.deliveries.map(({ message }) => message.messageId));
-      left = mine.filter((ticket) => !handed.has(ticket));
       return taken;
     } finally {
-      if (mine.length > 0) this.#link.tell("ZREM", [this.#hands(nodeId), ...mine]);
-      if (left.length > 0) this.#ringEverywhere(nodeId); // stale, most often; but others may have passed it over for us
-      if (!taken && elsewhere.length > 0) this.#link.lookAgain(nodeId); // if its hub dies, nobody rings for it
+      if (taken || mine.length > 0) this.#release(nodeId, mine);
+      if (!taken && elsewhere.length > 0) this.#link.lookAgain(nodeId); // if who has it dies, nobody rings for it
     }
-  }
-
-  #ringEverywhere(nodeId: string): void {
-    this.#link.ring([nodeId]);
-    this.#onBell(nodeId);
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
@@ -172,18 +187,31 @@ export class RedisMail implements Mail {
   }
 
   async #claim(nodeId: string, count: number) {
-    const keys = [this.#list(nodeId), this.#hands(nodeId)];
-    const reply = await this.#link.run("claim", keys, [count, TICKET_HOLD_MS, TICKETS_MAX]);
+    const args = [this.#link.self, count, TICKET_HOLD_MS, TICKETS_MAX];
+    const reply = await this.#link.run("claim", this.#keysOf(nodeId), args);
     const [mine, elsewhere] = Array.isArray(reply) ? reply.map(texts) : [];
     return { mine: mine ?? [], elsewhere: elsewhere ?? [] };
   }
 
-  #list(nodeId: string): string {
-    return this.#link.key("box", nodeId);
+  /**
+   * Empties our hands; nobody waits for it. A ticket for what was not handed out is thrown away too: it is stale, or its
+   * message was kept back and is found without one. Were it put back, stale ones would go round for ever.
+   */
+  #release(nodeId: string, mine: readonly string[]): void {
+    const [, hands, wanted] = this.#keysOf(nodeId);
+    const args = [this.#link.self, ...this.#link.bell([nodeId]), ...mine];
+    this.#link.run("release", [hands, wanted], args).then(
+      (rung) => rung === 1 && this.#onBell(nodeId),
+      () => {}, // the line has told why
+    );
   }
 
-  #hands(nodeId: string): string {
-    return this.#link.key("hands", nodeId);
+  #keysOf(nodeId: string): readonly [list: string, hands: string, wanted: string] {
+    return [this.#list(nodeId), this.#link.key("hands", nodeId), this.#link.key("wanted", nodeId)];
+  }
+
+  #list(nodeId: string): string {
+    return this.#link.key("box", nodeId);
   }
 }
 

@@ -17,21 +17,23 @@ const WAITING_MEASURED = measured(WAITING, "ORDER BY seq");
 const UNMEASURED_MAX = 32;
 
 /**
- * What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. Those in
- * `except` (message ids) are left out.
+ * What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. While one of
+ * `elsewhere` (message ids) still waits, all that its sender has sent is left out: it must not overtake it.
  */
 export function waitingDeliveries(
   nodeId: string,
   limit: number,
-  except: readonly string[] = [],
+  elsewhere: readonly string[] = [],
 ): Query<readonly Delivery[]> {
-  if (except.length === 0) {
+  if (elsewhere.length === 0) {
     return many(limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED, [nodeId, limit], toDelivery);
   }
-  const filled = filledUp(except);
-  const found = waiting(`AND m.message_id NOT IN (${places(filled, 3)})`);
+  const ids = filledUp(elsewhere);
+  const found = waiting(`AND m.from_node NOT IN (
+    SELECT h.from_node FROM messages h JOIN deliveries hd ON hd.seq = h.seq
+    WHERE h.message_id IN (${places(ids, 3)}) AND hd.to_node = $1 AND hd.state = 'waiting')`);
   const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq");
-  return many(sql, [nodeId, limit, ...filled], toDelivery);
+  return many(sql, [nodeId, limit, ...ids], toDelivery);
 }
 
 /** The name that this database has among others: made with it, never changed. */

@@ -56,12 +56,8 @@ afterAll(async () => (await redis)?.close());
 async function openFallback(store: Store, url: string): Promise<Mail> {
   const clock = systemClock();
   const remote = await RedisMail.over(store, { url, clock, onBell: () => {} });
-  const mail = new FallbackMail(
-    remote,
-    store,
-    clock,
-    openLog("json", clock.now, () => {}),
-  );
+  const log = openLog("json", clock.now, () => {});
+  const mail = new FallbackMail(remote, new EmbeddedMail(store), store, clock, log);
   await mail.start();
   closing.push(() => mail.close());
   return mail;

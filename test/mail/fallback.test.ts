@@ -80,7 +80,7 @@ async function inScene(play: (scene: Scene) => Promise<void>): Promise<void> {
     },
     open: (isUp) => {
       const remote = new FakeRemote(store, isUp);
-      return { remote, mail: new FallbackMail(remote, failing, clock, log) };
+      return { remote, mail: new FallbackMail(remote, new EmbeddedMail(store), failing, clock, log) };
     },
     changes: async () => {
       const events = await store.read(eventsAfter(0, ["transport.changed"], 100));

@@ -11,6 +11,7 @@ import type { Message } from "../../src/domain/message.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
+import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { FallbackMail } from "../../src/mail/fallback.ts";
 import type { Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
@@ -113,7 +114,7 @@ export class Office implements AsyncDisposable {
     const onBell = (nodeId: string): void => waiters.wakeOne(nodeId);
     const remote = await RedisMail.over(this.store, { url, clock, onBell });
     const log = openLog("json", clock.now, (text) => this.logged.push(text));
-    const mail = new FallbackMail(remote, this.store, clock, log);
+    const mail = new FallbackMail(remote, new EmbeddedMail(this.store), this.store, clock, log);
     await mail.start();
     const desk = new Desk(this.store, mail, waiters);
     this.#desks.push(desk);

@@ -55,16 +55,23 @@ describe.skipIf(withoutRedis("mail on Redis among several hubs", true))("mail on
       expect(got.toSorted()).toEqual(all.toSorted());
     });
 
-    test("while one has a message in its hands, another takes the next and waits for no commit", async () => {
+    test("while one has a message in its hands, another takes the next of another sender", async () => {
       await using office = await open();
       const [a, b] = office.both;
-      await a.send(["m1", "m2"]);
+      await a.send(["m1"], { fromNode: "x" });
+      await a.send(["m2"], { fromNode: "x" });
+      await a.send(["m3"], { fromNode: "y" });
       const { transact, letGo } = heldUp(office.store.transact);
       const first = a.take(1, transact);
       await held(office, "hands:n1");
-      expect(await b.take()).toEqual(["m2"]);
+      expect(await b.take()).toEqual(["m3"]); // not m2: it must not overtake m1
+      const waiting = b.receive(10_000);
+      await until(() => b.waiters.size === 1);
+      const startedMs = performance.now();
       letGo();
       expect(await first).toEqual(["m1"]);
+      expect(await waiting).toBe("m2"); // rung for at once
+      expect(performance.now() - startedMs).toBeLessThan(TICKET_HOLD_MS / 2);
       expect([await a.take(), await b.take()]).toEqual([[], []]);
     });
 
@@ -82,12 +89,13 @@ describe.skipIf(withoutRedis("mail on Redis among several hubs", true))("mail on
       await using office = await open();
       const [a, b] = office.both;
       await a.send(["m1"]);
+      await a.send(["m2"]);
       void a.take(1, died);
       await held(office, "hands:n1");
       const startedMs = performance.now();
       expect(await b.receive(BACK_WITHIN_MS + TICKET_HOLD_MS)).toBe("m1");
       expect(performance.now() - startedMs).toBeLessThan(BACK_WITHIN_MS);
-      expect([await a.take(), await b.take()]).toEqual([[], []]);
+      expect([await a.take(), await b.take()]).toEqual([["m2"], []]);
     });
 
     test("after that commit, before its hands were empty: the message stays handed out", async () => {
