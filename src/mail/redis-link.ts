@@ -34,18 +34,20 @@ export type LinkOptions = {
   /** What every key and channel begins with. */
   readonly prefix: string;
   readonly clock: Clock;
-  /** By name: run() calls them. */
-  readonly scripts: Readonly<Record<string, Script>>;
+  /** In Lua, by name: run() calls them. */
+  readonly scripts: Readonly<Record<string, string>>;
+  /** Runs every script once where it does no harm, and lets each write: only then is the line up. */
+  readonly rehearse: (run: Run) => Promise<void>;
   /** Hears the mailboxes that another hub rings, and those of lookAgain(). */
   readonly onBell: (nodeId: string) => void;
 };
 
-/** `lua`, with the number of its keys and arguments that do no harm: a line is up when each has run with them once. */
-export type Script = {
-  readonly lua: string;
-  readonly keys: number;
-  readonly rehearsal: readonly (string | number)[];
-};
+/** Runs a script and answers what it does. */
+export type Run = (
+  script: string,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+) => Promise<unknown>;
 
 /** Hears that the line is up (null), or why it is down; also when the reason changes. */
 export type LinkListener = (away: string | null) => void;
@@ -93,11 +95,9 @@ export class RedisLink {
     return [this.#options.prefix, ...parts].join(":");
   }
 
-  /** Runs a script. @throws {MailAway} when the line is down, or goes down over it */
-  async run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    const sha = this.#session?.shas.get(script) ?? "";
-    return this.#ask("EVALSHA", [sha, String(keys.length), ...keys, ...args.map(String)]);
-  }
+  /** @throws {MailAway} when the line is down, or goes down over it */
+  readonly run: Run = async (script, keys, args) =>
+    this.#ask("EVALSHA", wordsOf(this.#session?.shas.get(script), keys, args));
 
   /** Sends a command and does not wait for its answer: one that fails takes the line down, and no more is lost with it. */
   tell(command: string, args: readonly string[]): void {
@@ -170,12 +170,12 @@ export class RedisLink {
 
   async #prepare(commands: RedisClient, bells: RedisClient): Promise<ReadonlyMap<string, string>> {
     const shas = new Map<string, string>();
-    for (const [name, { lua, keys, rehearsal }] of Object.entries(this.#options.scripts)) {
-      const sha = String(await commands.send("SCRIPT", ["LOAD", lua]));
-      const stage = Array.from({ length: keys }, (_, i) => this.key("rehearsal", name, String(i)));
-      await commands.send("EVALSHA", [sha, String(keys), ...stage, ...rehearsal.map(String)]);
-      shas.set(name, sha);
+    for (const [name, lua] of Object.entries(this.#options.scripts)) {
+      shas.set(name, String(await commands.send("SCRIPT", ["LOAD", lua])));
     }
+    await this.#options.rehearse((script, keys, args) =>
+      commands.send("EVALSHA", wordsOf(shas.get(script), keys, args)),
+    );
     await bells.subscribe(this.key("bell"), (text) => this.#hear(text));
     return shas;
   }
@@ -233,6 +233,10 @@ export class RedisLink {
     this.#lookAgain.clear();
     for (const nodeId of nodeIds) this.#options.onBell(nodeId);
   }
+}
+
+function wordsOf(sha = "", keys: readonly string[], args: readonly (string | number)[]): string[] {
+  return [sha, String(keys.length), ...keys, ...args.map(String)];
 }
 
 function shut(...clients: readonly RedisClient[]): void {

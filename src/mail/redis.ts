@@ -31,12 +31,13 @@
 import { REDIS_BATCH, TICKETS_MAX, TICKETS_RETAIN_MS, TICKET_HOLD_MS } from "../domain/limits.ts";
 import type { Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
+import { newId } from "../lib/ids.ts";
 import { onlineNodeIds } from "../store/queries.ts";
 import { databaseId } from "../store/mail-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { EmbeddedMail } from "./embedded.ts";
 import type { Mail, Sent, Taken } from "./mail.ts";
-import { type LinkListener, RedisLink } from "./redis-link.ts";
+import { type LinkListener, RedisLink, type Run } from "./redis-link.ts";
 
 /** KEYS: lists. ARGV: ticket, longest list, how long a list is kept. */
 const PUSH = `
@@ -78,11 +79,10 @@ const RELEASE = `
   redis.call('PUBLISH', ARGV[2], ARGV[3])
   return 1`;
 
-const SCRIPTS = {
-  push: { lua: PUSH, keys: 1, rehearsal: [0, 1, TICKET_HOLD_MS] },
-  claim: { lua: CLAIM, keys: 3, rehearsal: ["", 1, TICKET_HOLD_MS, 1] },
-  release: { lua: RELEASE, keys: 2, rehearsal: ["", "", ""] },
-};
+const SCRIPTS = { push: PUSH, claim: CLAIM, release: RELEASE };
+
+/** A mailbox that is no node's, for the rehearsal. */
+const STAGE = "";
 
 export type RedisMailOptions = {
   readonly url: string;
@@ -112,8 +112,12 @@ export class RedisMail implements Mail {
   /** Mail with its line still down: see start(). */
   static async over(store: Store, { url, clock, onBell }: RedisMailOptions): Promise<RedisMail> {
     const prefix = `luxhub:${await store.read(databaseId())}`; // hubs of another database share nothing with us
-    const link = new RedisLink({ url, prefix, clock, onBell, scripts: SCRIPTS });
-    return new RedisMail(store, link, onBell);
+    const mail: RedisMail = new RedisMail(
+      store,
+      new RedisLink({ url, prefix, clock, onBell, scripts: SCRIPTS, rehearse: (run) => mail.#rehearse(run) }),
+      onBell,
+    );
+    return mail;
   }
 
   /** Tries the line once, and goes on looking after it. The listener hears whenever it goes up or down. */
@@ -141,13 +145,15 @@ export class RedisMail implements Mail {
   }
 
   async take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
-    const { mine, elsewhere } = await this.#claim(nodeId, count);
+    const { run } = this.#link;
+    const { mine, elsewhere } = await this.#claim(run, nodeId, count);
     let taken: Taken | undefined;
     try {
       taken = await this.#mailboxes.take(transact, nodeId, count, steady, elsewhere);
       return taken;
     } finally {
-      if (taken || mine.length > 0) this.#release(nodeId, mine);
+      // Nobody waits for this; when the line goes down over it, it tells why.
+      if (taken || mine.length > 0) this.#release(run, nodeId, mine).catch(() => {});
       if (!taken && elsewhere.length > 0) this.#link.lookAgain(nodeId); // if who has it dies, nobody rings for it
     }
   }
@@ -174,7 +180,7 @@ export class RedisMail implements Mail {
     const { messageId } = message;
     for (let i = 0; i < nodeIds.length; i += REDIS_BATCH) {
       const lists = nodeIds.slice(i, i + REDIS_BATCH).map((nodeId) => this.#list(nodeId));
-      await this.#link.run("push", lists, [messageId, TICKETS_MAX, TICKETS_RETAIN_MS]);
+      await this.#push(this.#link.run, lists, messageId);
     }
     try {
       const sent = await commit();
@@ -186,24 +192,31 @@ export class RedisMail implements Mail {
     }
   }
 
-  async #claim(nodeId: string, count: number) {
+  #push(run: Run, lists: readonly string[], ticket: string): Promise<unknown> {
+    return run("push", lists, [ticket, TICKETS_MAX, TICKETS_RETAIN_MS]);
+  }
+
+  async #claim(run: Run, nodeId: string, count: number) {
     const args = [this.#link.self, count, TICKET_HOLD_MS, TICKETS_MAX];
-    const reply = await this.#link.run("claim", this.#keysOf(nodeId), args);
+    const reply = await run("claim", this.#keysOf(nodeId), args);
     const [mine, elsewhere] = Array.isArray(reply) ? reply.map(texts) : [];
     return { mine: mine ?? [], elsewhere: elsewhere ?? [] };
   }
 
   /**
-   * Empties our hands; nobody waits for it. A ticket for what was not handed out is thrown away too: it is stale, or its
-   * message was kept back and is found without one. Were it put back, stale ones would go round for ever.
+   * Empties our hands. A ticket for what was not handed out is thrown away too: it is stale, or its message was kept back
+   * and is found without one. Were it put back, stale ones would go round for ever.
    */
-  #release(nodeId: string, mine: readonly string[]): void {
+  async #release(run: Run, nodeId: string, mine: readonly string[]): Promise<void> {
     const [, hands, wanted] = this.#keysOf(nodeId);
     const args = [this.#link.self, ...this.#link.bell([nodeId]), ...mine];
-    this.#link.run("release", [hands, wanted], args).then(
-      (rung) => rung === 1 && this.#onBell(nodeId),
-      () => {}, // the line has told why
-    );
+    if ((await run("release", [hands, wanted], args)) === 1) this.#onBell(nodeId);
+  }
+
+  async #rehearse(run: Run): Promise<void> {
+    await this.#push(run, [this.#list(STAGE)], newId());
+    const { mine } = await this.#claim(run, STAGE, TICKETS_MAX);
+    await this.#release(run, STAGE, mine);
   }
 
   #keysOf(nodeId: string): readonly [list: string, hands: string, wanted: string] {

@@ -75,6 +75,18 @@ describe.skipIf(withoutRedis("mail on Redis among several hubs", true))("mail on
       expect([await a.take(), await b.take()]).toEqual([[], []]);
     });
 
+    test("takes at one hub do not wait for one another: its store decides them in order", async () => {
+      await using office = await Office.open(redis.url);
+      const [a] = office.desks;
+      await a?.send(["m1", "m2"]);
+      const { transact, letGo } = heldUp(office.store.transact);
+      const first = a?.take(1, transact);
+      await held(office, "hands:n1");
+      expect(await a?.take(1)).toEqual(["m1"]);
+      letGo();
+      expect(await first).toEqual(["m2"]);
+    });
+
     test("of different databases share a Redis and nothing else", async () => {
       await using one = await Office.open(redis.url);
       await using other = await Office.open(redis.url);
@@ -96,6 +108,25 @@ describe.skipIf(withoutRedis("mail on Redis among several hubs", true))("mail on
       expect(await b.receive(BACK_WITHIN_MS + TICKET_HOLD_MS)).toBe("m1");
       expect(performance.now() - startedMs).toBeLessThan(BACK_WITHIN_MS);
       expect([await a.take(), await b.take()]).toEqual([["m2"], []]);
+    });
+
+    test("its message comes back although the mailbox is in use all the while", async () => {
+      await using office = await open();
+      const [a, b] = office.both;
+      await a.send(["m1"]);
+      void a.take(1, died);
+      await held(office, "hands:n1");
+      const got: string[] = [];
+      await until(
+        async () => {
+          await b.send([`y${got.length}`], { fromNode: "y" });
+          got.push(...(await b.take()));
+          return got.includes("m1");
+        },
+        BACK_WITHIN_MS,
+        100,
+      );
+      expect(got.length).toBeGreaterThan(5);
     });
 
     test("after that commit, before its hands were empty: the message stays handed out", async () => {
