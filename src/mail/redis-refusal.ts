@@ -12,6 +12,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   "-DENIED": "it takes nobody from other machines (protected mode)",
   "-LOADING": "it is still loading its data",
   "-MASTERDOWN": "it has lost its primary",
+  "-TLS": "its certificate is not trusted: NODE_EXTRA_CA_CERTS can name the file of another authority",
 };
 
 /** What Redis says against us; null when it says nothing against us. Never rejects; takes up to `limitMs`. */
@@ -28,6 +29,7 @@ export async function refusalOf(url: string, limitMs: number): Promise<string | 
     tls: protocol === "rediss:",
     socket: {
       open: (opened) => void opened.write(encode(["HELLO", "3", ...auth])),
+      handshake: (_, _trusted, error) => void (error && heard.resolve("-TLS")),
       data: (_, bytes) => {
         text += bytes.toString("latin1");
         if (text.includes("\r\n")) heard.resolve(text);

@@ -7,6 +7,8 @@ import { freePort, RedisServer, withoutRedis } from "../support/redis.ts";
 import { cutOneHub } from "../torture/redis.ts";
 import { Hub, TempDir, run, until } from "./program.ts";
 
+const OPENSSL = Bun.which("openssl");
+
 describe.skipIf(withoutRedis("Redis cut under load, and Redis that refuses", true))("redis", () => {
   for (const cut of ["frozen", "killed"] as const)
     test(`${cut} under load: nothing lost, nothing twice, in order, caught up`, async () => {
@@ -47,6 +49,29 @@ describe.skipIf(withoutRedis("Redis cut under load, and Redis that refuses", tru
     expect(hub.program.stdout.match(/redis carries the messages/g)).toHaveLength(1);
     expect(hub.program.stdout + hub.program.stderr).not.toContain("geheim");
   });
+
+  test.skipIf(OPENSSL === null)(
+    `over TLS: its certificate has to be trusted${OPENSSL === null ? " (there is no openssl to make one with)" : ""}`,
+    async () => {
+      using dir = new TempDir();
+      const [cert, key, port] = [dir.join("cert.pem"), dir.join("key.pem"), freePort()];
+      const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
+      const files = ["-keyout", key, "-out", cert, "-days", "1"];
+      const words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names];
+      await Bun.spawn([OPENSSL ?? "", ...words], { stderr: "ignore" }).exited;
+      const tls = ["--tls-port", String(port), "--tls-cert-file", cert, "--tls-key-file", key];
+      await using _redis = await RedisServer.start(...tls, "--tls-auth-clients", "no");
+      const env = { LUXHUB_REDIS: `rediss://127.0.0.1:${port}` };
+      const data = dir.join("data");
+      {
+        await using hub = await Hub.start({ data, env });
+        await hub.program.printed(/redis is away.*its certificate is not trusted/);
+        await hub.stop();
+      }
+      await using hub = await Hub.start({ data, env: { ...env, NODE_EXTRA_CA_CERTS: cert } });
+      expect((await hub.get("/status")).body).toMatchObject({ transport: "redis" });
+    },
+  );
 
   test("a hub whose Redis hangs ends in order, and in time", async () => {
     await using redis = await RedisServer.start();
