@@ -15,6 +15,7 @@ import {
   deliveryOf,
   expiredDeliveries,
   messageById,
+  waitingBehind,
   waitingDeliveries,
 } from "../store/mail-queries.ts";
 import { nodeById, onlineNodeIds } from "../store/queries.ts";
@@ -46,7 +47,7 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  /** `elsewhere`: message ids that are just being handed out by others, see waitingDeliveries(). */
+  /** `elsewhere`: message ids that are just being handed out by other hubs, see waitingBehind(). */
   take(
     transact: Transact,
     nodeId: string,
@@ -54,9 +55,11 @@ export class EmbeddedMail implements Mail {
     steady: number,
     elsewhere: readonly string[] = [],
   ): Promise<Taken | undefined> {
-    const load = { node: nodeById(nodeId), waiting: waitingDeliveries(nodeId, count, elsewhere) };
-    return transact(load, ({ node, waiting }) => {
-      const decision = receive(node, nodeId, waiting, steady);
+    const waiting =
+      elsewhere.length === 0 ? waitingDeliveries(nodeId, count) : waitingBehind(nodeId, count, elsewhere);
+    const load = { node: nodeById(nodeId), waiting };
+    return transact(load, (rows) => {
+      const decision = receive(rows.node, nodeId, rows.waiting, steady);
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport: this.transport }, decision.changes);
     });

@@ -7,42 +7,17 @@ import type { Query } from "./store.ts";
 const MESSAGE = `m.message_id, m.from_node, m.to_node, m.type, m.content, m.require_ack, m.sent_at`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
 
-const waiting = (condition: string): string => `
+const WAITING = `
   SELECT ${MESSAGE}, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
-  WHERE d.to_node = $1 AND d.state = 'waiting' ${condition} ORDER BY d.seq LIMIT $2`;
-const WAITING = waiting("");
+  WHERE d.to_node = $1 AND d.state = 'waiting' ORDER BY d.seq LIMIT $2`;
 const WAITING_MEASURED = measured(WAITING, "ORDER BY seq");
 
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
 const UNMEASURED_MAX = 32;
 
-/**
- * What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. While one of
- * `elsewhere` (message ids) still waits, all that its sender has sent is left out: it must not overtake it.
- */
-export function waitingDeliveries(
-  nodeId: string,
-  limit: number,
-  elsewhere: readonly string[] = [],
-): Query<readonly Delivery[]> {
-  if (elsewhere.length === 0) {
-    return many(limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED, [nodeId, limit], toDelivery);
-  }
-  const ids = filledUp(elsewhere);
-  const found = waiting(`AND m.from_node NOT IN (
-    SELECT h.from_node FROM messages h JOIN deliveries hd ON hd.seq = h.seq
-    WHERE h.message_id IN (${places(ids, 3)}) AND hd.to_node = $1 AND hd.state = 'waiting')`);
-  const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq");
-  return many(sql, [nodeId, limit, ...ids], toDelivery);
-}
-
-/** The name that this database has among others: made with it, never changed. */
-export function databaseId(): Query<string> {
-  return {
-    sql: "SELECT database_id FROM identity",
-    params: [],
-    shape: ([row]) => String(row?.["database_id"]),
-  };
+/** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
+export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
+  return many(limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED, [nodeId, limit], toDelivery);
 }
 
 export function waitingCount(nodeId: string): Query<number> {
@@ -109,6 +84,38 @@ export function mailbox(
   const sql = limit <= UNMEASURED_MAX ? found : measured(found, `ORDER BY seq ${order}`);
   const query = many(sql, [nodeId, limit, since ?? 0], toPlaced);
   return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
+}
+
+/**
+ * What waits for a node, as waitingDeliveries(), while other hubs hand out `elsewhere` (message ids, at least one): as long as one of them waits, all that its
+ * sender has sent is left out, for nothing may overtake it.
+ */
+export function waitingBehind(
+  nodeId: string,
+  limit: number,
+  elsewhere: readonly string[],
+): Query<readonly Delivery[]> {
+  const ids = filledUp(elsewhere);
+  const found = `
+    SELECT ${MESSAGE}, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
+    WHERE d.seq = m.seq AND d.to_node = $1 AND m.seq IN (
+      SELECT w.seq FROM deliveries w JOIN messages wm ON wm.seq = w.seq
+      WHERE w.to_node = $1 AND w.state = 'waiting' AND wm.from_node NOT IN (
+        SELECT hm.from_node FROM messages hm JOIN deliveries h ON h.seq = hm.seq
+        WHERE hm.message_id IN (${places(ids, 3)}) AND h.to_node = $1 AND h.state = 'waiting')
+      ORDER BY w.seq LIMIT $2)
+    ORDER BY m.seq`;
+  const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq");
+  return many(sql, [nodeId, limit, ...ids], toDelivery);
+}
+
+/** The name that this database has among others: made with it, never changed. */
+export function databaseId(): Query<string> {
+  return {
+    sql: "SELECT database_id FROM identity",
+    params: [],
+    shape: ([row]) => String(row?.["database_id"]),
+  };
 }
 
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
