@@ -30,6 +30,8 @@ export type Config = {
   readonly log: "pretty" | "json";
   /** The proxies whose word in X-Forwarded-For counts. */
   readonly trustProxy: readonly Network[];
+  /** Holds a password, maybe: never shown or logged. */
+  readonly redis: string | null;
 };
 
 /** A setting that cannot be used; the message is one line for the user. */
@@ -102,6 +104,13 @@ function setting<T>(
   return { flag, value, fallback, help, form };
 }
 
+const REDIS_FORM = "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS";
+
+function isRedis(text: string): boolean {
+  const url = /^rediss?:\/\/[^/\s]/.test(text) ? URL.parse(text) : null;
+  return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
+}
+
 const path = z.string().check(z.minLength(1, "a path"));
 
 const DATABASE_FORM = "an address as postgres://USER:PASSWORD@HOST/NAME";
@@ -154,6 +163,16 @@ const SETTINGS = {
     "what becomes of the tasks of a node that goes offline",
     z.enum(["requeue", "keep"], "requeue or keep"),
   ),
+  redis: {
+    ...setting(
+      "redis",
+      "URL",
+      null,
+      "Redis or Valkey that carries messages; with a password, set it in the environment",
+      z.string().check(z.refine(isRedis, REDIS_FORM)),
+    ),
+    isSecret: true,
+  },
   log: setting(
     "log",
     "pretty|json",
@@ -195,6 +214,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.maxFile,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
+  SETTINGS.redis,
   SETTINGS.log,
   TRUST_PROXY,
 ].map(({ flag, value, fallback, help }) => ({
@@ -236,6 +256,7 @@ export function readConfig(sources: Sources): Config {
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",
     trustProxy: readList(TRUST_PROXY, sources),
+    redis: get(SETTINGS.redis),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
     throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");

@@ -21,6 +21,9 @@ import { type Clock, knowing } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
+import { FallbackMail } from "./mail/fallback.ts";
+import type { Mail } from "./mail/mail.ts";
+import { RedisMail } from "./mail/redis.ts";
 import { type ChoreParts, choresOf } from "./service/chores.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
@@ -108,8 +111,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   store.onCommit((changes) => {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
-  const parts = joinServices(store, blobs, clock, () => isHeld(dir.pin));
-  const { services, feed } = parts;
+  const feed = new Feed(store, clock);
+  const mail = await openMail({ config, clock, log }, store, feed, closing);
+  const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
   const chores: ChoreParts = {
     ...services,
     store,
@@ -191,11 +195,32 @@ function whatToDo({ path }: DataDir): string {
   );
 }
 
-function joinServices(store: Store, blobs: Blobs, clock: Clock, pinned: () => boolean) {
-  const mail = new EmbeddedMail(store);
-  const feed = new Feed(store, clock);
+type MailParts = Pick<HubParts, "config" | "clock" | "log">;
+
+async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
+  const { config, clock, log } = parts;
+  const embedded = new EmbeddedMail(store);
+  if (config.redis === null) return embedded;
+  const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
+  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell });
+  const mail = new FallbackMail(redis, embedded, store, clock, log);
+  closing.push(() => mail.close());
+  await mail.start();
+  return mail;
+}
+
+type Joined = {
+  readonly store: Store;
+  readonly mail: Mail;
+  readonly feed: Feed;
+  readonly blobs: Blobs;
+  readonly clock: Clock;
+  readonly pinned: () => boolean;
+};
+
+function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
   const tasks = new TaskService(store, clock, newId);
-  const services = {
+  return {
     feed,
     tasks,
     nodes: new NodeService(store, clock, tasks),
@@ -204,7 +229,6 @@ function joinServices(store: Store, blobs: Blobs, clock: Clock, pinned: () => bo
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
   };
-  return { services, feed };
 }
 
 /** Uploads of a hub that died while others live. */

@@ -16,21 +16,21 @@ import {
   deliveryOf,
   expiredDeliveries,
   messageById,
+  waitingBehind,
   waitingDeliveries,
 } from "../store/mail-queries.ts";
 import { nodeById, onlineNodeIds } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
-import type { Mail, Sent, Taken } from "./mail.ts";
+import type { Mail, Sent, Taken, Transport } from "./mail.ts";
 
 export class EmbeddedMail implements Mail {
+  readonly transport: Transport;
   readonly #store: Store;
 
-  constructor(store: Store) {
+  /** `transport` is what answers name: the store, unless another engine builds on this one. */
+  constructor(store: Store, transport: Transport = store.engine) {
     this.#store = store;
-  }
-
-  get transport(): string {
-    return this.#store.engine;
+    this.transport = transport;
   }
 
   send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
@@ -48,10 +48,19 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
-    const load = { node: nodeById(nodeId), waiting: waitingDeliveries(nodeId, count) };
-    return transact(load, ({ node, waiting }) => {
-      const decision = receive(node, nodeId, waiting, steady);
+  /** `elsewhere`: message ids that are just being handed out by other hubs, see waitingBehind(). */
+  take(
+    transact: Transact,
+    nodeId: string,
+    count: number,
+    steady: number,
+    elsewhere: readonly string[] = [],
+  ): Promise<Taken | undefined> {
+    const waiting =
+      elsewhere.length === 0 ? waitingDeliveries(nodeId, count) : waitingBehind(nodeId, count, elsewhere);
+    const load = { node: nodeById(nodeId), waiting };
+    return transact(load, (rows) => {
+      const decision = receive(rows.node, nodeId, rows.waiting, steady);
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport: this.transport }, decision.changes);
     });

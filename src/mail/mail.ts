@@ -36,3 +36,8 @@ export interface Mail {
   /** Brings back, or parks, what was not confirmed in time, one bounded step. The answer is how many. */
   expireSome(now: number, steady: number): Promise<number>;
 }
+
+/** An engine that may be away cannot be reached. Nothing was written: another engine may be asked instead. */
+export class MailAway extends Error {
+  override readonly name = "MailAway";
+}

@@ -91,6 +91,38 @@ export function mailbox(
   return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
 }
 
+/**
+ * What waits for a node, as waitingDeliveries(), while other hubs hand out `elsewhere` (message ids, at least one): as long as one of them waits, all that its
+ * sender has sent is left out, for nothing may overtake it.
+ */
+export function waitingBehind(
+  nodeId: string,
+  limit: number,
+  elsewhere: readonly string[],
+): Query<readonly Delivery[]> {
+  const ids = filledUp(elsewhere);
+  const found = `
+    SELECT ${MESSAGE}, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
+    WHERE d.seq = m.seq AND d.to_node = $1 AND m.seq IN (
+      SELECT w.seq FROM deliveries w JOIN messages wm ON wm.seq = w.seq
+      WHERE w.to_node = $1 AND w.state = 'waiting' AND wm.from_node NOT IN (
+        SELECT hm.from_node FROM messages hm JOIN deliveries h ON h.seq = hm.seq
+        WHERE hm.message_id IN (${places(ids, 3)}) AND h.to_node = $1 AND h.state = 'waiting')
+      ORDER BY w.seq LIMIT $2)
+    ORDER BY m.seq`;
+  const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq");
+  return many(sql, [nodeId, limit, ...ids], toDelivery);
+}
+
+/** The name that this database has among others: made with it, never changed. */
+export function databaseId(): Query<string> {
+  return {
+    sql: "SELECT database_id FROM identity",
+    params: [],
+    shape: ([row]) => String(row?.["database_id"]),
+  };
+}
+
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
   return { message: toMessage(row), seq: Number(row["seq"]) };
 }

@@ -191,4 +191,11 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- Every heartbeat wrote to it. Whose lease has run out is asked only when one can have: the whole fleet is read then.
   DROP INDEX nodes_lease;
   `,
+  `
+  CREATE TABLE identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    database_id TEXT NOT NULL                -- tells this database from others that share a Redis with it
+  ) STRICT;
+  INSERT INTO identity VALUES (1, lower(hex(randomblob(16))));
+  `,
 ];

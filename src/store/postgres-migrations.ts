@@ -150,6 +150,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     revoked_at BIGINT
   );
 
+  CREATE TABLE identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    database_id TEXT NOT NULL
+  );
+  INSERT INTO identity VALUES (1, replace(gen_random_uuid()::text, '-', ''));
+
   CREATE TABLE blobs (
     blob_id TEXT COLLATE "C" PRIMARY KEY,
     size_bytes BIGINT,                       -- NULL: not finished

@@ -291,7 +291,7 @@ describe("a hub that closes", () => {
       const answer = await held.answered;
       expect([answer.status, JSON.parse(answer.text)]).toEqual([
         200,
-        { success: true, count: 0, messages: [], transport: hub.engine },
+        { success: true, count: 0, messages: [], transport: hub.transport },
       ]);
     }
     for (const held of polls) {

@@ -41,9 +41,9 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     const asked = { from_node: "op", to_node: "n1", content: "hello", type: "task", require_ack: true };
     const { message_id, ...rest } = await ok(hub.post(path, asked));
     expect(message_id).toBeString();
-    expect(rest).toEqual({ success: true, transport: hub.engine });
+    expect(rest).toEqual({ success: true, transport: hub.transport });
     const body = await ok(hub.post("/message/receive", { node_id: "n1" }));
-    expect(body).toMatchObject({ success: true, count: 1, transport: hub.engine });
+    expect(body).toMatchObject({ success: true, count: 1, transport: hub.transport });
     const [message = {}] = list(body, "messages");
     const { sent_at, ...shown } = message;
     expect(shown).toEqual({ ...asked, id: message_id, redelivered: false, deliveries: 1 });
@@ -97,7 +97,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
     const body = await ok(hub.post(path, { from_node: "b", content: "all" }));
-    expect(body).toMatchObject({ success: true, transport: hub.engine });
+    expect(body).toMatchObject({ success: true, transport: hub.transport });
     expect((body["receivers"] as string[]).toSorted()).toEqual(["a", "c"]);
     for (const nodeId of ["a", "c"]) {
       const [message, ...more] = await receive(hub, nodeId);
@@ -139,7 +139,7 @@ describe("receive", () => {
       success: true,
       count: 0,
       messages: [],
-      transport: hub.engine,
+      transport: hub.transport,
     });
   });
 
@@ -348,7 +348,7 @@ describe("history", () => {
     await send(hub, "n1", "n1", { content: "to myself" });
     await receive(hub, "n1");
     const body = await ok(hub.get("/message/history?node_id=n1"));
-    expect(body).toMatchObject({ count: 5, transport: hub.engine });
+    expect(body).toMatchObject({ count: 5, transport: hub.transport });
     expect(pick(body, "messages", "content")).toEqual(["to myself", "from me", "to all", "got", "sent"]);
     const [, fromMe = {}, , , sent = {}] = list(body, "messages");
     expect(sent).toMatchObject({ from_node: "n1", to_node: "n2", type: "text" });

@@ -1,5 +1,5 @@
 /** The contract of src/mail/mail.ts, run against every engine. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,15 +8,19 @@ import { type Decision, Rejection, type Undecided, accept } from "../../src/doma
 import { ACK_LEASE_MS, REDELIVERIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
 import type { Message } from "../../src/domain/message.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import { FallbackMail } from "../../src/mail/fallback.ts";
 import type { Mail, Taken } from "../../src/mail/mail.ts";
+import { RedisMail } from "../../src/mail/redis.ts";
 import { history } from "../../src/store/mail-queries.ts";
 import { eventsAfter, nodeById } from "../../src/store/queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
+import { openLog } from "../../src/lib/log.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { type SharedRedis, freePort, openRedis, withoutRedis } from "../support/redis.ts";
 
 type Engine = {
   readonly name: string;
@@ -43,7 +47,39 @@ const ENGINES: readonly Engine[] = [
     open: async (store) => new EmbeddedMail(store),
     openStore: openPostgresStore,
   },
+  {
+    name: "redis",
+    skip: withoutRedis("the contract of mail on Redis") ? "no Redis here" : null,
+    open: async (store) => {
+      redis ??= openRedis();
+      const mail = await openFallback(store, (await redis).url);
+      expect(mail.transport).toBe("redis");
+      return mail;
+    },
+  },
+  {
+    name: "redis that is away",
+    skip: null,
+    open: async (store) => {
+      const mail = await openFallback(store, `redis://127.0.0.1:${freePort()}`);
+      expect(mail.transport).toBe("sqlite");
+      return mail;
+    },
+  },
 ];
+
+let redis: Promise<SharedRedis> | null = null;
+afterAll(async () => (await redis)?.close());
+
+async function openFallback(store: Store, url: string): Promise<Mail> {
+  const clock = systemClock();
+  const remote = await RedisMail.over(store, { url, clock, onBell: () => {} });
+  const log = openLog("json", clock.now, () => {});
+  const mail = new FallbackMail(remote, new EmbeddedMail(store), store, clock, log);
+  await mail.start();
+  closing.push(() => mail.close());
+  return mail;
+}
 
 const closing: (() => Promise<void>)[] = [];
 
@@ -96,7 +132,8 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
 
 async function eventsOf({ store }: Office): Promise<readonly string[]> {
   const events = await store.read(eventsAfter(0, [], 10_000));
-  return events.map(({ kind, nodeId, data }) => `${kind} ${nodeId} ${String(data["message_id"])}`);
+  const mail = events.filter(({ kind }) => kind !== "transport.changed"); // that Redis is away
+  return mail.map(({ kind, nodeId, data }) => `${kind} ${nodeId} ${String(data["message_id"])}`);
 }
 
 if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start

@@ -161,6 +161,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--redis",
+    of: (config) => config.redis,
+    byDefault: null,
+    values: [
+      ["redis://localhost", "redis://localhost"],
+      ["rediss://hub:pass@[::1]:6380/3", "rediss://hub:pass@[::1]:6380/3"],
+      ["redis://:pass@redis.example/", "redis://:pass@redis.example/"],
+    ],
+  },
+  {
     flag: "--log",
     of: (config) => config.log,
     byDefault: "pretty",

@@ -100,6 +100,11 @@ export class TestHub {
     return this.database === null ? "sqlite" : "postgresql";
   }
 
+  /** What its answers have to name as `transport`. */
+  get transport(): string {
+    return carrier === null ? this.engine : "redis";
+  }
+
   /** The base of the listener that speaks a variant (the first of them). */
   base(variant: VariantName = "A"): string {
     return `http://127.0.0.1:${this.port(variant)}`;
@@ -207,12 +212,20 @@ async function databaseOf(path: string): Promise<string | null> {
   return (await schema).url;
 }
 
+let carrier: string | null = null;
+
+/** From here on hubs of this file have their messages carried by this Redis; null: by their store. */
+export function carryMessagesBy(redis: string | null): void {
+  carrier = redis;
+}
+
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const { variants = ["A", "B"], dataDir, clock = new TestClock(), ...settings } = options;
   const path = dataDir ?? newDataDir();
   const config: Config = {
     ...readConfig({ flags: {}, env: {}, file: null }),
+    redis: carrier,
     ...settings,
     listen: variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
     dataDir: path,

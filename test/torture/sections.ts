@@ -6,6 +6,7 @@ import { diskSection } from "./disk.ts";
 import { FUZZ } from "./fuzz.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
+import { redisSection } from "./redis.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
 
@@ -15,6 +16,7 @@ export const SECTIONS: readonly Section[] = [
   damageSection,
   backupSection,
   OVERLOAD,
+  redisSection,
   FUZZ,
   MODEL,
   TIME,

@@ -1,0 +1,23 @@
+/**
+ * The API tests that have to do with messages once more, against hubs whose messages a Redis carries: every test of
+ * those files, as it stands there.
+ */
+import { afterAll, beforeAll, describe } from "bun:test";
+import { carryMessagesBy } from "../support/hub.ts";
+import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
+
+let redis: SharedRedis | null = null;
+
+describe.skipIf(withoutRedis("the API of messages on Redis"))("on Redis", async () => {
+  beforeAll(async () => {
+    redis = await openRedis();
+    carryMessagesBy(redis.url);
+  });
+  afterAll(async () => {
+    carryMessagesBy(null);
+    await redis?.close();
+  });
+  await import("./messages.test.ts");
+  await import("./concurrency.test.ts");
+  await import("./idempotency.test.ts");
+});

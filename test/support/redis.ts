@@ -1,0 +1,126 @@
+/**
+ * A Redis (or Valkey) for tests: a server of our own on a port of its own with a directory of its own, or the one that
+ * LUXHUB_TEST_REDIS names. Where there is neither, the suites that want one are left out and say so in one line.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RedisClient, type Subprocess } from "bun";
+
+const BINARY = Bun.which("redis-server") ?? Bun.which("valkey-server");
+const READY_MS = 10_000;
+
+/**
+ * Whether the suites so named have to be left out, which is then printed. `ours`: they stop and start the server, so it
+ * has to be one of our own.
+ */
+export function withoutRedis(suites: string, ours = false): boolean {
+  if (BINARY !== null || (!ours && process.env["LUXHUB_TEST_REDIS"])) return false;
+  const other = ours ? "" : ", or set LUXHUB_TEST_REDIS=redis://…";
+  console.warn(`left out, for want of a Redis: ${suites}. To run: apt-get install redis-server${other}`);
+  return true;
+}
+
+/** What a suite needs that leaves the server alone. */
+export type SharedRedis = { readonly url: string; close(): Promise<void> };
+
+export async function openRedis(): Promise<SharedRedis> {
+  const url = process.env["LUXHUB_TEST_REDIS"];
+  return url ? { url, close: async () => {} } : RedisServer.start();
+}
+
+/** A server of our own. `await using redis = await RedisServer.start()` ends it and removes what it wrote. */
+export class RedisServer implements SharedRedis {
+  readonly port: number;
+  readonly #dir = mkdtempSync(join(tmpdir(), "luxhub-redis-"));
+  readonly #settings: readonly string[];
+  #process: Subprocess | null = null;
+
+  private constructor(port: number, settings: readonly string[]) {
+    this.port = port;
+    this.#settings = settings;
+  }
+
+  /** `settings` as in redis.conf, by default those of a server that keeps nothing on disk. */
+  static async start(...settings: readonly string[]): Promise<RedisServer> {
+    for (;;) {
+      const server = new RedisServer(freePort(), settings);
+      if (await server.run()) return server;
+      await server.close(); // somebody else was quicker to take the port
+    }
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** Starts it, again after a kill(). False when it ends at once. */
+  async run(...more: readonly string[]): Promise<boolean> {
+    const plain = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", this.#dir];
+    const words = ["--port", String(this.port), ...plain, ...this.#settings, ...more];
+    const server = Bun.spawn([BINARY ?? "redis-server", ...words], { stdout: "ignore", stderr: "ignore" });
+    this.#process = server;
+    const deadline = performance.now() + READY_MS;
+    while (server.exitCode === null && !(await isListening(this.port))) {
+      if (performance.now() > deadline) throw new Error("redis-server does not start");
+      await Bun.sleep(5);
+    }
+    return server.exitCode === null;
+  }
+
+  /** Ends it as a power cut would: a server that keeps nothing on disk has forgotten all. */
+  async kill(): Promise<void> {
+    this.#process?.kill("SIGKILL");
+    await this.#process?.exited;
+  }
+
+  /** It stands still: its sockets are open, and nobody answers. */
+  freeze(): void {
+    this.#process?.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#process?.kill("SIGCONT");
+  }
+
+  /** One command, as an operator would give it. */
+  async ask(command: string, ...words: readonly string[]): Promise<unknown> {
+    const password = this.#settings[this.#settings.indexOf("--requirepass") + 1] ?? "";
+    const url = this.#settings.includes("--requirepass")
+      ? this.url.replace("//", `//:${password}@`)
+      : this.url;
+    const client = new RedisClient(url, { autoReconnect: false });
+    try {
+      const answer: unknown = await client.send(command, [...words]);
+      return answer;
+    } finally {
+      client.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** A port that was free a moment ago. */
+export function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  listener.stop(true);
+  return listener.port;
+}
+
+async function isListening(port: number): Promise<boolean> {
+  try {
+    const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } });
+    socket.terminate();
+    return true;
+  } catch {
+    return false;
+  }
+}

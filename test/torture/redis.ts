@@ -1,0 +1,268 @@
+/**
+ * A Redis that is cut off under load: frozen (its sockets stay open and nobody answers), or killed and started again with
+ * nothing in it. Senders and receivers go on all the while and keep a ledger: what was answered with 200, what was
+ * received, what was confirmed.
+ */
+import { Hub, TempDir, listOf, objectOf, SECRET, until } from "../e2e/program.ts";
+import { Office } from "../mail/office.ts";
+import { RedisServer, withoutRedis } from "../support/redis.ts";
+import type { Figure, Section } from "./section.ts";
+
+const SENDERS = 8;
+const MAILBOXES = 6;
+const BACK_WITHIN_MS = 5_000;
+const STRAGGLERS_MS = 10_000;
+
+export type Cut = "frozen" | "killed";
+
+export type CutReport = {
+  sent: number;
+  received: number;
+  acked: number;
+  /** Answers other than 200. */
+  readonly refused: string[];
+  /** Answered with 200 and never received. */
+  readonly lost: string[];
+  /** Received again without saying so, or without having asked for an ACK. */
+  readonly twice: string[];
+  /** Received after a later one of the same sender. */
+  readonly disordered: string[];
+  /** What carried the answers, in the order of the first of each run of them, as one sender saw it. */
+  readonly transports: string[];
+  /** Where the events transport.changed led. */
+  readonly changes: string[];
+  /** From the moment Redis was there again until every hub said so and all that had been sent before was received. */
+  caughtUpMs: number;
+};
+
+type Sent = { readonly from: string; readonly n: number };
+
+/** Senders and receivers over any number of hubs that are one, and what they saw. */
+class Traffic {
+  readonly sent = new Map<string, Sent>();
+  readonly got = new Set<string>();
+  readonly report: CutReport = {
+    ...{ sent: 0, received: 0, acked: 0, caughtUpMs: Number.NaN },
+    ...{ refused: [], lost: [], twice: [], disordered: [], transports: [], changes: [] },
+  };
+  readonly #apis: readonly string[];
+  readonly #lastOf = new Map<string, number>();
+  #sending = true;
+  #receiving = true;
+
+  constructor(apis: readonly string[]) {
+    this.#apis = apis;
+  }
+
+  async post(path: string, body: object, turn: number): Promise<Readonly<Record<string, unknown>>> {
+    const api = this.#apis[turn % this.#apis.length] ?? "";
+    const headers = { "X-Matrix-Secret": SECRET };
+    const answer = await fetch(`${api}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const text = await answer.text();
+    if (answer.status !== 200) this.report.refused.push(`${path} ${answer.status} ${text}`);
+    return objectOf(answer.status === 200 ? text : "");
+  }
+
+  async start(): Promise<() => Promise<void>> {
+    const boxes = Array.from({ length: MAILBOXES }, (_, i) => `box-${i}`);
+    for (const box of boxes) await this.post("/node/register", { node_id: box, name: box }, 0);
+    const senders = Array.from({ length: SENDERS }, (_, i) => this.#send(i));
+    const receivers = boxes.map((box) => this.#receive(box));
+    return async () => {
+      this.#sending = false;
+      await Promise.all(senders);
+      await until(() => [...this.sent.keys()].every((id) => this.got.has(id)), STRAGGLERS_MS).catch(() => {});
+      this.#receiving = false;
+      await Promise.all(receivers);
+      this.report.sent = this.sent.size;
+      this.report.received = this.got.size;
+      for (const [id, { from, n }] of this.sent) if (!this.got.has(id)) this.report.lost.push(`${from} ${n}`);
+    };
+  }
+
+  /** One after the other: what comes out of a mailbox must keep the order. */
+  async #send(sender: number): Promise<void> {
+    const from = `sender-${sender}`;
+    for (let n = 0; this.#sending; n++) {
+      const to = `box-${(sender + n) % MAILBOXES}`;
+      const message = { from_node: from, to_node: to, content: String(n), require_ack: n % 2 === 1 };
+      const { message_id: id, transport } = await this.post("/message/send", message, n);
+      if (id !== undefined) this.sent.set(String(id), { from, n });
+      const { transports } = this.report;
+      if (sender === 0 && transports.at(-1) !== transport) transports.push(String(transport));
+    }
+  }
+
+  async #receive(box: string): Promise<void> {
+    for (let turn = 0; this.#receiving; turn++) {
+      const asked = { node_id: box, blocking: true, timeout: 0.2 };
+      const { messages } = await this.post("/message/receive", asked, turn);
+      for (const message of listOf(messages)) {
+        this.#take(box, message);
+        if (message["require_ack"] !== true) continue;
+        await this.post("/message/ack", { node_id: box, message_id: message["id"] }, turn);
+        this.report.acked++;
+      }
+    }
+  }
+
+  #take(box: string, message: Readonly<Record<string, unknown>>): void {
+    const { id, from_node, content, redelivered, require_ack } = message;
+    const what = `${box} ${String(from_node)} ${String(content)}`;
+    const key = `${box} ${String(from_node)}`;
+    if (this.got.has(String(id))) {
+      if (redelivered !== true || require_ack !== true) this.report.twice.push(what);
+      return;
+    }
+    this.got.add(String(id));
+    if (Number(content) <= (this.#lastOf.get(key) ?? -1)) this.report.disordered.push(what);
+    this.#lastOf.set(key, Number(content));
+  }
+}
+
+/** Runs traffic over hubs that share `redis`, cuts it for so long, and looks. Times in milliseconds. */
+export async function cutUnderLoad(
+  apis: readonly string[],
+  redis: RedisServer,
+  cut: Cut,
+  { aroundMs, cutMs }: { readonly aroundMs: number; readonly cutMs: number },
+): Promise<CutReport> {
+  const traffic = new Traffic(apis);
+  const since = Math.max(...(await Promise.all(apis.map((api) => lastEvent(api)))));
+  const stop = await traffic.start();
+  await Bun.sleep(aroundMs); // load, for so long: what happens when is what this is about
+  if (cut === "frozen") redis.freeze();
+  else await redis.kill();
+  await Bun.sleep(cutMs);
+  if (cut === "frozen") redis.thaw();
+  else await redis.run();
+  const backAt = performance.now();
+  const before = [...traffic.sent.keys()];
+  await until(
+    async () =>
+      before.every((id) => traffic.got.has(id)) &&
+      (await Promise.all(apis.map(transportOf))).every((transport) => transport === "redis"),
+    2 * BACK_WITHIN_MS,
+  );
+  traffic.report.caughtUpMs = performance.now() - backAt;
+  await Bun.sleep(aroundMs);
+  await stop();
+  const events = await ask(`${apis[0]}/events?since=${since}&limit=1000&kind=transport.changed`);
+  for (const { data } of listOf(events["events"])) {
+    traffic.report.changes.push(String(Object(data)["to"]));
+  }
+  return traffic.report;
+}
+
+async function ask(url: string): Promise<Readonly<Record<string, unknown>>> {
+  const answer = await fetch(url, { headers: { "X-Matrix-Secret": SECRET } });
+  return objectOf(await answer.text());
+}
+
+async function transportOf(api: string): Promise<unknown> {
+  return (await ask(`${api}/status`))["transport"];
+}
+
+async function lastEvent(api: string): Promise<number> {
+  return Number((await ask(`${api}/events?limit=1`))["cursor"]);
+}
+
+/** One hub of its own and its Redis, cut once. */
+export async function cutOneHub(cut: Cut, times: { aroundMs: number; cutMs: number }): Promise<CutReport> {
+  await using redis = await RedisServer.start();
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data"), env: { LUXHUB_REDIS: redis.url } });
+  return await cutUnderLoad([hub.api], redis, cut, times);
+}
+
+function figuresOf(cut: Cut, seconds: number, report: CutReport): readonly Figure[] {
+  const { sent, received, acked, refused, lost, twice, disordered, changes, caughtUpMs } = report;
+  const name = `Redis ${cut} for ${seconds} s`;
+  const none = (what: string, found: readonly string[]): Figure => ({
+    what: `${name}: ${what}`,
+    value: String(found.length),
+    goal: "0",
+    held: found.length === 0,
+  });
+  return [
+    {
+      what: `${name}: sent, received, confirmed`,
+      value: `${sent}, ${received}, ${acked}`,
+      goal: "",
+      held: true,
+    },
+    none("answers other than 200", refused),
+    none("messages lost", lost),
+    none("messages handed out twice", twice),
+    none("messages out of their sender's order", disordered),
+    {
+      what: `${name}: events transport.changed`,
+      value: changes.join(", "),
+      goal: "sqlite, redis",
+      held: changes.join() === "sqlite,redis",
+    },
+    {
+      what: `${name}: caught up, ms after it was back`,
+      value: caughtUpMs.toFixed(0),
+      goal: `< ${BACK_WITHIN_MS}`,
+      held: caughtUpMs < BACK_WITHIN_MS,
+    },
+  ];
+}
+
+const LONG_CUT_S = 30;
+const ROUNDS = 2_000;
+const WAKE_WITHIN_MS = 10;
+
+/** How long a message takes from its sending at one hub to who waits at another: two hubs in this process, one store. */
+async function measureWaking(rounds: number): Promise<Figure> {
+  await using redis = await RedisServer.start();
+  await using office = await Office.open(redis.url, redis.url);
+  const [a, b] = office.both;
+  const tookMs: number[] = [];
+  for (let i = 0; i < rounds; i++) {
+    const waiting = b.receive(LONG_CUT_S * 1_000);
+    await until(() => b.waiters.size === 1, 1_000, 0);
+    const startedMs = performance.now();
+    await a.send([`m${i}`]);
+    await waiting;
+    tookMs.push(performance.now() - startedMs);
+  }
+  tookMs.sort((x, y) => x - y);
+  const at = (part: number): string => (tookMs[Math.floor(part * tookMs.length)] ?? Number.NaN).toFixed(1);
+  return {
+    what: "Sent at one hub, received by who waits at another, p50 / p99 ms",
+    value: `${at(0.5)} / ${at(0.99)}`,
+    goal: `p50 < ${WAKE_WITHIN_MS}`,
+    held: Number(at(0.5)) < WAKE_WITHIN_MS,
+  };
+}
+
+/** The long form. */
+export const redisSection: Section = {
+  name: "redis",
+  title: "Redis cut under load",
+  limitMs: 4 * 60_000,
+  async run(scale, _seed, progress) {
+    if (withoutRedis("torture redis", true)) {
+      return [{ what: "Redis cut under load", value: "not run: no redis-server here", goal: "", held: true }];
+    }
+    const figures: Figure[] = [];
+    const seconds = Math.max(1, Math.round(LONG_CUT_S * scale));
+    for (const cut of ["frozen", "killed"] as const) {
+      const report = await cutOneHub(cut, { aroundMs: 3_000, cutMs: seconds * 1_000 });
+      progress(
+        `${cut} for ${seconds} s: ${report.sent} sent, caught up in ${report.caughtUpMs.toFixed(0)} ms`,
+      );
+      for (const word of [...report.refused, ...report.lost, ...report.twice, ...report.disordered].slice(
+        0,
+        20,
+      )) {
+        progress(word);
+      }
+      figures.push(...figuresOf(cut, seconds, report));
+    }
+    figures.push(await measureWaking(Math.max(100, Math.round(ROUNDS * scale))));
+    return figures;
+  },
+};
