@@ -96,7 +96,7 @@ export const MEMORY_EVERY_MS = 5 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */
 export const QUIET_CPU_SHARE = 0.05;
 /** So much work is worth giving memory back after it. */
-export const COLLECT_AFTER_CPU_MS = 500;
+export const COLLECT_AFTER_CPU_MS = 100;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
 export const SWEEP_BATCH = 500;
 /** Blobs that no record names are looked for on one shelf of many at a time. */

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
-import { Corpus, NODE, type Row, answersIn } from "./corpus.ts";
+import { Corpus, NODE, type Row, answersIn, expectUnchanged } from "./corpus.ts";
 import { SECRET } from "./program.ts";
 import { RawConnection } from "./raw.ts";
 
@@ -450,4 +450,10 @@ describe("a caller that ends its side", () => {
   });
 });
 
-test("afterwards the hub is well", () => corpus.isWell(false));
+test("afterwards the hub is well", () => corpus.isWell());
+
+test(
+  "what is refused changes nothing",
+  () => expectUnchanged([FRAMING, HEADERS, TARGETS, PIPELINED].flat()),
+  20_000,
+);

@@ -3,7 +3,7 @@
  * name or depth of a value reaches anything but the fields that an endpoint reads.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { Corpus, NODE, type Row } from "./corpus.ts";
+import { Corpus, NODE, type Row, expectUnchanged } from "./corpus.ts";
 import { SECRET, listOf } from "./program.ts";
 
 const BAD = ["400 invalid_request"];
@@ -310,4 +310,6 @@ test("no name of a request has become one of every object", async () => {
   expect([refused.status, refused.body["error"]]).toEqual([403, "admin_key_required"]);
 });
 
-test("afterwards the hub is well", () => corpus.isWell(false));
+test("afterwards the hub is well", () => corpus.isWell());
+
+test("what is refused changes nothing", () => expectUnchanged(Object.values(rows).flat()), 20_000);

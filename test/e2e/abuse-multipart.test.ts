@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { Corpus, NODE, type Row, answersIn } from "./corpus.ts";
+import { Corpus, NODE, type Row, answersIn, expectUnchanged } from "./corpus.ts";
 import { SECRET, listOf, objectOf } from "./program.ts";
 import { RawConnection } from "./raw.ts";
 
@@ -365,5 +365,11 @@ test("what was refused has left no bytes behind, and the hub is well", async () 
   const stored = readdirSync(corpus.join("data", "files"), { recursive: true, withFileTypes: true });
   expect(stored.filter((entry) => entry.isFile())).toHaveLength(Number(total));
   expect(listOf((await hub.get(`/message/history?node_id=${NODE}`)).body["messages"])).toEqual([]);
-  await corpus.isWell(false);
+  await corpus.isWell();
 });
+
+test(
+  "what is refused changes nothing",
+  () => expectUnchanged([BOUNDARIES, ENDS, PARTS, METADATA].flat()),
+  20_000,
+);

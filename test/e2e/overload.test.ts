@@ -63,7 +63,7 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
 
   test("callers of a large list who do not read are not paid for with memory", async () => {
     const CALLERS = 60;
-    const TASKS = 150;
+    const TASKS = 300;
     const description = "d".repeat(60_000);
     await withHub(
       async (hub) => {
