@@ -1,6 +1,6 @@
 /**
  * The composition root: opens the store, the mail, the files and the listeners, joins them, and closes them again.
- * The only file that names concrete engines.
+ * The only file that names concrete engines; those that are not of one machine are loaded when they are asked for.
  */
 import { readFileSync } from "node:fs";
 import { DRAIN_MS, PRUNE_EVERY_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
@@ -10,7 +10,6 @@ import { Pipeline } from "./api/pipeline.ts";
 import { problemOf } from "./api/problems.ts";
 import { StreamRoom } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
-import { openPostgresBlobs } from "./blobs/postgres.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
@@ -21,9 +20,7 @@ import { type Clock, knowing } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
-import { FallbackMail } from "./mail/fallback.ts";
 import type { Mail } from "./mail/mail.ts";
-import { RedisMail } from "./mail/redis.ts";
 import { type ChoreParts, choresOf } from "./service/chores.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
@@ -37,7 +34,6 @@ import { TaskService } from "./service/tasks.ts";
 import { Turns } from "./service/turns.ts";
 import { inspectDatabase } from "./store/inspect.ts";
 import { isHeld, takeLock } from "./store/lock.ts";
-import { openPostgres } from "./store/postgres.ts";
 import { newestEvents } from "./store/queries.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite.ts";
 import { type Store, StoreFull } from "./store/store.ts";
@@ -102,7 +98,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => store.close());
   const [newest] = await store.read(newestEvents(null, 1));
   const clock = knowing(storeClock, newest?.at ?? 0);
-  const blobs = config.database === null ? await openDiskBlobs(dir.path) : openPostgresBlobs(config.database);
+  const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
 
@@ -166,8 +162,15 @@ async function openStore(
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock }> {
   if (config.database === null) return { store: openFile(dir, log, onFault), clock };
+  const { openPostgres } = await import("./store/postgres.ts");
   const store = await openPostgres(config.database, clock, onFault);
   return { store, clock: store.clock };
+}
+
+async function openBlobs({ database }: Config, dir: DataDir): Promise<Blobs> {
+  if (database === null) return openDiskBlobs(dir.path);
+  const { openPostgresBlobs } = await import("./blobs/postgres.ts");
+  return openPostgresBlobs(database);
 }
 
 /** Opens the database, or makes it where there never was one. What is not in order is refused and left as it is. */
@@ -202,6 +205,10 @@ async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Clo
   const embedded = new EmbeddedMail(store);
   if (config.redis === null) return embedded;
   const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
+  const [{ RedisMail }, { FallbackMail }] = await Promise.all([
+    import("./mail/redis.ts"),
+    import("./mail/fallback.ts"),
+  ]);
   const redis = await RedisMail.over(store, { url: config.redis, clock, onBell });
   const mail = new FallbackMail(redis, embedded, store, clock, log);
   closing.push(() => mail.close());

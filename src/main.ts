@@ -1,6 +1,5 @@
 /** argv to command. Exit codes: 0 done, 1 could not, 2 asked wrongly. */
 import "./cli/cold-start.ts";
-import { keysCommand } from "./cli/keys.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { HELP, UsageError, VERSION_HELP, readArguments, say } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
@@ -11,9 +10,9 @@ async function main(argv: readonly string[]): Promise<number> {
   switch (command) {
     case "serve":
       return serveCommand(rest, process.env);
-    case "keys":
-      return keysCommand(rest, process.env);
     // Loaded when they are asked for: a hub that serves does without them.
+    case "keys":
+      return (await import("./cli/keys.ts")).keysCommand(rest, process.env);
     case "backup":
       return (await import("./cli/backup.ts")).backupCommand(rest, process.env);
     case "restore":
