@@ -90,7 +90,7 @@ export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
-export const MEMORY_EVERY_MS = 5 * SECOND_MS;
+export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */
 export const QUIET_CPU_SHARE = 0.05;
 /** So much work is worth giving memory back after it. */
