@@ -34,6 +34,7 @@ const FIRST_ROWS = 50;
 /** A move waits for itself, not for others: what it waits for longer is held by somebody at work. */
 const SESSION = {
   idle_in_transaction_session_timeout: "0",
+  idle_session_timeout: "0",
   statement_timeout: "0",
   lock_timeout: "5s",
   synchronous_commit: "on",

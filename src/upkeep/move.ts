@@ -29,19 +29,19 @@ const EMPTY_WANTED = "name an empty database or schema: nothing is written over"
 
 /** From the data directory into the database. @throws {Error} one line: what is in the way, or what is not as it was */
 export async function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise<Moved> {
-  if (!existsSync(dir.path)) throw new Error(`there is no hub in ${dir.path}`);
   if (existsSync(dir.unfinishedMove))
     throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
+  if (!hasDatabase(dir)) throw new Error(`there is no hub in ${dir.path}`);
   return holding(dir, async () => {
-    refuseUnsound(dir.database, dir.path, tools);
     await using opened = new Opened();
-    const from = opened.add(SqliteEnd.read(dir.database));
-    from.audit(tools, `See more with: luxhub doctor --data ${dir.path}`);
     const to = opened.add(await PostgresEnd.open(url, newestColumns()));
     const found = await to.find();
+    refuseUnsound(dir.database, dir.path, tools);
+    const from = opened.add(SqliteEnd.read(dir.database));
     if (found.kind === "hub") return await alreadyThere(from, to, found, tools);
     if (found.kind === "half moved" && found.identity !== from.identity())
       throw new Error(`a move of another hub into the database was not finished; ${EMPTY_WANTED}`);
+    from.audit(tools, `See more with: luxhub doctor --data ${dir.path}`);
     await to.begin(from.identity());
     const blobs = { from: opened.add(await openDiskBlobs(dir.path)), to: opened.add(openPostgresBlobs(url)) };
     const files = await moveFiles(from, blobs, tools);

@@ -279,7 +279,7 @@ suite(`luxhub move${reason}`, () => {
 /** What the doctor finds; but not that the clock of these tests runs ahead. */
 async function problems(data: string): Promise<readonly string[]> {
   const { stdout } = await run(["doctor", "--data", data]);
-  return stdout.split("\n").filter((line) => /^BAD +(?!clock)/.test(line));
+  return stdout.split("\n").filter((line) => /^BAD +(?!clock)\S/.test(line));
 }
 
 /** The schema as it was in the beginning. */
