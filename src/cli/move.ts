@@ -1,7 +1,7 @@
 /** `luxhub move`: a stopped hub from SQLite into PostgreSQL, or back. */
-import { resolve } from "node:path";
-import { moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
-import type { Moved } from "../upkeep/move.ts";
+import { existsSync } from "node:fs";
+import type { DataDir } from "../data-dir.ts";
+import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
@@ -31,14 +31,14 @@ export async function moveCommand(argv: readonly string[], env: Environment): Pr
     return say(`${report(moved)}\n\n${nextInPostgres(dir.database, dir.path, moved)}`);
   }
   const moved = await withProgress((tools) => moveFromPostgres(dir.path, url, tools), left);
-  return say(`${report(moved)}\n\n${nextInSqlite(dir.path, moved)}`);
+  return say(`${report(moved)}\n\n${nextInSqlite(dir, moved)}`);
 }
 
 function placesOf(args: Arguments, word: string, env: Environment) {
   const given = word === FROM_SETTINGS ? {} : { database: [addressOf(word)] };
   const { dir, database } = findPlaces({ ...args, flags: { ...args.flags, ...given } }, env);
   if (database === null) throw new UsageError("LUXHUB_DATABASE is not set: it names the PostgreSQL", HELP_AT);
-  return { dir: { ...dir, path: resolve(dir.path) }, url: database };
+  return { dir, url: database };
 }
 
 /** Never repeated in a message: it holds a password. */
@@ -80,12 +80,18 @@ function nextInPostgres(database: string, path: string, { files }: Moved): strin
   ].join("\n");
 }
 
-function nextInSqlite(path: string, { files }: Moved): string {
+function nextInSqlite({ path, secretFile }: DataDir, { files }: Moved): string {
+  const bring = [
+    "",
+    `${path} has no secret: bring the hub's files secret and admin-key there, or set LUXHUB_SECRET and`,
+    "LUXHUB_ADMIN_KEY as it had them; the first start makes new ones otherwise.",
+  ];
   return [
     files ? `The hub is in ${path} now.` : `The hub was in ${path} already; nothing was done.`,
     "",
     `Start it with:  luxhub serve --data ${path}`,
     "and without LUXHUB_DATABASE, which would take up the old state: PostgreSQL is as it was. Drop the",
     "database once the hub runs.",
+    ...(existsSync(secretFile) ? [] : bring),
   ].join("\n");
 }

@@ -8,9 +8,11 @@
 import { existsSync } from "node:fs";
 import { openDiskBlobs } from "../blobs/disk.ts";
 import { openPostgresBlobs } from "../blobs/postgres.ts";
-import type { Blobs } from "../blobs/blobs.ts";
+import { type Blobs, BlobsFull } from "../blobs/blobs.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { takeLock } from "../store/lock.ts";
+import { toStoreError } from "../store/postgres-connection.ts";
+import { StoreFull } from "../store/store.ts";
 import { type FileRecord, type FilesCopied, copyFiles } from "./move-files.ts";
 import { type Found, PostgresEnd } from "./move-postgres.ts";
 import { SqliteEnd, hasDatabase, newestColumns, putInPlace, refuseUnsound } from "./move-sqlite.ts";
@@ -92,9 +94,21 @@ async function holding<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
   if (!lock) throw new Error(`another luxhub is at work on the data directory ${dir.path}: stop it first`);
   try {
     return await work();
+  } catch (error) {
+    throw worded(error, dir);
   } finally {
     lock.release();
   }
+}
+
+/** What the operator is told of an error of the system, of SQLite or of PostgreSQL. */
+function worded(error: unknown, { path }: DataDir): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const isFull = /^(?:SQLITE_(?:FULL|IOERR_SHMSIZE)|ENOSPC|EDQUOT)$/.test(code);
+  if (isFull) return new Error(`the disk of ${path} is full: make room, then run it again`, { cause: error });
+  const known = toStoreError(error);
+  const full = known instanceof StoreFull || known instanceof BlobsFull;
+  return full ? new Error("there is no room: make some, then run it again", { cause: error }) : known;
 }
 
 type Source = { readonly from: PostgresEnd; readonly hub: Extract<Found, { kind: "hub" }> };

@@ -265,7 +265,7 @@ suite(`luxhub move${reason}`, () => {
     // Rows that do not agree, another schema, a file that is no database.
     const db = new Database(`${data}/luxhub.db`);
     db.run("UPDATE ledger SET balance_micro = balance_micro + 1");
-    expect(await refusal(move("to", data))).toContain("the ledger are not in order: node n1: entry 1 says");
+    expect(await refusal(move("to", data))).toContain("the rows do not agree: node n1: entry 1 says");
     db.run("UPDATE ledger SET balance_micro = balance_micro - 1");
     db.run("PRAGMA user_version = 99");
     expect(await refusal(move("to", data))).toContain("is of a newer luxhub (schema 99");
