@@ -20,6 +20,8 @@ export type DataDir = {
   readonly pin: string;
   /** Where a restore gathers what it brings, until all of it is there. */
   readonly unfinishedRestore: string;
+  /** Where a move from PostgreSQL makes the database, until all of it is there. */
+  readonly unfinishedMove: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
 };
@@ -32,6 +34,7 @@ export function dataDirAt(path: string): DataDir {
     lock: join(path, "lock"),
     pin: join(path, "backup-lock"),
     unfinishedRestore: join(path, ".restoring"),
+    unfinishedMove: join(path, "luxhub.db.moving"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
   };
@@ -51,7 +54,7 @@ export function makeDataDir(path: string): DataDir {
  * Left by a hub beside its database, and by nobody else: an operator may lay secrets there before the first start, or
  * mount a disk of its own on files/.
  */
-const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.schema-\d+\.bak)$/;
+const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:schema-\d+\.bak|moving))$/;
 
 /** The name of what shows that there was a database here; null where a hub may start afresh. */
 export function traceOfHub(dir: DataDir): string | null {

@@ -2,7 +2,7 @@
  * The composition root: opens the store, the mail, the files and the listeners, joins them, and closes them again.
  * The only file that names concrete engines; those that are not of one machine are loaded when they are asked for.
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { DRAIN_MS, PRUNE_EVERY_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/endpoints.ts";
 import { fileEndpoints } from "./api/files.ts";
@@ -178,6 +178,9 @@ function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): Sq
   const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
   if (found.kind === "damaged") {
     throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
+  }
+  if (found.kind === "none" && existsSync(dir.unfinishedMove)) {
+    throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
   }
   const trace = found.kind === "none" ? traceOfHub(dir) : null;
   if (trace !== null) {

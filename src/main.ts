@@ -19,6 +19,8 @@ async function main(argv: readonly string[]): Promise<number> {
       return (await import("./cli/restore.ts")).restoreCommand(rest, process.env);
     case "doctor":
       return (await import("./cli/doctor.ts")).doctorCommand(rest, process.env);
+    case "move":
+      return (await import("./cli/move.ts")).moveCommand(rest, process.env);
     case "version":
     case "--version":
       return versionCommand(rest);

@@ -43,5 +43,7 @@ export function findPlaces(
 export function findDataDir(args: Arguments, env: Environment): DataDir {
   const { dir, database } = findPlaces(args, env);
   if (database === null) return dir;
-  throw new ConfigError("this hub is kept in PostgreSQL: use the tools of PostgreSQL, such as pg_dump");
+  throw new ConfigError(
+    "this hub is kept in PostgreSQL: use the tools of PostgreSQL, such as pg_dump, or luxhub move --from postgres",
+  );
 }

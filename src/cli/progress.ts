@@ -11,8 +11,11 @@ const TERMINAL_EVERY_MS = 200;
 const LINE_EVERY_MS = 5 * SECOND_MS;
 const CLEAR_LINE = "\r\x1b[K";
 
-/** Runs work with what it needs; a signal ends it in order. */
-export async function withProgress<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
+/** Runs work with what it needs; a signal ends it in order. `left` says what is left of it then. */
+export async function withProgress<T>(
+  work: (tools: Tools) => Promise<T>,
+  left = "nothing was left behind",
+): Promise<T> {
   const clock = systemClock();
   const terminal = isatty(STDERR);
   const everyMs = terminal ? TERMINAL_EVERY_MS : LINE_EVERY_MS;
@@ -23,7 +26,7 @@ export async function withProgress<T>(work: (tools: Tools) => Promise<T>): Promi
     process.stderr.write(terminal ? `${CLEAR_LINE}${text}` : `${text}\n`);
   };
   const ending = new AbortController();
-  const end = (): void => ending.abort(new Error("ended before it was done; nothing was left behind"));
+  const end = (): void => ending.abort(new Error(`ended before it was done; ${left}`));
   process.once("SIGINT", end);
   process.once("SIGTERM", end);
   try {

@@ -17,6 +17,7 @@ export const HELP = `luxhub: a hub for a fleet of AI worker nodes
   luxhub backup FILE     put the whole hub into one file, while it runs
   luxhub restore FILE    bring a backup back into an empty directory
   luxhub doctor          look whether everything in the data directory is well
+  luxhub move …          carry the hub into PostgreSQL, or back
   luxhub version         print the version
   luxhub help            print this
 
@@ -81,6 +82,22 @@ ${DATA_LINE}
 Checks the database whole, the ledger and all totals against their rows, the bytes of every file
 against its checksum, the clock, the free space and the version of SQLite, and changes nothing.
 Exit code 0: all is well. 1: a problem was found.`;
+
+export const MOVE_HELP = `luxhub move: carry a stopped hub from SQLite into PostgreSQL, or back
+
+  luxhub move --to postgres     from the data directory into the database that LUXHUB_DATABASE names
+                                (or database in ./luxhub.toml)
+  luxhub move --from postgres   from that database into the data directory
+
+${DATA_LINE}
+
+Instead of postgres an address may stand, as postgres://USER:PASSWORD@HOST/NAME; but everyone on
+the machine can read a command line.
+
+All rows and the bytes of all files are carried over and compared. Neither side may have a hub at
+work. The side that is filled must be empty: nothing is written over, nothing is merged. The other
+one stays as it was. When a move breaks off, no hub starts on the side that was being filled: run
+the same command again. The secrets stay in the data directory, which a hub on PostgreSQL has too.`;
 
 /**
  * Prints for a person; the answer is the exit code of a command that had only this to do.

@@ -7,7 +7,7 @@
  * read as numbers: flags, priority, status.
  */
 import type { SQL } from "bun";
-import { query } from "./postgres-connection.ts";
+import { type Connection, query } from "./postgres-connection.ts";
 
 /** The steps; the version is kept in the table schema_version. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
@@ -194,8 +194,23 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
 /** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */
 export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
 
-function lockOf(purpose: number): string {
-  return `SELECT pg_advisory_xact_lock(${purpose}, current_schema()::regnamespace::oid::int)`;
+/** Takes the lock of writes until the connection ends: nobody else writes meanwhile. */
+export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
+
+function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
+  return `SELECT ${take}(${purpose}, current_schema()::regnamespace::oid::int)`;
+}
+
+/** Whether a move into the database is under way or was not finished: `luxhub move` lays its mark before all else. */
+export async function isHalfMoved(connection: Connection): Promise<boolean> {
+  const sql = `SELECT to_regclass(quote_ident(current_schema()) || '.moving') IS NOT NULL AS there`;
+  return Boolean((await query(connection, sql))[0]?.["there"]);
+}
+
+/** @throws {Error} one line for the operator */
+export async function refuseHalfMoved(connection: Connection): Promise<void> {
+  if (!(await isHalfMoved(connection))) return;
+  throw new Error("a move into this database was not finished: run luxhub move --to again");
 }
 
 /**

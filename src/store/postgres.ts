@@ -16,7 +16,7 @@ import { type Group, type Job, answer } from "./job.ts";
 import { Statements } from "./postgres-batch.ts";
 import { checkServer, isConflict, isLost, openPool, query, toStoreError } from "./postgres-connection.ts";
 import { type GroupWatch, runGroup } from "./postgres-group.ts";
-import { LOCK, migrate } from "./postgres-migrations.ts";
+import { LOCK, migrate, refuseHalfMoved } from "./postgres-migrations.ts";
 import { News } from "./postgres-news.ts";
 import { Pulse } from "./postgres-pulse.ts";
 import {
@@ -48,6 +48,7 @@ export async function openPostgres(
   const pool = openPool(url, READ_CONNECTIONS + 1);
   try {
     await checkServer(pool);
+    await refuseHalfMoved(pool);
     await migrate(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
     const store = new PostgresStore(pool, url, String(row?.["channel"]), base, onFault);

@@ -101,7 +101,16 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   upkeep: {
     files: ["upkeep/**"],
-    layers: ["lib", "domain", "store engines", "blobs engines", "data directory"],
+    layers: [
+      "lib",
+      "domain",
+      "store port",
+      "blobs port",
+      "store engines",
+      "blobs engines",
+      "database connection",
+      "data directory",
+    ],
     packages: ["bun:sqlite", "node:*", "zod/mini"],
   },
   hub: {

@@ -1,0 +1,97 @@
+/** `luxhub move`: a stopped hub from SQLite into PostgreSQL, or back. */
+import { existsSync } from "node:fs";
+import type { DataDir } from "../data-dir.ts";
+import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
+import { sizeText } from "../upkeep/upkeep.ts";
+import { findPlaces } from "./config-file.ts";
+import { withProgress } from "./progress.ts";
+import { type Arguments, MOVE_HELP, UsageError, readArguments, say } from "./usage.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const HELP_AT = "luxhub move --help";
+/** Stands for the address that is not to be on the command line. */
+const FROM_SETTINGS = "postgres";
+const MICRO = 6;
+
+export async function moveCommand(argv: readonly string[], env: Environment): Promise<number> {
+  const args = readArguments(argv, ["data", "to", "from"], [], HELP_AT);
+  if (args.help) return say(MOVE_HELP);
+  if (args.words[0] !== undefined)
+    throw new UsageError(`unexpected ${JSON.stringify(args.words[0])}`, HELP_AT);
+  const { to, from } = args.flags;
+  const [word, ...more] = [...(to ?? []), ...(from ?? [])];
+  if (word === undefined || more.length > 0)
+    throw new UsageError("move wants one of --to and --from", HELP_AT);
+  const { dir, url } = placesOf(args, word, env);
+  process.umask(0o077); // the database and the files are the hub's owner's alone
+  const left = "run it again to go on";
+  if (to) {
+    const moved = await withProgress((tools) => moveToPostgres(dir, url, tools), left);
+    return say(`${report(moved)}\n\n${nextInPostgres(dir.database, dir.path, moved)}`);
+  }
+  const moved = await withProgress((tools) => moveFromPostgres(dir.path, url, tools), left);
+  return say(`${report(moved)}\n\n${nextInSqlite(dir, moved)}`);
+}
+
+function placesOf(args: Arguments, word: string, env: Environment) {
+  const given = word === FROM_SETTINGS ? {} : { database: [addressOf(word)] };
+  const { dir, database } = findPlaces({ ...args, flags: { ...args.flags, ...given } }, env);
+  if (database === null) throw new UsageError("LUXHUB_DATABASE is not set: it names the PostgreSQL", HELP_AT);
+  return { dir, url: database };
+}
+
+/** Never repeated in a message: it holds a password. */
+function addressOf(word: string): string {
+  if (/^postgres(?:ql)?:\/\//.test(word) && URL.canParse(word)) return word;
+  throw new UsageError(
+    "--to and --from want the word postgres, or postgres://USER:PASSWORD@HOST/NAME",
+    HELP_AT,
+  );
+}
+
+function report({ tables, files, paidMicro }: Moved): string {
+  const rows = tables.map(({ table, rows }) => [table, String(rows)] as const);
+  const width = Math.max(...rows.map(([table]) => table.length));
+  const digits = Math.max(...rows.map(([, count]) => count.length));
+  const lines = rows.map(([table, count]) => `${table.padEnd(width)}  ${count.padStart(digits)}`);
+  const bytes = files
+    ? `${files.files} files, ${sizeText(files.bytes)}${files.found > 0 ? `, ${files.found} of them were there before` : ""}; `
+    : "";
+  return `${lines.join("\n")}\n\n${bytes}${luxText(paidMicro)} LUX in the ledger; every row was compared.`;
+}
+
+/** Micro-LUX as LUX, exactly. */
+function luxText(micro: string): string {
+  const [, sign, digits = ""] = /^(-?)(\d+)$/.exec(micro) ?? [];
+  const padded = digits.padStart(MICRO + 1, "0");
+  const fraction = padded.slice(-MICRO).replace(/0+$/, "");
+  return `${sign}${padded.slice(0, -MICRO)}${fraction === "" ? "" : `.${fraction}`}`;
+}
+
+function nextInPostgres(database: string, path: string, { files }: Moved): string {
+  return [
+    files ? "The hub is in PostgreSQL now." : "The hub was in PostgreSQL already; nothing was done.",
+    "",
+    `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${path}`,
+    `The secrets stay in ${path}; every further hub needs the same.`,
+    `${database} and the files beside it are as they were: delete them, or rename ${database},`,
+    "once the hub runs. A start without LUXHUB_DATABASE would take up the old state.",
+  ].join("\n");
+}
+
+function nextInSqlite({ path, secretFile }: DataDir, { files }: Moved): string {
+  const bring = [
+    "",
+    `${path} has no secret: bring the hub's files secret and admin-key there, or set LUXHUB_SECRET and`,
+    "LUXHUB_ADMIN_KEY as it had them; the first start makes new ones otherwise.",
+  ];
+  return [
+    files ? `The hub is in ${path} now.` : `The hub was in ${path} already; nothing was done.`,
+    "",
+    `Start it with:  luxhub serve --data ${path}`,
+    "and without LUXHUB_DATABASE, which would take up the old state: PostgreSQL is as it was. Drop the",
+    "database once the hub runs.",
+    ...(existsSync(secretFile) ? [] : bring),
+  ].join("\n");
+}

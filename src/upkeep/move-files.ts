@@ -1,0 +1,109 @@
+/**
+ * The bytes of files from one place to another. What is there already, byte for byte, is left: so a move that broke off
+ * goes on where it was.
+ *
+ * Invariant: a file is finished at its new place only when its bytes had the checksum that its record says.
+ */
+import type { BlobContent, Blobs } from "../blobs/blobs.ts";
+import { type Tools, sizeText } from "./upkeep.ts";
+
+export type FileRecord = { readonly fileId: string; readonly size: number; readonly sha256: string };
+
+export type FilesCopied = { readonly files: number; readonly bytes: number; readonly found: number };
+
+/** Copied at a time: one waits for a flush while another is read. */
+const AT_ONCE = 3;
+/** How many files are named. */
+const SHOWN = 5;
+
+/**
+ * Copies every file that `records` names.
+ * @throws {Error} one line, after all the others have been copied, that names those whose bytes are gone or damaged
+ */
+export async function copyFiles(
+  from: Blobs,
+  to: Blobs,
+  records: AsyncGenerator<FileRecord>,
+  all: { readonly files: number; readonly bytes: number },
+  tools: Tools,
+): Promise<FilesCopied> {
+  const unwell: string[] = [];
+  const done = { files: 0, bytes: 0, found: 0 };
+  const onBytes = (bytes: number): void => {
+    tools.signal.throwIfAborted();
+    done.bytes += bytes;
+    tools.tell(`copying ${all.files} files: ${sizeText(done.bytes)} of ${sizeText(all.bytes)}`);
+  };
+  const work = async (): Promise<void> => {
+    for (let next = await records.next(); !next.done; next = await records.next()) {
+      const outcome = await copyFile(from, to, next.value, onBytes);
+      done.files++;
+      if (outcome === "found") done.found++;
+      if (outcome === "unwell") unwell.push(next.value.fileId);
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
+  if (unwell.length === 0) return done;
+  const more = unwell.length > SHOWN ? ` and ${unwell.length - SHOWN} more` : "";
+  throw new Error(
+    `the bytes of ${unwell.slice(0, SHOWN).join(", ")}${more} are gone or not what was uploaded: ` +
+      `bring them back from a backup, or start the hub, delete these files and stop it; then move again`,
+  );
+}
+
+async function copyFile(
+  from: Blobs,
+  to: Blobs,
+  record: FileRecord,
+  onBytes: (bytes: number) => void,
+): Promise<"copied" | "found" | "unwell"> {
+  if (await isThere(to, record, onBytes)) return "found";
+  await to.remove(record.fileId); // one that is there is another
+  const content = await from.open(record.fileId, 0, record.size);
+  if (content === null) return "unwell";
+  const writer = await to.begin(record.fileId);
+  try {
+    const sha256 = await hashOf(content, async (chunk) => {
+      onBytes(chunk.byteLength);
+      await writer.write(chunk);
+    }).catch((error: unknown) => gone(error));
+    if (sha256 !== record.sha256 || writer.size !== record.size) return "unwell";
+    await writer.finish();
+    return "copied";
+  } finally {
+    await writer.discard(); // does nothing to one that is finished
+  }
+}
+
+async function isThere(place: Blobs, record: FileRecord, onBytes: (bytes: number) => void): Promise<boolean> {
+  const content = await place.open(record.fileId, 0, record.size);
+  if (content === null || (await place.open(record.fileId, 0, record.size + 1)) !== null) return false;
+  let bytes = 0;
+  const sha256 = await hashOf(content, (chunk) => {
+    bytes += chunk.byteLength;
+    onBytes(chunk.byteLength);
+  }).catch((error: unknown) => gone(error));
+  if (sha256 === record.sha256) return true;
+  onBytes(-bytes); // they come once more
+  return false;
+}
+
+async function hashOf(
+  content: BlobContent,
+  take: (chunk: Uint8Array) => Promise<void> | void,
+): Promise<string> {
+  const hash = new Bun.CryptoHasher("sha256");
+  const stream = content instanceof ReadableStream ? content : content.stream();
+  for await (const chunk of stream) {
+    hash.update(chunk);
+    await take(chunk);
+  }
+  return hash.digest("hex");
+}
+
+/** A disk that does not give the bytes any more has not got them. */
+function gone(error: unknown): null {
+  if (error instanceof Error && "code" in error && error.code === "EIO") return null;
+  throw error;
+}

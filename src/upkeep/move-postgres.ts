@@ -1,0 +1,219 @@
+/**
+ * The PostgreSQL end of a move. All rows come or go in one transaction; the files before it are many.
+ *
+ * While a move is under way it holds the lock that every hub takes to write, so no hub can begin here; and from the first
+ * step into an empty database to the commit of the rows the table `moving` stands in it, which no hub starts beside.
+ * Must not: let the address out, or touch rows that it has not brought.
+ */
+import { TURN_MS } from "../domain/limits.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { checkServer, openPool, query, toStoreError } from "../store/postgres-connection.ts";
+import {
+  HOLD_WRITES,
+  LOCK,
+  POSTGRES_MIGRATIONS,
+  isHalfMoved,
+  migrate,
+} from "../store/postgres-migrations.ts";
+import { StoreBusy } from "../store/store.ts";
+import {
+  BATCH_CHARS,
+  BATCH_ROWS,
+  SINGLETONS,
+  TABLES,
+  type Table,
+  type Target,
+  type TextRow,
+  selectText,
+  sizeOf,
+} from "./move-tables.ts";
+
+/** The first batch of a table: how large its rows are is known after it. */
+const FIRST_ROWS = 50;
+
+/** A move waits for itself, not for others: what it waits for longer is held by somebody at work. */
+const SESSION = {
+  idle_in_transaction_session_timeout: "0",
+  idle_session_timeout: "0",
+  statement_timeout: "0",
+  lock_timeout: "5s",
+  synchronous_commit: "on",
+} as const;
+
+type Pool = ReturnType<typeof openPool>;
+type Held = Awaited<ReturnType<Pool["reserve"]>>;
+
+/** What a database holds: nothing, rows of a hub, or a move into it that was not finished. */
+export type Found =
+  | { readonly kind: "empty" }
+  | { readonly kind: "hub"; readonly identity: string; readonly schema: number }
+  | { readonly kind: "half moved"; readonly identity: string };
+
+export class PostgresEnd implements Target {
+  readonly #pool: Pool;
+  readonly #held: Held;
+  readonly #columns: ReadonlyMap<string, readonly string[]>;
+
+  private constructor(pool: Pool, held: Held, columns: ReadonlyMap<string, readonly string[]>) {
+    this.#pool = pool;
+    this.#held = held;
+    this.#columns = columns;
+  }
+
+  /**
+   * Connects, and keeps every hub from writing until it is closed.
+   * @param columns of each table, in their order
+   * @throws {StoreUnavailable}; {Error} one line: a server that cannot be used, a hub or another move at work
+   */
+  static async open(url: string, columns: ReadonlyMap<string, readonly string[]>): Promise<PostgresEnd> {
+    const pool = openPool(url, 2, SESSION); // one is held; one brings the schema forward
+    try {
+      await checkServer(pool);
+      const held = await pool.reserve();
+      await query(held, HOLD_WRITES);
+      const end = new PostgresEnd(pool, held, columns);
+      await end.#refuseHub();
+      return end;
+    } catch (error) {
+      await pool.close({ timeout: 0 });
+      throw atWork(error);
+    }
+  }
+
+  async find(): Promise<Found> {
+    if (await isHalfMoved(this.#held)) {
+      const [mark] = await query(this.#held, "SELECT database_id FROM moving");
+      return { kind: "half moved", identity: String(mark?.["database_id"]) };
+    }
+    if (!(await this.#hasTable("schema_version"))) return { kind: "empty" };
+    const [version] = await query(this.#held, "SELECT coalesce(max(version), 0) AS n FROM schema_version");
+    const schema = Number(version?.["n"]);
+    if (schema === 0 || (await this.#isBare())) return { kind: "empty" };
+    const [row] = await query(this.#held, "SELECT database_id FROM identity");
+    return { kind: "hub", schema, identity: String(row?.["database_id"]) };
+  }
+
+  /** Makes the tables in an empty database, or finds those of the same move; from here on no hub starts on it. */
+  async begin(identity: string): Promise<void> {
+    if (!(await isHalfMoved(this.#held))) {
+      // First, so that there is no moment in which a hub would take the tables for those of a new one.
+      await query(this.#held, "BEGIN");
+      await query(this.#held, "CREATE TABLE moving (database_id TEXT NOT NULL)");
+      await query(this.#held, "INSERT INTO moving VALUES ($1)", [identity]);
+      await query(this.#held, "COMMIT");
+    }
+    await migrate(this.#pool);
+    // Left behind by the same move when it was killed; no hub is here to have others.
+    await query(this.#held, "DELETE FROM blobs WHERE size_bytes IS NULL");
+  }
+
+  /** Runs `fill` in the transaction that brings all rows, and takes the mark away with it. */
+  async fill<T>(fill: () => Promise<T>): Promise<T> {
+    await query(this.#held, "BEGIN");
+    try {
+      await query(this.#held, LOCK.write); // held already, if the connection is still the same
+      if (!(await this.#isBare())) throw new Error("somebody has written to the database meanwhile");
+      for (const table of SINGLETONS) await query(this.#held, `DELETE FROM ${table}`);
+      const answer = await fill();
+      for (const { name } of TABLES) await this.#settle(name);
+      await query(this.#held, "DROP TABLE moving");
+      const { command } = await query(this.#held, "COMMIT");
+      if (command !== "COMMIT") throw new Error(`the database answered COMMIT with ${command}`);
+      return answer;
+    } catch (error) {
+      await query(this.#held, "ROLLBACK").catch(() => {}); // the connection's end does the same
+      throw error;
+    }
+  }
+
+  /** From here on everything is read as of one moment. @throws {Error} one line for another schema */
+  async readAsOfNow(schema: number): Promise<void> {
+    const known = POSTGRES_MIGRATIONS.length;
+    if (schema !== known) {
+      const age = schema < known ? "an older" : "a newer";
+      const remedy = schema < known ? "start this one on it once, stop it, then move" : "use that one";
+      throw new Error(
+        `the database is of ${age} luxhub (schema ${schema}, this one knows ${known}): ${remedy}`,
+      );
+    }
+    await query(this.#held, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  }
+
+  async count({ name }: Table): Promise<number> {
+    const [row] = await query(this.#held, `SELECT count(*) AS n FROM ${name}`);
+    return Number(row?.["n"]);
+  }
+
+  /** Only within a transaction. */
+  async *batches(table: Table): AsyncGenerator<readonly TextRow[]> {
+    const cursor = `moving_${table.name}`;
+    const select = selectText(table, this.#columns.get(table.name) ?? []);
+    await query(this.#held, `DECLARE ${cursor} NO SCROLL CURSOR FOR ${select}`);
+    for (let rows = FIRST_ROWS; ;) {
+      // The cast is the boundary to the driver: every value is a text or null, as selectText() has it.
+      const batch = (await query(this.#held, `FETCH ${rows} FROM ${cursor}`)) as readonly TextRow[];
+      if (batch.length === 0) break;
+      yield batch;
+      const chars = batch.reduce((sum, row) => sum + sizeOf(row), 1);
+      const fitting = Math.floor((batch.length * BATCH_CHARS) / chars);
+      rows = Math.max(1, Math.min(fitting, rows * 2, BATCH_ROWS));
+    }
+    await query(this.#held, `CLOSE ${cursor}`);
+  }
+
+  async insert({ name }: Table, rows: readonly TextRow[]): Promise<void> {
+    const columns = (this.#columns.get(name) ?? []).join(", ");
+    const sql = `INSERT INTO ${name} (${columns}) OVERRIDING SYSTEM VALUE
+      SELECT ${columns} FROM json_populate_recordset(NULL::${name}, $1::text::json)`;
+    await query(this.#held, sql, [JSON.stringify(rows)]);
+  }
+
+  async close(): Promise<void> {
+    await this.#held.close({ timeout: 0 }).catch(() => {}); // it may be gone already
+    await this.#pool.close({ timeout: 0 });
+  }
+
+  /** Every hub that is alive keeps one of them the turn. */
+  async #refuseHub(): Promise<void> {
+    if (!(await this.#hasTable("turn"))) return;
+    const [row] = await query(this.#held, "SELECT until > clock_timestamp() AS taken FROM turn");
+    if (!row?.["taken"]) return;
+    const seconds = TURN_MS / SECOND_MS;
+    throw new Error(
+      `a hub is at work on the database: stop it first (one that was killed counts for ${seconds} s)`,
+    );
+  }
+
+  /** Nothing but what every database has from its beginning. */
+  async #isBare(): Promise<boolean> {
+    for (const { name } of TABLES) {
+      if (SINGLETONS.has(name) || !(await this.#hasTable(name))) continue;
+      const [row] = await query(this.#held, `SELECT EXISTS (SELECT 1 FROM ${name}) AS any`);
+      if (row?.["any"]) return false;
+    }
+    return true;
+  }
+
+  /** The next number of a row is past all that there are; and the planner knows what there is from the first query on. */
+  async #settle(table: string): Promise<void> {
+    const sql = `SELECT attname AS name FROM pg_attribute
+      WHERE attrelid = $1::text::regclass AND attidentity <> '' AND NOT attisdropped`;
+    for (const { name } of await query(this.#held, sql, [table])) {
+      const next = `SELECT setval(pg_get_serial_sequence($1, $2), max(${name})) FROM ${table} HAVING max(${name}) > 0`;
+      await query(this.#held, next, [table, name]);
+    }
+    await query(this.#held, `ANALYZE ${table}`);
+  }
+
+  async #hasTable(name: string): Promise<boolean> {
+    const sql = `SELECT to_regclass(quote_ident(current_schema()) || '.' || $1::text) IS NOT NULL AS there`;
+    const [row] = await query(this.#held, sql, [name]);
+    return Boolean(row?.["there"]);
+  }
+}
+
+function atWork(error: unknown): unknown {
+  const known = toStoreError(error);
+  if (!(known instanceof StoreBusy)) return known;
+  return new Error("another luxhub is at work on the database: stop it first", { cause: error });
+}

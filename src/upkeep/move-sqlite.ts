@@ -1,0 +1,200 @@
+/**
+ * The SQLite end of a move: the database of a stopped hub as it is, or a new one under another name.
+ * Must not: change anything in a database that is read.
+ */
+import { Database } from "bun:sqlite";
+import { existsSync, rmSync } from "node:fs";
+import { open, rename } from "node:fs/promises";
+import type { DataDir } from "../data-dir.ts";
+import { FACTS } from "../store/audit.ts";
+import { inspectDatabase } from "../store/inspect.ts";
+import { migrate } from "../store/migrate.ts";
+import { SQLITE_MIGRATIONS } from "../store/migrations.ts";
+import {
+  BATCH_CHARS,
+  BATCH_ROWS,
+  SINGLETONS,
+  TABLES,
+  type Table,
+  type Target,
+  type TextRow,
+  selectText,
+  sizeOf,
+} from "./move-tables.ts";
+import { type Tools, flushDirectory, sizeText } from "./upkeep.ts";
+
+const CACHE_KIB = 64 * 1024;
+const BUSY_TIMEOUT_MS = 5_000;
+
+/** What SQLite lays beside a database. */
+const COMPANIONS = ["", "-wal", "-shm", "-journal"];
+
+/** @throws {Error} one line: no database, a damaged one, another schema */
+export function refuseUnsound(path: string, about: string, tools: Tools): void {
+  tools.tell(`checking the database (${sizeText(Bun.file(path).size)})`);
+  const found = inspectDatabase(path, { wholeMaxBytes: Number.POSITIVE_INFINITY, live: false });
+  if (found.kind === "none") throw new Error(`there is no hub in ${about}`);
+  if (found.kind === "damaged") throw new Error(`the database ${path} is damaged: ${found.what}`);
+  const known = SQLITE_MIGRATIONS.length;
+  if (found.schema < known) {
+    throw new Error(
+      `the database ${path} is of an older luxhub (schema ${found.schema}, this one knows ${known}): ` +
+        `start this one on it once, stop it, then move`,
+    );
+  }
+  if (found.schema > known) {
+    throw new Error(
+      `the database ${path} is of a newer luxhub (schema ${found.schema}, this one knows ${known})`,
+    );
+  }
+}
+
+/** Whether a database, or what is left of one, lies in the data directory. */
+export function hasDatabase(dir: DataDir): boolean {
+  return COMPANIONS.some((ending) => existsSync(`${dir.database}${ending}`));
+}
+
+export class SqliteEnd implements Target {
+  readonly #db: Database;
+  readonly #columns = newestColumns();
+
+  private constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /** Opens a database that is sound, and lets nobody write to it meanwhile. @throws {Error} one line */
+  static read(path: string): SqliteEnd {
+    const db = new Database(path, { readwrite: true, create: false, strict: true });
+    try {
+      db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      db.run("PRAGMA cell_size_check = ON");
+      db.run("BEGIN IMMEDIATE"); // `luxhub keys` could be at work
+      return new SqliteEnd(db);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  /** Makes a new one. Until it is finished a power cut may damage it: it is made anew then. */
+  static create(path: string): SqliteEnd {
+    for (const ending of COMPANIONS) rmSync(`${path}${ending}`, { force: true });
+    const db = new Database(path, { readwrite: true, create: true, strict: true });
+    try {
+      db.run("PRAGMA synchronous = OFF");
+      db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
+      migrate(db, path, SQLITE_MIGRATIONS);
+      db.run("BEGIN IMMEDIATE");
+      for (const table of SINGLETONS) db.run(`DELETE FROM ${table}`);
+      return new SqliteEnd(db);
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  /** Which database this is, among others. */
+  identity(): string {
+    return this.#text("SELECT database_id FROM identity");
+  }
+
+  async count({ name }: Table): Promise<number> {
+    return Number(this.#text(`SELECT count(*) FROM ${name}`));
+  }
+
+  async *batches(table: Table): AsyncGenerator<readonly TextRow[]> {
+    const statement = this.#db.prepare<TextRow, []>(selectText(table, this.#columnsOf(table)));
+    try {
+      let batch: TextRow[] = [];
+      let chars = 0;
+      for (const row of statement.iterate()) {
+        batch.push(row);
+        chars += sizeOf(row);
+        if (batch.length < BATCH_ROWS && chars < BATCH_CHARS) continue;
+        yield batch;
+        batch = [];
+        chars = 0;
+      }
+      if (batch.length > 0) yield batch;
+    } finally {
+      statement.finalize();
+    }
+  }
+
+  async insert(table: Table, rows: readonly TextRow[]): Promise<void> {
+    const columns = this.#columnsOf(table);
+    // The tables are STRICT: text that is a number becomes one in a column of numbers, and nothing else does.
+    const statement = this.#db.query(
+      `INSERT INTO ${table.name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
+    );
+    for (const row of rows) statement.run(...columns.map((column) => row[column] ?? null));
+  }
+
+  /** Looks whether the rows agree with one another. @throws {Error} one line that says which do not */
+  audit({ tell, signal }: Tools, hint: string): void {
+    for (const { name, sql } of FACTS) {
+      signal.throwIfAborted();
+      tell(`checking the ${name}`);
+      const faults = this.#db.query(sql).values().map(String);
+      if (faults.length > 0) throw new Error(`the rows do not agree: ${faults.join("; ")}. ${hint}`);
+    }
+  }
+
+  /** How many files there are, and of how many bytes. */
+  filesThere(): { readonly files: number; readonly bytes: number } {
+    const [files, bytes] = this.#values("SELECT count(*), coalesce(sum(size_bytes), 0) FROM files");
+    return { files: Number(files), bytes: Number(bytes) };
+  }
+
+  /** The sum of all payments in micro-LUX, in decimal. */
+  paidMicro(): string {
+    return this.#text("SELECT CAST(coalesce(sum(amount_micro), 0) AS TEXT) FROM ledger");
+  }
+
+  /** Ends what was begun; what was written is in the file. */
+  commit(): void {
+    this.#db.run("COMMIT");
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #columnsOf({ name }: Table): readonly string[] {
+    return this.#columns.get(name) ?? [];
+  }
+
+  #values(sql: string): readonly unknown[] {
+    return this.#db.query(sql).values()[0] ?? [];
+  }
+
+  #text(sql: string): string {
+    return String(this.#values(sql)[0] ?? "");
+  }
+}
+
+/** The columns of each table, by its name: those of the newest schema, which is what a move is between. */
+export function newestColumns(): ReadonlyMap<string, readonly string[]> {
+  const model = new Database(":memory:");
+  try {
+    for (const step of SQLITE_MIGRATIONS) model.run(step);
+    const columns = model.query<{ name: string }, [string]>(
+      "SELECT name FROM pragma_table_info(?) ORDER BY cid",
+    );
+    return new Map(TABLES.map(({ name }) => [name, columns.all(name).map((column) => column.name)]));
+  } finally {
+    model.close();
+  }
+}
+
+/** Gives a finished database its name: it is on disk then, whole. */
+export async function putInPlace(dir: DataDir): Promise<void> {
+  const file = await open(dir.unfinishedMove, "r");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(dir.unfinishedMove, dir.database);
+  await flushDirectory(dir.path);
+}

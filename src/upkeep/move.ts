@@ -1,0 +1,185 @@
+/**
+ * Moves a stopped hub from SQLite into PostgreSQL, or back: every row and the bytes of every file.
+ *
+ * Invariant: what is filled is empty when it begins, bears a mark that no hub starts beside until all of it is there and
+ * compared, and takes its last step at once: so a move that was cut off anywhere is run again, and ends the same. What
+ * is read stays as it was. Both ends are held: no hub and no other move is at work on either.
+ */
+import { existsSync } from "node:fs";
+import { openDiskBlobs } from "../blobs/disk.ts";
+import { openPostgresBlobs } from "../blobs/postgres.ts";
+import { type Blobs, BlobsFull } from "../blobs/blobs.ts";
+import { type DataDir, makeDataDir } from "../data-dir.ts";
+import { takeLock } from "../store/lock.ts";
+import { toStoreError } from "../store/postgres-connection.ts";
+import { StoreFull } from "../store/store.ts";
+import { type FileRecord, type FilesCopied, copyFiles } from "./move-files.ts";
+import { type Found, PostgresEnd } from "./move-postgres.ts";
+import { SqliteEnd, hasDatabase, newestColumns, putInPlace, refuseUnsound } from "./move-sqlite.ts";
+import { type Side, type Summary, copyTables, summarize } from "./move-tables.ts";
+import type { Tools } from "./upkeep.ts";
+
+/** What is in the place that was filled. `files` is null when all had been there before: then nothing was done. */
+export type Moved = {
+  readonly tables: readonly Summary[];
+  readonly files: FilesCopied | null;
+  /** The sum of all payments in micro-LUX, in decimal. */
+  readonly paidMicro: string;
+};
+
+const EMPTY_WANTED = "name an empty database or schema: nothing is written over";
+
+/** From the data directory into the database. @throws {Error} one line: what is in the way, or what is not as it was */
+export async function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise<Moved> {
+  if (existsSync(dir.unfinishedMove))
+    throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
+  if (!hasDatabase(dir)) throw new Error(`there is no hub in ${dir.path}`);
+  return holding(dir, async () => {
+    await using opened = new Opened();
+    const to = opened.add(await PostgresEnd.open(url, newestColumns()));
+    const found = await to.find();
+    refuseUnsound(dir.database, dir.path, tools);
+    const from = opened.add(SqliteEnd.read(dir.database));
+    if (found.kind === "hub") return await alreadyThere(from, to, found, tools);
+    if (found.kind === "half moved" && found.identity !== from.identity())
+      throw new Error(`a move of another hub into the database was not finished; ${EMPTY_WANTED}`);
+    from.audit(tools, `See more with: luxhub doctor --data ${dir.path}`);
+    await to.begin(from.identity());
+    const blobs = { from: opened.add(await openDiskBlobs(dir.path)), to: opened.add(openPostgresBlobs(url)) };
+    const files = await moveFiles(from, blobs, tools);
+    const tables = await to.fill(() => copyTables(from, to, tools));
+    return { tables, files, paidMicro: from.paidMicro() };
+  });
+}
+
+/** From the database into the data directory. @throws {Error} one line: what is in the way, or what is not as it was */
+export async function moveFromPostgres(path: string, url: string, tools: Tools): Promise<Moved> {
+  const dir = makeDataDir(path);
+  return holding(dir, async () => {
+    await using opened = new Opened();
+    if (hasDatabase(dir)) return await compareWithPostgres(dir, url, opened, tools);
+    const { from } = await openSource(url, opened);
+    const to = opened.add(SqliteEnd.create(dir.unfinishedMove));
+    const tables = await copyTables(from, to, tools);
+    to.audit(tools, "They came so from PostgreSQL");
+    const paidMicro = to.paidMicro();
+    const blobs = { from: opened.add(openPostgresBlobs(url)), to: opened.add(await openDiskBlobs(dir.path)) };
+    await blobs.to.sweepUnfinished();
+    const files = await moveFiles(to, blobs, tools);
+    to.commit();
+    to.close();
+    refuseUnsound(dir.unfinishedMove, dir.path, tools);
+    await putInPlace(dir);
+    return { tables, files, paidMicro };
+  });
+}
+
+/** What is open, closed last first. */
+class Opened implements AsyncDisposable {
+  readonly #open: { close(): Promise<void> | void }[] = [];
+
+  add<T extends { close(): Promise<void> | void }>(one: T): T {
+    this.#open.push(one);
+    return one;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const one of this.#open.toReversed()) await one.close();
+  }
+}
+
+/** Does it while no hub, and no other move, is at work on the data directory. */
+async function holding<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
+  const lock = takeLock(dir.lock);
+  if (!lock) throw new Error(`another luxhub is at work on the data directory ${dir.path}: stop it first`);
+  try {
+    return await work();
+  } catch (error) {
+    throw worded(error, dir);
+  } finally {
+    lock.release();
+  }
+}
+
+/** What the operator is told of an error of the system, of SQLite or of PostgreSQL. */
+function worded(error: unknown, { path }: DataDir): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const isFull = /^(?:SQLITE_(?:FULL|IOERR_SHMSIZE)|ENOSPC|EDQUOT)$/.test(code);
+  if (isFull) return new Error(`the disk of ${path} is full: make room, then run it again`, { cause: error });
+  const known = toStoreError(error);
+  const full = known instanceof StoreFull || known instanceof BlobsFull;
+  return full ? new Error("there is no room: make some, then run it again", { cause: error }) : known;
+}
+
+type Source = { readonly from: PostgresEnd; readonly hub: Extract<Found, { kind: "hub" }> };
+
+async function openSource(url: string, opened: Opened): Promise<Source> {
+  const from = opened.add(await PostgresEnd.open(url, newestColumns()));
+  const hub = await from.find();
+  if (hub.kind === "empty") throw new Error("there is no hub in the database");
+  if (hub.kind === "half moved")
+    throw new Error("a move into the database was not finished: run luxhub move --to again");
+  await from.readAsOfNow(hub.schema);
+  return { from, hub };
+}
+
+async function moveFiles(
+  records: SqliteEnd,
+  { from, to }: { readonly from: Blobs; readonly to: Blobs },
+  tools: Tools,
+): Promise<FilesCopied> {
+  return copyFiles(from, to, recordsOf(records), records.filesThere(), tools);
+}
+
+async function* recordsOf(end: SqliteEnd): AsyncGenerator<FileRecord> {
+  for await (const rows of end.batches({ name: "files", key: ["seq"] })) {
+    for (const { file_id, size_bytes, sha256 } of rows)
+      yield { fileId: String(file_id), size: Number(size_bytes), sha256: String(sha256) };
+  }
+}
+
+/** The database holds a hub. That is well when it is this one, and every row is the same. */
+async function alreadyThere(
+  from: SqliteEnd,
+  to: PostgresEnd,
+  { identity, schema }: Source["hub"],
+  tools: Tools,
+): Promise<Moved> {
+  if (identity !== from.identity()) throw new Error(`the database holds another hub; ${EMPTY_WANTED}`);
+  await to.readAsOfNow(schema);
+  const tables = await summarize(to, tools);
+  const other = await firstDifference(tables, from, tools);
+  if (other !== null) {
+    throw new Error(
+      `the database holds this hub already, and one of the two has gone on since (${other}): nothing was done`,
+    );
+  }
+  return { tables, files: null, paidMicro: from.paidMicro() };
+}
+
+/** The data directory holds a database. That is well when every row is what PostgreSQL holds. */
+async function compareWithPostgres(dir: DataDir, url: string, opened: Opened, tools: Tools): Promise<Moved> {
+  const inTheWay = `${dir.database} is there already`;
+  const remedy = `move it away first, with its -wal if there is one`;
+  const { from, hub } = await openSource(url, opened);
+  try {
+    refuseUnsound(dir.database, dir.path, tools);
+  } catch (error) {
+    throw new Error(`${inTheWay}, and cannot be used; ${remedy}`, { cause: error });
+  }
+  const to = opened.add(SqliteEnd.read(dir.database));
+  if (to.identity() !== hub.identity) throw new Error(`${inTheWay}, and is another hub's; ${remedy}`);
+  const tables = await summarize(to, tools);
+  const other = await firstDifference(tables, from, tools);
+  if (other !== null)
+    throw new Error(`${inTheWay}, and one of the two has gone on since (${other}); ${remedy}`);
+  return { tables, files: null, paidMicro: to.paidMicro() };
+}
+
+/** Null: every row is the same. */
+async function firstDifference(tables: readonly Summary[], side: Side, tools: Tools): Promise<string | null> {
+  const others = await summarize(side, tools);
+  const at = tables.findIndex((one, i) => one.sha256 !== others[i]?.sha256);
+  const one = tables[at];
+  return one ? `${one.table}: ${one.rows} and ${others[at]?.rows} rows` : null;
+}
