@@ -95,6 +95,8 @@ export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */
 export const QUIET_CPU_SHARE = 0.05;
+/** While it is quiet, code must have run so many times as often as usual before it is compiled. */
+export const QUIET_JIT_RELUCTANCE = 50;
 /** So much work is worth giving memory back after it. */
 export const COLLECT_AFTER_CPU_MS = 100;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
