@@ -12,6 +12,8 @@ const MIB = 1024 * KIB;
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
 /** How many bad fields one answer names. */
 export const ERRORS_MAX = 100;
+/** Requests to an endpoint after which the schema of what it takes is compiled. */
+export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
