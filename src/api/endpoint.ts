@@ -15,6 +15,7 @@ import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
 import type { Idempotency } from "./idempotency.ts";
+import { inputParser } from "./input.ts";
 import type { Variant } from "../variant/variant.ts";
 
 /** The use cases that endpoints call. */
@@ -68,6 +69,8 @@ type Declared = {
 export type JsonEndpoint<In, Out> = Declared & {
   readonly kind: "json";
   readonly input: z.ZodMiniType<In>;
+  /** Reads by `input`. @throws {Problem} 400 */
+  readonly parse: (raw: unknown) => In;
   /** The fields of a success beside `success: true`; made when asked for, for it is no part of a request's way. */
   readonly answer: AnswerShape;
   /** Whether a body may be left out. */
@@ -104,8 +107,8 @@ export type JsonPipeline = <In, Out>(
 ) => ReturnType<Handler>;
 
 /** Declares a JSON endpoint; its input and output types stay its own. */
-export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind">): Endpoint {
-  const declared: JsonEndpoint<In, Out> = { ...endpoint, kind: "json" };
+export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse">): Endpoint {
+  const declared: JsonEndpoint<In, Out> = { ...endpoint, kind: "json", parse: inputParser(endpoint.input) };
   return { ...declared, bind: (pipeline) => (exchange) => pipeline(declared, exchange) };
 }
 

@@ -14,7 +14,7 @@ import { encodeSuccess, scopeOf } from "./answer.ts";
 import { type Caller, Gate } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { checkActsFor, parseInput } from "./input.ts";
+import { checkActsFor } from "./input.ts";
 import { inParts } from "./parts.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -72,7 +72,7 @@ export class Pipeline {
     const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
-    const input = parseInput(endpoint.input, raw);
+    const input = endpoint.parse(raw);
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
     // What transact answers is what handle answers.

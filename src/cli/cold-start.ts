@@ -1,12 +1,8 @@
 /**
- * Imported before anything else: while the hub starts, the JIT hardly compiles. What runs once is not worth it, and the
- * compiler at work would cost 4 MiB of memory for the life of the process. `luxhub serve` lifts this when it listens.
+ * Imported before anything else: while the hub starts, the JIT hardly compiles. What runs once is not worth it.
+ * service/memory.ts lifts this when there is work to do. The executable is built with the same policy, for the time
+ * before its first line.
  */
-const RELUCTANCE = 50;
+import { QUIET_JIT_RELUCTANCE } from "../domain/limits.ts";
 
-Bun.unsafe.setJITPolicy(RELUCTANCE);
-
-/** From here on what is hot is compiled as usual. */
-export function warmUp(): void {
-  Bun.unsafe.setJITPolicy(1);
-}
+Bun.unsafe.setJITPolicy(QUIET_JIT_RELUCTANCE);

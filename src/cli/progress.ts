@@ -2,11 +2,9 @@
  * Progress of work that may take long, on standard error: on a terminal one line that is written over, elsewhere a line
  * every few seconds. And how such work is ended before it is done.
  */
-import { isatty } from "node:tty";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
 import type { Tools } from "../upkeep/upkeep.ts";
 
-const STDERR = 2;
 const TERMINAL_EVERY_MS = 200;
 const LINE_EVERY_MS = 5 * SECOND_MS;
 const CLEAR_LINE = "\r\x1b[K";
@@ -17,7 +15,7 @@ export async function withProgress<T>(
   left = "nothing was left behind",
 ): Promise<T> {
   const clock = systemClock();
-  const terminal = isatty(STDERR);
+  const terminal = process.stderr.isTTY; // not node:tty: the bundler would have the hub that serves load it
   const everyMs = terminal ? TERMINAL_EVERY_MS : LINE_EVERY_MS;
   let toldAt = terminal ? 0 : clock.steady(); // what is soon done needs no words
   const tell = (text: string): void => {

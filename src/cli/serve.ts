@@ -7,7 +7,6 @@ import { systemClock } from "../lib/clock.ts";
 import { openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
-import { warmUp } from "./cold-start.ts";
 import { readConfigFile } from "./config-file.ts";
 import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
@@ -35,7 +34,6 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const secrets = loadSecrets(dir, env);
   const hub = await openHub({ config, dir, secrets, clock, log });
   announce(config, hub, dir, secrets, log);
-  warmUp();
   const signal = await ending;
   log.info("ending", { signal });
   await hub.close();

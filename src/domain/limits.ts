@@ -12,6 +12,8 @@ const MIB = 1024 * KIB;
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
 /** How many bad fields one answer names. */
 export const ERRORS_MAX = 100;
+/** Requests to an endpoint after which the schema of what it takes is compiled. */
+export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
@@ -92,9 +94,11 @@ export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 /** Types of task that the balancer looks up one by one; past it, it walks through the whole pool. */
 export const BALANCE_TYPES_MAX = 100;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
-export const MEMORY_EVERY_MS = 2 * SECOND_MS;
+export const MEMORY_EVERY_MS = 1 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */
 export const QUIET_CPU_SHARE = 0.05;
+/** While it is quiet, code must have run so many times as often as usual before it is compiled. */
+export const QUIET_JIT_RELUCTANCE = 50;
 /** So much work is worth giving memory back after it. */
 export const COLLECT_AFTER_CPU_MS = 100;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */

@@ -9,7 +9,7 @@
  *
  * Must not: know what a message is, or say the password to anybody but Redis.
  */
-import { RedisClient } from "bun";
+import type { RedisClient } from "bun";
 import {
   REDIS_BATCH,
   REDIS_CHECK_EVERY_MS,
@@ -145,8 +145,8 @@ export class RedisLink {
   /** One try. Never rejects. */
   async #connect(): Promise<void> {
     const { url, clock } = this.#options;
-    const commands = new RedisClient(url, CLIENT);
-    const bells = new RedisClient(url, CLIENT);
+    const commands = new Bun.RedisClient(url, CLIENT);
+    const bells = new Bun.RedisClient(url, CLIENT);
     this.#breakOff = () => shut(commands, bells);
     try {
       await Promise.all([commands.connect(), bells.connect()]);

@@ -2,7 +2,7 @@
  * Connections to PostgreSQL: how a session is set up, how a statement is sent, and what an error of the driver means to
  * the store. Must not: log or name the address, for it carries the password.
  */
-import { SQL } from "bun";
+import type { SQL } from "bun";
 import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "./store.ts";
 
 const OLDEST_SERVER = 150_000;
@@ -40,7 +40,14 @@ export function openPool(
   onclose: () => void = () => {},
 ): SQL {
   const connection = { ...SESSION, ...session };
-  return new SQL(url, { adapter: "postgres", max, connectionTimeout: CONNECT_SECONDS, connection, onclose });
+  // Not imported as a value: the bundler would have every hub load the driver, which takes 4 MiB.
+  return new Bun.SQL(url, {
+    adapter: "postgres",
+    max,
+    connectionTimeout: CONNECT_SECONDS,
+    connection,
+    onclose,
+  });
 }
 
 /** Sends a statement now: those that are sent through one connection run in the order of sending, without a wait between. */
@@ -111,6 +118,6 @@ const DISK_FULL = "53100";
 const LOCK_NOT_AVAILABLE = "55P03";
 
 function codesOf(error: unknown): { code: string; state: string } {
-  if (!(error instanceof SQL.PostgresError)) return { code: "", state: "" };
+  if (!(error instanceof Bun.SQL.PostgresError)) return { code: "", state: "" };
   return { code: error.code, state: error.errno ?? "" };
 }

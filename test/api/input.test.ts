@@ -1,0 +1,64 @@
+/** What is asked of every endpoint is read alike before and after its schema has been compiled. */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { inputParser, parseInput } from "../../src/api/input.ts";
+import { COMPILE_INPUT_AFTER } from "../../src/domain/limits.ts";
+import { Problem } from "../../src/http/problem.ts";
+
+const WORTHS = fc.oneof(
+  fc.constantFrom<unknown>(
+    "n-1",
+    "high",
+    "open",
+    "2",
+    "0.5",
+    " ",
+    "",
+    "a\0b",
+    "\ud800",
+    "a,b",
+    "x".repeat(300),
+  ),
+  fc.constantFrom<unknown>(0, 1, 2.5, -1, 0.0000001, 1e9, true, null, undefined),
+  fc.constantFrom<unknown>(
+    [],
+    ["a", "b,c"],
+    [1],
+    { problem: "p", improvement: "i", lesson: "l" },
+    { problem: 1 },
+  ),
+);
+
+function outcome(read: () => unknown): unknown {
+  try {
+    return { value: read() };
+  } catch (error) {
+    if (error instanceof Problem) return { problem: error.toJSON() };
+    throw error;
+  }
+}
+
+function fieldsOf(input: unknown): string[] {
+  const shape = input instanceof Object && "shape" in input ? input.shape : {};
+  return Object.keys(shape ?? {});
+}
+
+describe("a compiled schema takes and refuses the same, in the same words", () => {
+  for (const endpoint of ENDPOINTS) {
+    if (endpoint.kind !== "json") continue;
+    const { input, method, path } = endpoint;
+    test(`${method} ${path}`, () => {
+      const parse = inputParser(input);
+      for (let use = 0; use <= COMPILE_INPUT_AFTER; use++) outcome(() => parse({}));
+      const fields = [...fieldsOf(input), "unknown", "__proto__"];
+      const bodies = fc.dictionary(fc.constantFrom(...fields), WORTHS, { maxKeys: fields.length });
+      fc.assert(
+        fc.property(bodies, (body) => {
+          expect(outcome(() => parse(body))).toEqual(outcome(() => parseInput(input, body)));
+        }),
+        { numRuns: 300 },
+      );
+    });
+  }
+});
