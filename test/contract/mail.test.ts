@@ -20,7 +20,8 @@ import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
-import { type SharedRedis, freePort, openRedis, withoutRedis } from "../support/redis.ts";
+import { freePort } from "../support/keeper.ts";
+import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
 
 type Engine = {
   readonly name: string;

@@ -3,7 +3,8 @@
  * cannot use.
  */
 import { describe, expect, test } from "bun:test";
-import { freePort, RedisServer, withoutRedis } from "../support/redis.ts";
+import { freePort } from "../support/keeper.ts";
+import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { cutOneHub } from "../torture/redis.ts";
 import { Hub, TempDir, run, until } from "./program.ts";
 

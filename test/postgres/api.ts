@@ -2,9 +2,14 @@
  * The tests of the API, in parts of about the same length: each file beside this one runs a part on PostgreSQL. What they
  * say is what test/api says on SQLite; api-parts.test.ts sees to it that none is left out.
  */
-import { describe, test } from "bun:test";
-import { useEngine } from "../support/hub.ts";
+import { afterAll, describe, test } from "bun:test";
+import { closeFronts } from "../support/front.ts";
+import { carryMessagesBy, useEngine } from "../support/hub.ts";
+import { NGINX_MISSING } from "../support/nginx.ts";
 import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
+import { sharedRedis } from "../support/redis.ts";
+
+const FLEETS_MISSING = NGINX_MISSING;
 
 /** Those that are run on SQLite only, and why. */
 export const LEFT_OUT: Readonly<Record<string, string>> = {
@@ -27,6 +32,11 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
     return;
   }
   await sharedServer(); // so that no test's time goes into its start
-  useEngine("postgresql");
+  const fleets = FLEETS_MISSING === null;
+  useEngine("postgresql", { fleets });
+  if (fleets) {
+    carryMessagesBy(await sharedRedis());
+    afterAll(closeFronts);
+  }
   for (const name of PARTS[part]) await import(`../api/${name}.test.ts`);
 }

@@ -14,6 +14,7 @@ import type { VariantName } from "../../src/domain/node.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
+import { type Front, giveBack, takeFront } from "./front.ts";
 import { newSchema } from "./postgres.ts";
 
 export const SECRET = "test-secret";
@@ -71,25 +72,33 @@ export type CallOptions = {
   readonly signal?: AbortSignal;
 };
 
+type TestHubParts = {
+  readonly hubs: readonly Hub[];
+  readonly config: Config;
+  readonly clock: TestClock;
+  readonly logged: string[];
+  readonly front: Front | null;
+  readonly keepData: boolean;
+};
+
 export class TestHub {
   readonly dataDir: string;
   readonly clock: TestClock;
-  readonly #hub: Hub;
   readonly logged: string[];
   /** The address of its PostgreSQL; null: it has none. */
   readonly database: string | null;
+  readonly #redis: string | null;
+  /** Several are one behind the front, through which nodes call. */
+  readonly #hubs: readonly Hub[];
+  readonly #front: Front | null;
   readonly #keepData: boolean;
 
-  constructor(
-    hub: Hub,
-    { dataDir, database }: Pick<Config, "dataDir" | "database">,
-    clock: TestClock,
-    logged: string[],
-    keepData: boolean,
-  ) {
-    this.#hub = hub;
-    this.dataDir = dataDir;
-    this.database = database;
+  constructor({ hubs, config, clock, logged, front, keepData }: TestHubParts) {
+    this.#hubs = hubs;
+    this.#front = front;
+    this.dataDir = config.dataDir;
+    this.database = config.database;
+    this.#redis = config.redis;
     this.clock = clock;
     this.logged = logged;
     this.#keepData = keepData;
@@ -102,7 +111,7 @@ export class TestHub {
 
   /** What its answers have to name as `transport`. */
   get transport(): string {
-    return carrier === null ? this.engine : "redis";
+    return this.#redis === null ? this.engine : "redis";
   }
 
   /** The base of the listener that speaks a variant (the first of them). */
@@ -111,13 +120,15 @@ export class TestHub {
   }
 
   port(variant: VariantName = "A"): number {
-    const listener = this.#hub.listeners.find((one) => one.spec.variant === variant && !one.tls);
+    if (this.#front !== null) return this.#front.port(variant);
+    const listener = this.listeners.find((one) => one.spec.variant === variant && !one.tls);
     if (!listener) throw new Error(`no listener speaks ${variant}`);
     return listener.port;
   }
 
+  /** Of the first hub. */
   get listeners(): Hub["listeners"] {
-    return this.#hub.listeners;
+    return this.#hubs[0]?.listeners ?? [];
   }
 
   /** One request, as a node would send it. `path` is what follows /api/v1. */
@@ -159,12 +170,13 @@ export class TestHub {
   }
 
   /** Does the periodic work that is due now, without waiting for the hub's own next second. */
-  sweep(): Promise<void> {
-    return this.#hub.sweep();
+  async sweep(): Promise<void> {
+    for (const hub of this.#hubs) await hub.sweep();
   }
 
   async close(): Promise<void> {
-    await this.#hub.close();
+    await Promise.all(this.#hubs.map((hub) => hub.close()));
+    if (this.#front !== null) giveBack(this.#front);
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
     if (this.#keepData) return;
     await (await schemas.get(this.dataDir))?.remove();
@@ -180,11 +192,18 @@ export class TestHub {
 export type EngineName = "sqlite" | "postgresql";
 
 let engine: EngineName = "sqlite";
+let inFleets = false;
 
-/** From here on, hubs are started on this engine. */
-export function useEngine(name: EngineName): void {
+/** From here on, hubs are started on this engine; `fleets`: each as two on one database behind an nginx. */
+export function useEngine(name: EngineName, { fleets = false } = {}): void {
   engine = name;
+  inFleets = fleets;
 }
+
+/** Why a test wants a single hub where the others have two behind a proxy. */
+export const ALONE = {
+  wrongSecrets: "each hub counts wrong secrets for itself",
+} as const;
 
 export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   /** The variants to listen for, a port each; A and B if not given. */
@@ -192,6 +211,8 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   /** An existing data directory to open; it is then kept. */
   readonly dataDir?: string;
   readonly clock?: TestClock;
+  /** Never two behind a proxy. */
+  readonly alone?: keyof typeof ALONE;
 };
 
 /** In memory where the system offers that: what a crash leaves on a disk is not for these tests, and they are many. */
@@ -221,21 +242,30 @@ export function carryMessagesBy(redis: string | null): void {
 
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
-  const { variants = ["A", "B"], dataDir, clock = new TestClock(), ...settings } = options;
+  const { variants = ["A", "B"], dataDir, clock = new TestClock(), alone, ...settings } = options;
   const path = dataDir ?? newDataDir();
+  const isFleet = inFleets && alone === undefined && settings.database === undefined;
+  const front = isFleet ? await takeFront() : null;
+  const [listen = [], ...others] = front?.listens(variants) ?? [
+    variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
+  ];
   const config: Config = {
-    ...readConfig({ flags: {}, env: {}, file: null }),
+    ...readConfig({ flags: {}, env: front === null ? {} : { LUXHUB_TRUST_PROXY: "127.0.0.1" }, file: null }),
     redis: carrier,
     ...settings,
-    listen: variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
+    listen,
     dataDir: path,
     database: settings.database ?? (await databaseOf(path)),
   };
   const logged: string[] = [];
   const log = openLog("json", clock.now.bind(clock), (text) => logged.push(text));
   const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
-  const hub = await openHub({ config, dir: makeDataDir(path), secrets, clock, log });
-  return new TestHub(hub, config, clock, logged, dataDir !== undefined);
+  const open = (one: Config): Promise<Hub> =>
+    openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
+  const hubs = [await open(config)];
+  for (const [i, listen] of others.entries())
+    hubs.push(await open({ ...config, listen, dataDir: join(path, `hub-${i + 2}`) }));
+  return new TestHub({ hubs, config, clock, logged, front, keepData: dataDir !== undefined });
 }
 
 const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({
