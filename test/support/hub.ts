@@ -92,6 +92,7 @@ export class TestHub {
   readonly #hubs: readonly Hub[];
   readonly #front: Front | null;
   readonly #keepData: boolean;
+  #closed: Promise<void> | null = null;
 
   constructor({ hubs, config, clock, logged, front, keepData }: TestHubParts) {
     this.#hubs = hubs;
@@ -174,7 +175,17 @@ export class TestHub {
     for (const hub of this.#hubs) await hub.sweep();
   }
 
-  async close(): Promise<void> {
+  /** How many hubs it really is. */
+  get size(): number {
+    return this.#hubs.length;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
     await Promise.all(this.#hubs.map((hub) => hub.close()));
     if (this.#front !== null) giveBack(this.#front);
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
@@ -203,6 +214,9 @@ export function useEngine(name: EngineName, { fleets = false } = {}): void {
 /** Why a test wants a single hub where the others have two behind a proxy. */
 export const ALONE = {
   wrongSecrets: "each hub counts wrong secrets for itself",
+  firstCome: "who has waited longest is known to each hub for its own callers",
+  ownHead:
+    "it is about the head of a request or an answer as the hub itself has it, which a proxy words anew",
 } as const;
 
 export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
