@@ -300,7 +300,7 @@ describe("a hub that closes", () => {
     }
     const after = hold(hub.port(), poll);
     if (hub.size === 1) await expect(after).rejects.toThrow();
-    else expect(await after).toMatchObject({ status: 502 }); // the word of the proxy, which goes on
+    else expect(await (await after).answered).toMatchObject({ status: 502 }); // the word of the proxy, which goes on
   });
 
   test("lets what runs come to its end, and keeps what it has answered", async () => {

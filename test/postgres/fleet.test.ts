@@ -135,6 +135,22 @@ suite(`several hubs on one database${reason}`, () => {
     expect(said).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
   });
 
+  test("a stream that has read the log is not told again of what it read, however late its hub hears of it", async () => {
+    await addNodes(a, ["n1"]);
+    for (let i = 0; i < 60; i++) {
+      const [from, at] = i % 2 ? [a, b] : [b, a];
+      await send(from, "x", "n1", { content: "known" });
+      const { cursor } = await ok(from.get("/events?limit=1"));
+      await using stream = await SseReader.open(
+        `${at.base()}/api/v1/agent/sse?node_id=n1`,
+        SECRET,
+        String(cursor),
+      );
+      await send(from, "x", "n1", { content: "next" });
+      expect(JSON.parse((await stream.next("message")).data)).toMatchObject({ content: "next" });
+    }
+  });
+
   test("no id appears behind a reader's cursor, however the hubs' commits overtake one another", async () => {
     await addNodes(a, ["n1", "n2"]);
     let writing = true;

@@ -46,6 +46,13 @@ export class Front {
     );
   }
 
+  /** Resolves when it lets requests through: a second after all hubs had failed it, as when they end under load. */
+  async lets(variants: readonly VariantName[]): Promise<void> {
+    for (const variant of variants)
+      while ((await fetch(`http://127.0.0.1:${this.port(variant)}/`, { keepalive: false })).status === 502)
+        await Bun.sleep(50);
+  }
+
   close(): Promise<void> {
     return this.#nginx.close();
   }

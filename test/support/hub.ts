@@ -279,6 +279,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const hubs = [await open(config)];
   for (const [i, listen] of others.entries())
     hubs.push(await open({ ...config, listen, dataDir: join(path, `hub-${i + 2}`) }));
+  await front?.lets(variants);
   return new TestHub({ hubs, config, clock, logged, front, keepData: dataDir !== undefined });
 }
 

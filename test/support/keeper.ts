@@ -23,6 +23,12 @@ const KEEPER = `
 
 export type Keeper = Bun.Subprocess<"ignore", "ignore", "ignore">;
 
+/** Ends what a keeper runs, and the keeper, at once. */
+export async function endNow(keeper: Keeper): Promise<void> {
+  if (keeper.exitCode === null) process.kill(-keeper.pid, "SIGKILL"); // a group of its own
+  await keeper.exited;
+}
+
 /** Starts `command` with what it says on standard error in `folder`/log. `signal` has to end it at once. */
 export function keep(command: readonly string[], folder: string, signal: "QUIT" | "TERM" | "KILL"): Keeper {
   // What a run shares lies in one folder of its own, which goes with the last of it.
@@ -64,11 +70,17 @@ function takes(place: string): boolean {
   }
 }
 
-/** A port that was free a moment ago. */
+/** Different ports that were free a moment ago. */
+export function freePorts(count: number): readonly number[] {
+  const listeners = Array.from({ length: count }, () =>
+    Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }),
+  );
+  for (const listener of listeners) listener.stop(true);
+  return listeners.map(({ port }) => port);
+}
+
 export function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  listener.stop(true);
-  return listener.port;
+  return freePorts(1)[0] ?? 0;
 }
 
 /** Whether somebody takes connections there. */

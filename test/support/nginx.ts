@@ -6,7 +6,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Keeper, freePort, isListening, keep } from "./keeper.ts";
+import { type Keeper, endNow, freePorts, isListening, keep } from "./keeper.ts";
 
 const PROGRAM = Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
 
@@ -40,7 +40,7 @@ export class Nginx implements AsyncDisposable {
 
   static async #tryStart(sites: readonly Site[]): Promise<Nginx | null> {
     const folder = mkdtempSync(join(tmpdir(), "luxhub-nginx-"));
-    const ports = sites.map(() => freePort());
+    const ports = freePorts(sites.length);
     const servers = sites.map((hubs, i) => siteOf(hubs, ports[i] ?? 0, `luxhub_${i}`));
     const config = join(folder, "nginx.conf");
     writeFileSync(config, frame(folder, servers));
@@ -65,10 +65,7 @@ export class Nginx implements AsyncDisposable {
   }
 
   async close(): Promise<void> {
-    // Its keeper waits for it and then ends too.
-    if (this.#keeper.exitCode === null)
-      process.kill(Number(readFileSync(join(this.#folder, "pid"), "utf8")), "SIGTERM");
-    await this.#keeper.exited;
+    await endNow(this.#keeper);
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
