@@ -11,7 +11,7 @@ const HUBS = [0, 1] as const;
 const FIRST_PORT = 19_104;
 
 /** An address on the loopback that is this process's alone, so that nobody else can take a port there. Linux only. */
-const HOST = `127.${64 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255}`;
+export const OWN_HOST = `127.${64 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255}`;
 
 export class Front {
   readonly #nginx: Nginx;
@@ -39,7 +39,7 @@ export class Front {
     return HUBS.map((hub) =>
       variants.map((variant) => ({
         variant,
-        host: HOST,
+        host: OWN_HOST,
         port: portOf(this.#place, hub, variant),
         tls: false,
       })),
@@ -63,7 +63,7 @@ function portOf(place: number, hub: number, variant: VariantName): number {
 }
 
 const addressOf = (place: number, hub: number, variant: VariantName): string =>
-  `${HOST}:${portOf(place, hub, variant)}`;
+  `${OWN_HOST}:${portOf(place, hub, variant)}`;
 
 const idle: Front[] = [];
 const all: Promise<Front>[] = []; // those that are being opened too: each has its place
