@@ -50,7 +50,7 @@ const ENGINES: readonly Engine[] = [
   },
   {
     name: "redis",
-    skip: withoutRedis("the contract of mail on Redis") ? "no Redis here" : null,
+    skip: withoutRedis() ? "no Redis here" : null,
     open: async (store) => {
       redis ??= openRedis();
       const mail = await openFallback(store, (await redis).url);

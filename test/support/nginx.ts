@@ -1,7 +1,7 @@
 /**
  * An nginx before hubs, for tests: its configuration is the example of the README, with other addresses in it. Needs no
- * root, nothing of the system's own nginx, and ends with the run. Where there is none, what needs it is left out, and
- * one line says so.
+ * root, nothing of the system's own nginx, and ends with the run. Where there is none, what needs it is left out;
+ * servers.test.ts says so.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

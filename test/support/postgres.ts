@@ -1,7 +1,7 @@
 /**
  * A real PostgreSQL for the tests: the server that LUXHUB_TEST_POSTGRES names, or one that is started here, in memory
  * where the system offers that, and removed at the end of the process. Where there is no server's program, the suites
- * that need one are left out, and one line says so.
+ * that need one are left out; servers.test.ts says so.
  */
 import { SQL } from "bun";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
  * A Redis (or Valkey) for tests: a server of our own on a port of its own with a directory of its own, or the one that
- * LUXHUB_TEST_REDIS names. Where there is neither, the suites that want one are left out and say so in one line.
+ * LUXHUB_TEST_REDIS names. Where there is neither, the suites that want one are left out; servers.test.ts says so.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,15 +11,15 @@ import { freePort, isListening, keep, sharedAddress } from "./keeper.ts";
 const BINARY = Bun.which("redis-server") ?? Bun.which("valkey-server");
 const READY_MS = 10_000;
 
-/**
- * Whether the suites so named have to be left out, which is then printed. `ours`: they stop and start the server, so it
- * has to be one of our own.
- */
-export function withoutRedis(suites: string, ours = false): boolean {
-  if (BINARY !== null || (!ours && process.env["LUXHUB_TEST_REDIS"])) return false;
-  const other = ours ? "" : ", or set LUXHUB_TEST_REDIS=redis://…";
-  console.warn(`left out, for want of a Redis: ${suites}. To run: apt-get install redis-server${other}`);
-  return true;
+/** Why suites that need a Redis, be it one that they leave alone, are left out; null when they run. */
+export const REDIS_MISSING: string | null =
+  BINARY === null && !process.env["LUXHUB_TEST_REDIS"]
+    ? "no Redis here; install Debian's redis-server, or set LUXHUB_TEST_REDIS=redis://…"
+    : null;
+
+/** Whether there is no Redis for a suite. `ours`: it stops and starts the server, so it has to be one of our own. */
+export function withoutRedis(ours = false): boolean {
+  return ours ? BINARY === null : REDIS_MISSING !== null;
 }
 
 /** What a suite needs that leaves the server alone. */

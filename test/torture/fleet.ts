@@ -26,7 +26,7 @@ const SOON_MS = 30_000;
 export function whyNoFleet(): string | null {
   if (POSTGRES_PROGRAMS === null) return "no PostgreSQL of our own can be started here";
   if (NGINX_MISSING !== null) return NGINX_MISSING;
-  return withoutRedis("several hubs behind a proxy", true) ? "no redis-server here" : null;
+  return withoutRedis(true) ? "no redis-server here" : null;
 }
 
 export type FleetReport = {

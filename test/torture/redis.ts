@@ -142,7 +142,7 @@ export const redisSection: Section = {
   title: "Redis cut under load",
   limitMs: 4 * 60_000,
   async run(scale, _seed, progress) {
-    if (withoutRedis("torture redis", true)) {
+    if (withoutRedis(true)) {
       return [{ what: "Redis cut under load", value: "not run: no redis-server here", goal: "", held: true }];
     }
     const figures: Figure[] = [];
