@@ -10,6 +10,7 @@ import { carryMessagesBy, useEngine } from "../support/hub.ts";
 import { NGINX_MISSING } from "../support/nginx.ts";
 import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
 import { REDIS_MISSING, sharedRedis } from "../support/redis.ts";
+import { dropSchemas } from "../support/schemas.ts";
 
 /** Those that are run on SQLite only, and why. */
 export const LEFT_OUT: Readonly<Record<string, string>> = {
@@ -46,5 +47,6 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
     if (!WITHOUT_REDIS.has(part)) carryMessagesBy(await sharedRedis());
     afterAll(closeFronts);
   }
+  afterAll(dropSchemas);
   for (const name of PARTS[part]) await import(`../api/${name}.test.ts`);
 }

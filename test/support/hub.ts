@@ -15,7 +15,7 @@ import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
-import { newSchema } from "./postgres.ts";
+import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
 export const ADMIN_KEY = "test-admin-key";
@@ -190,7 +190,7 @@ export class TestHub {
     if (this.#front !== null) giveBack(this.#front);
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
     if (this.#keepData) return;
-    await (await schemas.get(this.dataDir))?.remove();
+    (await schemas.get(this.dataDir))?.giveBack();
     schemas.delete(this.dataDir);
   }
 
@@ -238,11 +238,11 @@ export function newDataDir(): string {
 }
 
 /** On PostgreSQL a data directory has a schema that goes with it, as SQLite's file does. */
-const schemas = new Map<string, ReturnType<typeof newSchema>>();
+const schemas = new Map<string, Promise<Schema>>();
 
 async function databaseOf(path: string): Promise<string | null> {
   if (engine === "sqlite") return null;
-  const schema = schemas.get(path) ?? newSchema();
+  const schema = schemas.get(path) ?? takeSchema();
   schemas.set(path, schema);
   return (await schema).url;
 }
@@ -276,9 +276,8 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
   const open = (one: Config): Promise<Hub> =>
     openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
-  const hubs = [await open(config)];
-  for (const [i, listen] of others.entries())
-    hubs.push(await open({ ...config, listen, dataDir: join(path, `hub-${i + 2}`) }));
+  const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));
+  const hubs = await Promise.all([config, ...beside].map(open));
   await front?.lets(variants);
   return new TestHub({ hubs, config, clock, logged, front, keepData: dataDir !== undefined });
 }
