@@ -19,5 +19,4 @@ describe.skipIf(withoutRedis())("on Redis", async () => {
   });
   await import("./messages.test.ts");
   await import("./concurrency.test.ts");
-  await import("./idempotency.test.ts");
 });

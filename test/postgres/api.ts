@@ -1,8 +1,8 @@
 /**
- * The tests of the API, in parts of about the same length: each file beside this one runs a part on PostgreSQL, through an
- * nginx before two hubs, with a Redis between them. What they say is what test/api says on SQLite; api-parts.test.ts sees
- * to it that none is left out. A test that wants a single hub says why: ALONE in support/hub.ts. Without nginx or Redis
- * it is one hub that is called directly.
+ * The tests of the API, in parts of about the same length: each file beside this one runs a part on PostgreSQL. All but
+ * the part "alone" go through an nginx before two hubs, with a Redis between them. What they say is what test/api says on
+ * SQLite; api-parts.test.ts sees to it that none is left out. A test that wants a single hub says why: ALONE in
+ * support/hub.ts. Without nginx or Redis it is one hub that is called directly.
  */
 import { afterAll, describe, test } from "bun:test";
 import { closeFronts } from "../support/front.ts";
@@ -21,10 +21,16 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
-  messages: ["messages", "stream", "offline"],
-  requests: ["envelope", "idempotency", "variants", "system"],
-  others: ["nodes", "keys", "files", "large-lists"],
+  messages: ["messages", "stream"],
+  requests: ["envelope", "idempotency", "variants", "files", "nodes"],
+  alone: ["offline", "keys", "system", "large-lists"],
 } as const;
+
+/**
+ * Of one hub that is called directly: what is about periodic work, which one of the hubs does (fleet.test.ts), about each
+ * hub's own keys, log and log lines, and about one long answer. Two hubs would take twice the time and show no more.
+ */
+const ALONE: ReadonlySet<keyof typeof PARTS> = new Set(["alone"]);
 
 /** Where PostgreSQL carries the messages between the hubs itself, as it does without --redis. */
 const WITHOUT_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["tasks"]);
@@ -42,8 +48,9 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
     return;
   }
   await sharedServer(); // so that no test's time goes into its start
-  useEngine("postgresql", { fleets: FLEETS_MISSING === null });
-  if (FLEETS_MISSING === null) {
+  const fleets = FLEETS_MISSING === null && !ALONE.has(part);
+  useEngine("postgresql", { fleets });
+  if (fleets) {
     if (!WITHOUT_REDIS.has(part)) carryMessagesBy(await sharedRedis());
     afterAll(closeFronts);
   }
