@@ -117,8 +117,12 @@ class NodeStream {
     this.#readLater();
   }
 
-  /** An event of the node was committed. Called in the middle of a commit's news, so it is read afterwards. */
+  /**
+   * An event of the node was committed. Called in the middle of a commit's news, so it is read afterwards. News of
+   * another hub's commit may come after the event has been read from the log.
+   */
   tell(eventId: number): void {
+    if (eventId <= this.#cursor) return;
     this.#told.push(eventId);
     if (this.#told.length > limit.STREAM_TOLD_MAX) this.#fallBack();
     this.#readLater();

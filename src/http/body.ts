@@ -3,6 +3,7 @@
  * A body that drips resets the server's idle timer, so it has a deadline of its own.
  */
 import { Deadlines } from "./deadlines.ts";
+import { linger } from "./linger.ts";
 import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
 
 const DEADLINES = new Deadlines();
@@ -80,7 +81,11 @@ async function readChunked(request: Request, maxBytes: number, deadlineMs: numbe
       const { done, value } = await reader.read();
       if (done) return Buffer.concat(chunks);
       size += value.length;
-      if (size > maxBytes) throw closing(tooLarge(maxBytes));
+      if (size > maxBytes) {
+        chunks.length = 0;
+        await linger(reader);
+        throw closing(tooLarge(maxBytes));
+      }
       chunks.push(value);
     }
   };

@@ -6,6 +6,7 @@ import type { BunRequest, Server } from "bun";
 import type { Log } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
+import { linger } from "./linger.ts";
 import { Problem, goneOr } from "./problem.ts";
 
 export type Address = {
@@ -105,10 +106,11 @@ async function answer(
     const exchange: Exchange = { request, server, requestId };
     response = toResponse(await route.handle(exchange), requestId);
   } catch (error) {
+    const unread = request.bodyUsed ? null : request.body;
+    if (unread !== null) await linger(unread.getReader());
     response = faultAnswer(listening, error, requestId);
     // Else the server would read what the caller still sends, to its end; after CONNECT there is none.
-    const isUnread = (request.body && !request.bodyUsed) || request.method === "CONNECT";
-    if (isUnread) response.headers.set("Connection", "close");
+    if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
   }
   listening.accessLog(method, targetOf(request, route), response.status, started, requestId);
   return response;

@@ -7,6 +7,7 @@
  * Must not: know what a file is for, trust a length or a name it is told, or read on after it has refused.
  */
 import { Form, type UploadLimits, type UploadedFile, invalid, parseParameters, truncated } from "./form.ts";
+import { linger } from "./linger.ts";
 import { Problem, closing, tooLarge } from "./problem.ts";
 
 /** RFC 2046 5.1.1. */
@@ -64,7 +65,7 @@ export async function readUpload<Sink extends UploadSink>(
   try {
     return await intake.readAll();
   } catch (error) {
-    await intake.discard();
+    await intake.discard(error instanceof Problem);
     if (options.deadline.aborted) throw closing(deadlineProblem(options.deadline.reason));
     throw error instanceof Problem && !intake.ended ? closing(error) : error;
   } finally {
@@ -118,10 +119,14 @@ class Intake<Sink extends UploadSink> {
     this.#reader.cancel().catch(() => {});
   }
 
-  /** Stops reading and leaves nothing. A failing discard would hide why: what it leaves is swept at the next start. */
-  async discard(): Promise<void> {
-    this.cancel();
+  /**
+   * Stops reading and leaves nothing. A failing discard would hide why: what it leaves is swept at the next start.
+   * `hears`: the caller, who still sends, is to get an answer.
+   */
+  async discard(hears: boolean): Promise<void> {
     await this.#sink?.discard().catch(() => {});
+    if (hears && !this.ended && !this.#cancelled) await linger(this.#reader);
+    this.cancel();
   }
 
   /** Null at the end of the body. */

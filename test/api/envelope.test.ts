@@ -115,7 +115,7 @@ describe("paths and methods", () => {
   });
 
   test("a parameter is decoded, and a strange one is only not found", async () => {
-    await using hub = await startHub({ variants: ["A"] });
+    await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     await addNode(hub, "a:b");
     expect(await ok(hub.get("/node/a%3Ab"))).toMatchObject({ node: { node_id: "a:b" } });
     for (const strange of [
@@ -541,7 +541,7 @@ describe("a body over 1 MiB", () => {
   });
 
   test("is refused before it has come, and the connection is closed after the answer", async () => {
-    await using hub = await startHub({ variants: ["A"] });
+    await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     const head = [
       "POST /api/v1/node/register HTTP/1.1",
       "Host: hub",

@@ -8,7 +8,7 @@ import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
 
 let redis: SharedRedis | null = null;
 
-describe.skipIf(withoutRedis("the API of messages on Redis"))("on Redis", async () => {
+describe.skipIf(withoutRedis())("on Redis", async () => {
   beforeAll(async () => {
     redis = await openRedis();
     carryMessagesBy(redis.url);
@@ -19,5 +19,4 @@ describe.skipIf(withoutRedis("the API of messages on Redis"))("on Redis", async 
   });
   await import("./messages.test.ts");
   await import("./concurrency.test.ts");
-  await import("./idempotency.test.ts");
 });

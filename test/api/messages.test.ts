@@ -19,8 +19,6 @@ import {
   receive,
   refused,
   send,
-  swept,
-  until,
 } from "./scene.ts";
 
 const ACK_MS = 30_000;
@@ -208,7 +206,6 @@ describe("receive", () => {
   });
 });
 
-// These wait for sweeps, one a second of real time: side by side.
 describe.concurrent("with time: a message that wants an ACK", () => {
   test("stays with its taker for 30 s, then comes back, marked", async () => {
     await using hub = await startHub();
@@ -216,8 +213,10 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     const id = await send(hub, "op", "n1", { require_ack: true });
     expect(await receive(hub, "n1")).toMatchObject([{ id, redelivered: false, deliveries: 1 }]);
     hub.clock.pass(ACK_MS - 10_000);
-    expect(await receive(hub, "n1", { blocking: true, timeout: 1.5 })).toEqual([]); // past a sweep
-    hub.clock.pass(10_000);
+    expect(await receive(hub, "n1", { blocking: true, timeout: 0.1 })).toEqual([]);
+    await hub.sweep();
+    expect(await receive(hub, "n1")).toEqual([]);
+    hub.clock.pass(10_000); // and it comes by itself
     const back = await receive(hub, "n1", { blocking: true, timeout: 10 });
     expect(back).toMatchObject([{ id, redelivered: true, deliveries: 2, require_ack: true }]);
   });
@@ -232,7 +231,8 @@ describe.concurrent("with time: a message that wants an ACK", () => {
       success: true,
     });
     hub.clock.pass(ACK_MS);
-    expect(await received(hub, "n1", { blocking: true, timeout: 10 })).toEqual(["not acked"]);
+    await hub.sweep();
+    expect(await received(hub, "n1")).toEqual(["not acked"]);
     expect(await receive(hub, "n1")).toEqual([]);
     expect((await eventKinds(hub)).filter((kind) => kind === "message.acked")).toHaveLength(1);
   });
@@ -246,18 +246,19 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     for (let i = 0; i < 5; i++) {
       hub.clock.pass(ACK_MS);
       await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
-      const [message] = await receive(hub, "n1", { blocking: true, timeout: 10 });
+      await hub.sweep();
+      const [message] = await receive(hub, "n1");
       deliveries.push(message?.["deliveries"]);
     }
     expect(deliveries).toEqual([2, 3, 4, 5, 6]);
     hub.clock.pass(ACK_MS);
-    await until("it is parked", async () => (await eventKinds(hub)).includes("message.parked"));
+    await hub.sweep();
     const [parked] = list(await ok(hub.get("/events?since=0&kind=message.parked")), "events");
     expect(parked).toMatchObject({ node_id: "n1", data: { message_id: id } });
     expect(await receive(hub, "n1")).toEqual([]);
     expect(await contentsOf(hub, "/message/history?node_id=n1")).toEqual(["stubborn"]);
     await ok(hub.post("/message/ack", { node_id: "n1", message_id: id }));
-  }, 15_000);
+  });
 
   test("that asks for none is gone once it was handed out", async () => {
     await using hub = await startHub();
@@ -266,7 +267,8 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     await send(hub, "op", "n1", { content: "again", require_ack: true });
     await receive(hub, "n1");
     hub.clock.pass(ACK_MS);
-    expect(await received(hub, "n1", { blocking: true, timeout: 10 })).toEqual(["again"]);
+    await hub.sweep();
+    expect(await received(hub, "n1")).toEqual(["again"]);
   });
 
   test("history is kept for 7 days, or as long as the hub is told", async () => {
@@ -281,14 +283,14 @@ describe.concurrent("with time: a message that wants an ACK", () => {
       await send(hub, "op", "n1", { content: "later" });
     }
     const left = (hub: TestHub) => contentsOf(hub, "/message/history?node_id=n1");
-    await until("an hour is over", async () => (await left(hour)).length === 1);
+    await hour.sweep();
     expect(await left(hour)).toEqual(["later"]);
     expect(await received(hour, "n1")).toEqual(["later"]);
     week.clock.pass(7 * DAY_MS - 2 * 3_600_000);
-    await swept(week);
+    await week.sweep();
     expect(await left(week)).toEqual(["later", "waits", "taken"]);
     week.clock.pass(3_600_000);
-    await until("a week is over", async () => (await left(week)).length === 1);
+    await week.sweep();
     expect(await left(week)).toEqual(["later"]);
   });
 });

@@ -123,6 +123,11 @@ export async function receive(
   return list(await ok(hub.post("/message/receive", { node_id: nodeId, ...fields })), "messages");
 }
 
+/** How the event log begins. */
+export function startsOf(hub: TestHub): readonly string[] {
+  return Array.from({ length: hub.size }, () => "hub.started");
+}
+
 /** The event log from its beginning, as kinds; of one task, if given. */
 export async function eventKinds(hub: TestHub, taskId?: string): Promise<unknown[]> {
   const events = list(await ok(hub.get("/events?since=0&limit=1000")), "events");
@@ -156,16 +161,12 @@ export async function until(what: string, holds: () => Promise<boolean>, deadlin
   }
 }
 
-/**
- * Resolves when the hub's periodic work has run as a whole since the call. Two nodes tell of it, one after the other, by
- * going offline: so 3 minutes pass, in which the nodes in `alive` send their heartbeats.
- */
+/** Lets 3 minutes pass, in which the nodes in `alive` send their heartbeats, and the hub do its periodic work twice. */
 export async function swept(hub: TestHub, alive: readonly string[] = []): Promise<void> {
-  for (const nodeId of ["sweep-1", "sweep-2"]) {
-    await addNode(hub, nodeId, { capabilities: ["sweeping"] }, "B");
-    hub.clock.pass(91_000);
-    for (const other of alive) await ok(hub.post("/node/heartbeat", { node_id: other }));
-    await until("a sweep has run", async () => (await nodeOf(hub, nodeId))["status"] === "offline");
+  for (let i = 0; i < 2; i++) {
+    hub.clock.pass(90_000);
+    for (const nodeId of alive) await ok(hub.post("/node/heartbeat", { node_id: nodeId }));
+    await hub.sweep();
   }
 }
 

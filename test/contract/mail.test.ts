@@ -20,7 +20,8 @@ import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
-import { type SharedRedis, freePort, openRedis, withoutRedis } from "../support/redis.ts";
+import { freePort } from "../support/keeper.ts";
+import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
 
 type Engine = {
   readonly name: string;
@@ -49,7 +50,7 @@ const ENGINES: readonly Engine[] = [
   },
   {
     name: "redis",
-    skip: withoutRedis("the contract of mail on Redis") ? "no Redis here" : null,
+    skip: withoutRedis() ? "no Redis here" : null,
     open: async (store) => {
       redis ??= openRedis();
       const mail = await openFallback(store, (await redis).url);

@@ -55,7 +55,7 @@ function openWire(port: number) {
   };
 }
 
-describe.skipIf(withoutRedis("faults of Redis", true))("a Redis that", () => {
+describe.skipIf(withoutRedis(true))("a Redis that", () => {
   test("is full counts as away, and is back when it has room; two hubs say each once", async () => {
     await using redis = await RedisServer.start("--maxmemory-policy", "noeviction");
     await using office = await Office.open(redis.url, redis.url);

@@ -13,7 +13,7 @@ const BACK_WITHIN_MS = 5_000;
 const names = (n: number, start = 0): readonly string[] =>
   Array.from({ length: n }, (_, i) => `m${start + i}`);
 
-describe.skipIf(withoutRedis("mail on Redis among several hubs", true))("mail on Redis", () => {
+describe.skipIf(withoutRedis(true))("mail on Redis", () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await RedisServer.start();

@@ -2,7 +2,6 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { POSTGRES_MISSING } from "../support/postgres.ts";
 import { LEFT_OUT, PARTS } from "./api.ts";
 
 test("all tests of the API are run on PostgreSQL too", () => {
@@ -16,6 +15,3 @@ test("the parts each have a file", () => {
   const files = readdirSync(import.meta.dir);
   for (const part of Object.keys(PARTS)) expect(files).toContain(`api-${part}.test.ts`);
 });
-
-if (POSTGRES_MISSING !== null)
-  console.error(`Left out: test/postgres and the PostgreSQL half of test/contract (${POSTGRES_MISSING}).`);

@@ -14,7 +14,8 @@ import type { VariantName } from "../../src/domain/node.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
-import { newSchema } from "./postgres.ts";
+import { type Front, giveBack, takeFront } from "./front.ts";
+import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
 export const ADMIN_KEY = "test-admin-key";
@@ -71,25 +72,34 @@ export type CallOptions = {
   readonly signal?: AbortSignal;
 };
 
+type TestHubParts = {
+  readonly hubs: readonly Hub[];
+  readonly config: Config;
+  readonly clock: TestClock;
+  readonly logged: string[];
+  readonly front: Front | null;
+  readonly keepData: boolean;
+};
+
 export class TestHub {
   readonly dataDir: string;
   readonly clock: TestClock;
-  readonly #hub: Hub;
   readonly logged: string[];
   /** The address of its PostgreSQL; null: it has none. */
   readonly database: string | null;
+  readonly #redis: string | null;
+  /** Several are one behind the front, through which nodes call. */
+  readonly #hubs: readonly Hub[];
+  readonly #front: Front | null;
   readonly #keepData: boolean;
+  #closed: Promise<void> | null = null;
 
-  constructor(
-    hub: Hub,
-    { dataDir, database }: Pick<Config, "dataDir" | "database">,
-    clock: TestClock,
-    logged: string[],
-    keepData: boolean,
-  ) {
-    this.#hub = hub;
-    this.dataDir = dataDir;
-    this.database = database;
+  constructor({ hubs, config, clock, logged, front, keepData }: TestHubParts) {
+    this.#hubs = hubs;
+    this.#front = front;
+    this.dataDir = config.dataDir;
+    this.database = config.database;
+    this.#redis = config.redis;
     this.clock = clock;
     this.logged = logged;
     this.#keepData = keepData;
@@ -102,7 +112,7 @@ export class TestHub {
 
   /** What its answers have to name as `transport`. */
   get transport(): string {
-    return carrier === null ? this.engine : "redis";
+    return this.#redis === null ? this.engine : "redis";
   }
 
   /** The base of the listener that speaks a variant (the first of them). */
@@ -111,13 +121,15 @@ export class TestHub {
   }
 
   port(variant: VariantName = "A"): number {
-    const listener = this.#hub.listeners.find((one) => one.spec.variant === variant && !one.tls);
+    if (this.#front !== null) return this.#front.port(variant);
+    const listener = this.listeners.find((one) => one.spec.variant === variant && !one.tls);
     if (!listener) throw new Error(`no listener speaks ${variant}`);
     return listener.port;
   }
 
+  /** Of the first hub. */
   get listeners(): Hub["listeners"] {
-    return this.#hub.listeners;
+    return this.#hubs[0]?.listeners ?? [];
   }
 
   /** One request, as a node would send it. `path` is what follows /api/v1. */
@@ -159,15 +171,26 @@ export class TestHub {
   }
 
   /** Does the periodic work that is due now, without waiting for the hub's own next second. */
-  sweep(): Promise<void> {
-    return this.#hub.sweep();
+  async sweep(): Promise<void> {
+    for (const hub of this.#hubs) await hub.sweep();
   }
 
-  async close(): Promise<void> {
-    await this.#hub.close();
+  /** How many hubs it really is. */
+  get size(): number {
+    return this.#hubs.length;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all(this.#hubs.map((hub) => hub.close()));
+    if (this.#front !== null) giveBack(this.#front);
     if (!this.#keepData) rmSync(this.dataDir, { recursive: true, force: true });
     if (this.#keepData) return;
-    await (await schemas.get(this.dataDir))?.remove();
+    (await schemas.get(this.dataDir))?.giveBack();
     schemas.delete(this.dataDir);
   }
 
@@ -180,11 +203,21 @@ export class TestHub {
 export type EngineName = "sqlite" | "postgresql";
 
 let engine: EngineName = "sqlite";
+let inFleets = false;
 
-/** From here on, hubs are started on this engine. */
-export function useEngine(name: EngineName): void {
+/** From here on, hubs are started on this engine; `fleets`: each as two on one database behind an nginx. */
+export function useEngine(name: EngineName, { fleets = false } = {}): void {
   engine = name;
+  inFleets = fleets;
 }
+
+/** Why a test wants a single hub where the others have two behind a proxy. */
+export const ALONE = {
+  wrongSecrets: "each hub counts wrong secrets for itself",
+  firstCome: "who has waited longest is known to each hub for its own callers",
+  ownHead:
+    "it is about the head of a request or an answer as the hub itself has it, which a proxy words anew",
+} as const;
 
 export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   /** The variants to listen for, a port each; A and B if not given. */
@@ -192,6 +225,8 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   /** An existing data directory to open; it is then kept. */
   readonly dataDir?: string;
   readonly clock?: TestClock;
+  /** Never two behind a proxy. */
+  readonly alone?: keyof typeof ALONE;
 };
 
 /** In memory where the system offers that: what a crash leaves on a disk is not for these tests, and they are many. */
@@ -203,11 +238,11 @@ export function newDataDir(): string {
 }
 
 /** On PostgreSQL a data directory has a schema that goes with it, as SQLite's file does. */
-const schemas = new Map<string, ReturnType<typeof newSchema>>();
+const schemas = new Map<string, Promise<Schema>>();
 
 async function databaseOf(path: string): Promise<string | null> {
   if (engine === "sqlite") return null;
-  const schema = schemas.get(path) ?? newSchema();
+  const schema = schemas.get(path) ?? takeSchema();
   schemas.set(path, schema);
   return (await schema).url;
 }
@@ -221,21 +256,30 @@ export function carryMessagesBy(redis: string | null): void {
 
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
-  const { variants = ["A", "B"], dataDir, clock = new TestClock(), ...settings } = options;
+  const { variants = ["A", "B"], dataDir, clock = new TestClock(), alone, ...settings } = options;
   const path = dataDir ?? newDataDir();
+  const isFleet = inFleets && alone === undefined && settings.database === undefined;
+  const front = isFleet ? await takeFront() : null;
+  const [listen = [], ...others] = front?.listens(variants) ?? [
+    variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
+  ];
   const config: Config = {
-    ...readConfig({ flags: {}, env: {}, file: null }),
+    ...readConfig({ flags: {}, env: front === null ? {} : { LUXHUB_TRUST_PROXY: "127.0.0.1" }, file: null }),
     redis: carrier,
     ...settings,
-    listen: variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
+    listen,
     dataDir: path,
     database: settings.database ?? (await databaseOf(path)),
   };
   const logged: string[] = [];
   const log = openLog("json", clock.now.bind(clock), (text) => logged.push(text));
   const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
-  const hub = await openHub({ config, dir: makeDataDir(path), secrets, clock, log });
-  return new TestHub(hub, config, clock, logged, dataDir !== undefined);
+  const open = (one: Config): Promise<Hub> =>
+    openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
+  const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));
+  const hubs = await Promise.all([config, ...beside].map(open));
+  await front?.lets(variants);
+  return new TestHub({ hubs, config, clock, logged, front, keepData: dataDir !== undefined });
 }
 
 const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({

@@ -1,23 +1,12 @@
 /**
  * A real PostgreSQL for the tests: the server that LUXHUB_TEST_POSTGRES names, or one that is started here, in memory
  * where the system offers that, and removed at the end of the process. Where there is no server's program, the suites
- * that need one are left out, and one line says so.
+ * that need one are left out; servers.test.ts says so.
  */
 import { SQL } from "bun";
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdtempSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { type Keeper, freePort, keep, sharedAddress } from "./keeper.ts";
 
 const GIVEN = process.env["LUXHUB_TEST_POSTGRES"];
 
@@ -39,23 +28,6 @@ function findPrograms(): string | null {
   const places = [...newest.map((version) => join(debian, String(version), "bin")), said];
   return places.find((place) => place !== "" && existsSync(join(place, "initdb"))) ?? null;
 }
-
-/** The process at whose end everything is removed: of several workers the one that they have in common. */
-const OWNER = process.env["BUN_TEST_WORKER_ID"] === undefined ? process.pid : process.ppid;
-
-/**
- * Runs a server, and ends and removes it when its owner is gone, however that ended. $1 is the owner, $2 the folder; the
- * rest is the command.
- */
-const KEEPER = `
-  owner=$1; folder=$2; shift 2
-  "$@" 2>>"$folder/log" &
-  server=$!
-  while kill -0 $owner 2>/dev/null && kill -0 $server 2>/dev/null; do sleep 0.2; done
-  if kill -0 $owner 2>/dev/null; then wait $server; exit; fi
-  kill -QUIT $server 2>/dev/null; wait $server; rm -rf "$folder"`;
-
-type Keeper = Bun.Subprocess<"ignore", "ignore", "ignore">;
 
 /** A server of its own, for tests that stop it, restart it or measure it. */
 export class PostgresServer {
@@ -142,12 +114,8 @@ export class PostgresServer {
   }
 
   #keep(args: readonly string[]): Keeper {
-    const program = join(POSTGRES_PROGRAMS ?? "", "postgres");
-    const cmd = ["sh", "-c", KEEPER, "sh", String(OWNER), this.#folder, ...asPostgres(), program, ...args];
-    const quiet = { stdin: "ignore", stdout: "ignore", stderr: "ignore" } as const;
-    const keeper = Bun.spawn({ cmd, cwd: "/", detached: true, ...quiet });
-    keeper.unref();
-    return keeper;
+    const command = [...asPostgres(), join(POSTGRES_PROGRAMS ?? "", "postgres"), ...args];
+    return keep(command, this.#folder, "QUIT");
   }
 }
 
@@ -164,13 +132,6 @@ function postgresUser(): [uid: number, gid: number] {
   return [idOf("-u"), idOf("-g")];
 }
 
-function freePort(): number {
-  const socket = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = socket;
-  socket.stop(true);
-  return port;
-}
-
 /** What a crash leaves on a disk is not for the tests that share a server, and they are many: it need not flush. */
 const HURRIED = {
   fsync: "off",
@@ -183,28 +144,7 @@ const HURRIED = {
 /** The address of a server that all tests of this run share: the first who asks starts it. */
 export async function sharedServer(): Promise<string> {
   if (GIVEN !== undefined) return GIVEN;
-  const temp = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
-  const folder = join(temp, `luxhub-tests-${OWNER}`);
-  const address = join(folder, "address");
-  if (takes(folder)) {
-    const server = await PostgresServer.start(folder, HURRIED);
-    writeFileSync(`${address}.new`, server.url);
-    renameSync(`${address}.new`, address);
-  }
-  for (let tries = 0; !existsSync(address); tries++) {
-    if (tries > 600) throw new Error(`no PostgreSQL came up in ${folder}`);
-    await Bun.sleep(50);
-  }
-  return readFileSync(address, "utf8");
-}
-
-function takes(folder: string): boolean {
-  try {
-    mkdirSync(folder, { mode: 0o711 });
-    return true;
-  } catch {
-    return false;
-  }
+  return sharedAddress("postgres", async (folder) => (await PostgresServer.start(folder, HURRIED)).url);
 }
 
 let made = 0;

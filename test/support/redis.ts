@@ -1,24 +1,25 @@
 /**
  * A Redis (or Valkey) for tests: a server of our own on a port of its own with a directory of its own, or the one that
- * LUXHUB_TEST_REDIS names. Where there is neither, the suites that want one are left out and say so in one line.
+ * LUXHUB_TEST_REDIS names. Where there is neither, the suites that want one are left out; servers.test.ts says so.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RedisClient, type Subprocess } from "bun";
+import { freePort, isListening, keep, sharedAddress } from "./keeper.ts";
 
 const BINARY = Bun.which("redis-server") ?? Bun.which("valkey-server");
 const READY_MS = 10_000;
 
-/**
- * Whether the suites so named have to be left out, which is then printed. `ours`: they stop and start the server, so it
- * has to be one of our own.
- */
-export function withoutRedis(suites: string, ours = false): boolean {
-  if (BINARY !== null || (!ours && process.env["LUXHUB_TEST_REDIS"])) return false;
-  const other = ours ? "" : ", or set LUXHUB_TEST_REDIS=redis://…";
-  console.warn(`left out, for want of a Redis: ${suites}. To run: apt-get install redis-server${other}`);
-  return true;
+/** Why suites that need a Redis, be it one that they leave alone, are left out; null when they run. */
+export const REDIS_MISSING: string | null =
+  BINARY === null && !process.env["LUXHUB_TEST_REDIS"]
+    ? "no Redis here; install Debian's redis-server, or set LUXHUB_TEST_REDIS=redis://…"
+    : null;
+
+/** Whether there is no Redis for a suite. `ours`: it stops and starts the server, so it has to be one of our own. */
+export function withoutRedis(ours = false): boolean {
+  return ours ? BINARY === null : REDIS_MISSING !== null;
 }
 
 /** What a suite needs that leaves the server alone. */
@@ -27,6 +28,27 @@ export type SharedRedis = { readonly url: string; close(): Promise<void> };
 export async function openRedis(): Promise<SharedRedis> {
   const url = process.env["LUXHUB_TEST_REDIS"];
   return url ? { url, close: async () => {} } : RedisServer.start();
+}
+
+/** The address of a server that all tests of this run share: the first who asks starts it. */
+export async function sharedRedis(): Promise<string> {
+  const given = process.env["LUXHUB_TEST_REDIS"];
+  if (given) return given;
+  return sharedAddress("redis", async (shared) => {
+    for (;;) {
+      const folder = mkdtempSync(join(shared, "luxhub-redis-"));
+      const port = freePort();
+      const keeper = keep([BINARY ?? "redis-server", ...plainWords(port, folder)], folder, "KILL");
+      while (keeper.exitCode === null && !(await isListening(port))) await Bun.sleep(5);
+      if (keeper.exitCode === null) return `redis://127.0.0.1:${port}`;
+    }
+  });
+}
+
+/** Of a server that keeps nothing on disk. */
+function plainWords(port: number, dir: string): readonly string[] {
+  const plain = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir];
+  return ["--port", String(port), ...plain];
 }
 
 /** A server of our own. `await using redis = await RedisServer.start()` ends it and removes what it wrote. */
@@ -56,8 +78,7 @@ export class RedisServer implements SharedRedis {
 
   /** Starts it, again after a kill(). False when it ends at once. */
   async run(...more: readonly string[]): Promise<boolean> {
-    const plain = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", this.#dir];
-    const words = ["--port", String(this.port), ...plain, ...this.#settings, ...more];
+    const words = [...plainWords(this.port, this.#dir), ...this.#settings, ...more];
     const server = Bun.spawn([BINARY ?? "redis-server", ...words], { stdout: "ignore", stderr: "ignore" });
     this.#process = server;
     const deadline = performance.now() + READY_MS;
@@ -105,22 +126,5 @@ export class RedisServer implements SharedRedis {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-}
-
-/** A port that was free a moment ago. */
-export function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  listener.stop(true);
-  return listener.port;
-}
-
-async function isListening(port: number): Promise<boolean> {
-  try {
-    const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } });
-    socket.terminate();
-    return true;
-  } catch {
-    return false;
   }
 }

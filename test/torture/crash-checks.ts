@@ -3,6 +3,7 @@
  * what is counted is what is there. Read beside the running hub, from one moment; by the tables, whatever indexes there
  * are. A second look goes over HTTP, at what the last cycle was told.
  */
+import { SQL } from "bun";
 import { Database } from "bun:sqlite";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -25,25 +26,52 @@ export class Findings {
 type Row = Readonly<Record<string, string | number | null>>;
 
 /** Holds the whole ledger, and all that can be counted in two ways, against the database in `data`. */
-export function checkDatabase(data: string, ledger: Ledger, findings: Findings): void {
+export async function checkDatabase(data: string, ledger: Ledger, findings: Findings): Promise<void> {
   const db = new Database(join(data, "luxhub.db"), { readonly: true });
   try {
     db.run("BEGIN"); // one moment for all that follows
-    const rows = (sql: string): readonly Row[] => db.query<Row, []>(sql).all();
-    checkTasks(rows, ledger, findings);
-    checkLux(rows, ledger, findings);
-    checkMessages(rows, ledger, findings);
-    checkFiles(rows, ledger, findings, data);
-    for (const [what, sql] of NEVER)
-      for (const row of rows(sql)) findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
-    const integrity = rows("PRAGMA integrity_check").map((row) => Object.values(row)[0]);
+    const rows: Rows = async (sql) => db.query<Row, []>(sql).all();
+    await checkRows(rows, ledger, findings);
+    checkBytes(await rows("SELECT file_id, size_bytes FROM files"), findings, data);
+    const integrity = (await rows("PRAGMA integrity_check")).map((row) => Object.values(row)[0]);
     if (integrity.join() !== "ok") findings.add("unequal", `integrity_check: ${integrity.join()}`);
   } finally {
     db.close();
   }
 }
 
-/** Queries that must find nothing. */
+/** The same of a database in PostgreSQL; `url` leads into its schema. */
+export async function checkPostgres(url: string, ledger: Ledger, findings: Findings): Promise<void> {
+  const sql = new SQL(url, { max: 1 });
+  try {
+    await sql.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (moment) =>
+      checkRows(async (text) => (await moment.unsafe(text)).map(withNumbers), ledger, findings),
+    );
+  } finally {
+    await sql.close();
+  }
+}
+
+/** The driver gives a BIGINT as text. */
+function withNumbers(row: Row): Row {
+  const entries = Object.entries(row).map(([name, value]) => {
+    const isNumber = typeof value === "string" && /^-?\d{1,15}$/.test(value);
+    return [name, isNumber ? Number(value) : value] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  await checkTasks(rows, ledger, findings);
+  await checkLux(rows, ledger, findings);
+  await checkMessages(rows, ledger, findings);
+  await checkFiles(rows, ledger, findings);
+  for (const [what, sql] of NEVER)
+    for (const row of await rows(sql))
+      findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
+}
+
+/** Queries that must find nothing, in the SQL of both engines. */
 const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // Two winners, and what was repeated after it was cut.
   ["twice", "SELECT task_id FROM events WHERE kind = 'task.assigned' GROUP BY task_id HAVING count(*) > 1"],
@@ -61,7 +89,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
     "unequal",
     `SELECT node_id FROM (
        SELECT node_id, n, balance_micro, sum(amount_micro) OVER w AS total, row_number() OVER w AS place
-       FROM ledger WINDOW w AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING))
+       FROM ledger WINDOW w AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING)) AS entries
      WHERE balance_micro <> total OR n <> place`,
   ],
   // A completed task with a reward is paid, to its node, exactly; and nothing else is.
@@ -74,9 +102,10 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // Running totals are what is there.
   [
     "unequal",
-    `SELECT open, assigned, completed FROM task_totals WHERE (open, assigned, completed) IS NOT (
-       SELECT count(*) FILTER (WHERE status = 'open'), count(*) FILTER (WHERE status = 'assigned'),
-         count(*) FILTER (WHERE status = 'completed') FROM tasks)`,
+    `SELECT * FROM task_totals, (
+       SELECT count(*) FILTER (WHERE status = 'open') AS o, count(*) FILTER (WHERE status = 'assigned') AS a,
+         count(*) FILTER (WHERE status = 'completed') AS c FROM tasks) AS counted
+     WHERE open <> o OR assigned <> a OR completed <> c`,
   ],
   [
     "unequal",
@@ -90,25 +119,25 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
        OR n.lux_earned_micro <> coalesce(earned, 0)`,
   ],
   // Every assignment, completion, payment and file is in the log of events, which has no gap.
-  ["unequal", `SELECT count(*) AS events, max(id) - min(id) + 1 AS ids FROM events HAVING events <> ids`],
+  ["unequal", `SELECT count(*) AS events FROM events HAVING count(*) <> max(id) - min(id) + 1`],
   [
     "unequal",
-    `SELECT count(*) AS entries, (SELECT count(*) FROM events WHERE kind IN ('lux.paid', 'lux.signin')) AS logged
-     FROM ledger HAVING entries <> logged`,
+    `SELECT count(*) AS entries FROM ledger
+     HAVING count(*) <> (SELECT count(*) FROM events WHERE kind IN ('lux.paid', 'lux.signin'))`,
   ],
 ];
 
-type Rows = (sql: string) => readonly Row[];
+type Rows = (sql: string) => Promise<readonly Row[]>;
 
 function byKey(rows: readonly Row[], key: string): ReadonlyMap<string, Row> {
   return new Map(rows.map((row) => [String(row[key]), row]));
 }
 
-function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): void {
-  const nodes = byKey(rows("SELECT node_id FROM nodes"), "node_id");
+async function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const nodes = byKey(await rows("SELECT node_id FROM nodes"), "node_id");
   for (const nodeId of ledger.nodes) if (!nodes.has(nodeId)) findings.add("missing", `node ${nodeId}`);
   const tasks = byKey(
-    rows("SELECT task_id, status, assigned_node, lesson, lux_reward_micro FROM tasks"),
+    await rows("SELECT task_id, status, assigned_node, lesson, lux_reward_micro FROM tasks"),
     "task_id",
   );
   for (const [taskId, rewardMicro] of ledger.tasks) {
@@ -129,9 +158,9 @@ function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): void {
   }
 }
 
-function checkLux(rows: Rows, ledger: Ledger, findings: Findings): void {
+async function checkLux(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
   const signedIn = byKey(
-    rows("SELECT node_id FROM ledger WHERE kind = 'signin' AND amount_micro = 10000000"),
+    await rows("SELECT node_id FROM ledger WHERE kind = 'signin' AND amount_micro = 10000000"),
     "node_id",
   );
   for (const nodeId of ledger.signedIn) {
@@ -139,8 +168,8 @@ function checkLux(rows: Rows, ledger: Ledger, findings: Findings): void {
   }
 }
 
-function checkMessages(rows: Rows, ledger: Ledger, findings: Findings): void {
-  const found = rows(
+async function checkMessages(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const found = await rows(
     `SELECT m.message_id, m.require_ack, d.to_node, d.state, d.deliveries
      FROM messages m JOIN deliveries d ON d.seq = m.seq`,
   );
@@ -170,15 +199,19 @@ function checkMessages(rows: Rows, ledger: Ledger, findings: Findings): void {
   }
 }
 
-function checkFiles(rows: Rows, ledger: Ledger, findings: Findings, data: string): void {
-  const files = byKey(rows("SELECT file_id, size_bytes, sha256 FROM files"), "file_id");
+async function checkFiles(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const files = byKey(await rows("SELECT file_id, sha256 FROM files"), "file_id");
   for (const [fileId, sha256] of ledger.files) {
     if (files.get(fileId)?.["sha256"] !== sha256) findings.add("missing", `file ${fileId}`);
   }
-  for (const [fileId, row] of files) {
+}
+
+function checkBytes(files: readonly Row[], findings: Findings, data: string): void {
+  for (const { file_id, size_bytes } of files) {
+    const fileId = String(file_id);
     const path = join(data, "files", fileId.slice(-2), fileId);
     const bytes = statSync(path, { throwIfNoEntry: false })?.size;
-    if (bytes !== row["size_bytes"]) findings.add("missing", `bytes of file ${fileId}: ${bytes}`);
+    if (bytes !== size_bytes) findings.add("missing", `bytes of file ${fileId}: ${bytes}`);
   }
   const partial = readdirSync(join(data, "files", ".partial"));
   if (partial.length > 0) findings.add("unequal", `${partial.length} unfinished uploads were not swept`);
@@ -186,7 +219,7 @@ function checkFiles(rows: Rows, ledger: Ledger, findings: Findings, data: string
 
 /** The last cycle once more, as its nodes would look at it. */
 export async function checkOverHttp(
-  hub: Hub,
+  hub: Pick<Hub, "get">,
   nodes: readonly string[],
   ledger: Ledger,
   findings: Findings,
@@ -217,12 +250,12 @@ export async function checkOverHttp(
 
 /** The bytes of these files, as they are downloaded. */
 export async function checkDownloads(
-  hub: Hub,
+  { api }: Pick<Hub, "api">,
   files: Iterable<readonly [string, string]>,
   findings: Findings,
 ): Promise<void> {
   for (const [fileId, sha256] of files) {
-    const response = await fetch(`${hub.api}/file/download/${fileId}`, { keepalive: false });
+    const response = await fetch(`${api}/file/download/${fileId}`, { keepalive: false });
     const found = Bun.SHA256.hash(await response.bytes(), "hex");
     if (response.status !== 200 || found !== sha256)
       findings.add("missing", `download of ${fileId}: ${response.status}`);

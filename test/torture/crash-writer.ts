@@ -1,6 +1,7 @@
 /**
- * A writer of the crash test and the ledger it keeps of every 2xx. It works until a call is not answered, because the
- * hub was killed; that call it remembers, and asks again of the next hub where asking twice must not do it twice.
+ * A writer of the tests that kill hubs, and the ledger it keeps of every 2xx. It works until a call is not answered,
+ * because the hub was killed; that call it remembers, and asks again of the next hub where asking twice must not do it
+ * twice.
  */
 import { type Answer, type Hub, listOf } from "../e2e/program.ts";
 
@@ -48,7 +49,7 @@ type Call = {
 
 /** What the writers of one cycle share. */
 export type Crowd = {
-  readonly hub: Hub;
+  readonly hub: Pick<Hub, "post" | "call">;
   readonly ledger: Ledger;
   readonly random: () => number;
   readonly nodes: readonly string[];
@@ -59,23 +60,30 @@ export type Crowd = {
 /** The hub did not answer: it is gone. */
 class Gone extends Error {}
 
-const SAFE_BY_THEMSELVES = new Set(["/task/claim", "/task/complete", "/message/ack", "/signin"]);
+/** Paths whose repetition does nothing more, with an Idempotency-Key or without. */
+export const SAFE_BY_THEMSELVES: ReadonlySet<string> = new Set([
+  "/task/claim",
+  "/task/complete",
+  "/message/ack",
+  "/signin",
+]);
 
 export class Writer {
   readonly #crowd: Crowd;
   readonly #nodeId: string;
   /** The call that was not answered. */
   #cut: Call | null = null;
+  #step = 0;
 
   constructor(crowd: Crowd, nodeId: string) {
     this.#crowd = crowd;
     this.#nodeId = nodeId;
   }
 
-  /** Resolves when the hub is gone. */
+  /** Resolves when the hub is gone. Called again, it goes on with the next round. */
   async work(): Promise<void> {
     try {
-      for (let step = 0; ; step++) await this.#round(step);
+      for (;;) await this.#round(this.#step++);
     } catch (error) {
       if (!(error instanceof Gone)) throw error;
     }
@@ -215,7 +223,7 @@ export class Writer {
     this.#settle(call, answer);
   }
 
-  #ask(hub: Hub, { path, body, key }: Call): Promise<Answer> {
+  #ask(hub: Crowd["hub"], { path, body, key }: Call): Promise<Answer> {
     const headers = key === null ? {} : { "Idempotency-Key": key };
     return hub.post(path, body, { headers }).catch(gone);
   }

@@ -50,9 +50,9 @@ export async function crash(
       if (cycle % KILL_AT_START_EVERY === 0) await killAtStart(data, report, random);
       hub = await Hub.start({ data });
       report.recoveriesMs.push(hub.readyMs);
-      checkDatabase(data, ledger, findings); // as it was left, and again with what is repeated
+      await checkDatabase(data, ledger, findings); // as it was left, and again with what is repeated
       await Promise.all(writers.map((writer) => writer.repeat(hub)));
-      checkDatabase(data, ledger, findings);
+      await checkDatabase(data, ledger, findings);
       await checkOverHttp(hub, nodes, ledger, findings);
       await checkDownloads(
         hub,

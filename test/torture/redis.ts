@@ -7,118 +7,11 @@ import { Hub, TempDir, listOf, objectOf, SECRET, until } from "../e2e/program.ts
 import { Office } from "../mail/office.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import type { Figure, Section } from "./section.ts";
+import { type CutReport, Traffic } from "./traffic.ts";
 
-const SENDERS = 8;
-const MAILBOXES = 6;
 const BACK_WITHIN_MS = 5_000;
-const STRAGGLERS_MS = 10_000;
 
 export type Cut = "frozen" | "killed";
-
-export type CutReport = {
-  sent: number;
-  received: number;
-  acked: number;
-  /** Answers other than 200. */
-  readonly refused: string[];
-  /** Answered with 200 and never received. */
-  readonly lost: string[];
-  /** Received again without saying so, or without having asked for an ACK. */
-  readonly twice: string[];
-  /** Received after a later one of the same sender. */
-  readonly disordered: string[];
-  /** What carried the answers, in the order of the first of each run of them, as one sender saw it. */
-  readonly transports: string[];
-  /** Where the events transport.changed led. */
-  readonly changes: string[];
-  /** From the moment Redis was there again until every hub said so and all that had been sent before was received. */
-  caughtUpMs: number;
-};
-
-type Sent = { readonly from: string; readonly n: number };
-
-/** Senders and receivers over any number of hubs that are one, and what they saw. */
-class Traffic {
-  readonly sent = new Map<string, Sent>();
-  readonly got = new Set<string>();
-  readonly report: CutReport = {
-    ...{ sent: 0, received: 0, acked: 0, caughtUpMs: Number.NaN },
-    ...{ refused: [], lost: [], twice: [], disordered: [], transports: [], changes: [] },
-  };
-  readonly #apis: readonly string[];
-  readonly #lastOf = new Map<string, number>();
-  #sending = true;
-  #receiving = true;
-
-  constructor(apis: readonly string[]) {
-    this.#apis = apis;
-  }
-
-  async post(path: string, body: object, turn: number): Promise<Readonly<Record<string, unknown>>> {
-    const api = this.#apis[turn % this.#apis.length] ?? "";
-    const headers = { "X-Matrix-Secret": SECRET };
-    const answer = await fetch(`${api}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    const text = await answer.text();
-    if (answer.status !== 200) this.report.refused.push(`${path} ${answer.status} ${text}`);
-    return objectOf(answer.status === 200 ? text : "");
-  }
-
-  async start(): Promise<() => Promise<void>> {
-    const boxes = Array.from({ length: MAILBOXES }, (_, i) => `box-${i}`);
-    for (const box of boxes) await this.post("/node/register", { node_id: box, name: box }, 0);
-    const senders = Array.from({ length: SENDERS }, (_, i) => this.#send(i));
-    const receivers = boxes.map((box) => this.#receive(box));
-    return async () => {
-      this.#sending = false;
-      await Promise.all(senders);
-      await until(() => [...this.sent.keys()].every((id) => this.got.has(id)), STRAGGLERS_MS).catch(() => {});
-      this.#receiving = false;
-      await Promise.all(receivers);
-      this.report.sent = this.sent.size;
-      this.report.received = this.got.size;
-      for (const [id, { from, n }] of this.sent) if (!this.got.has(id)) this.report.lost.push(`${from} ${n}`);
-    };
-  }
-
-  /** One after the other: what comes out of a mailbox must keep the order. */
-  async #send(sender: number): Promise<void> {
-    const from = `sender-${sender}`;
-    for (let n = 0; this.#sending; n++) {
-      const to = `box-${(sender + n) % MAILBOXES}`;
-      const message = { from_node: from, to_node: to, content: String(n), require_ack: n % 2 === 1 };
-      const { message_id: id, transport } = await this.post("/message/send", message, n);
-      if (id !== undefined) this.sent.set(String(id), { from, n });
-      const { transports } = this.report;
-      if (sender === 0 && transports.at(-1) !== transport) transports.push(String(transport));
-    }
-  }
-
-  async #receive(box: string): Promise<void> {
-    for (let turn = 0; this.#receiving; turn++) {
-      const asked = { node_id: box, blocking: true, timeout: 0.2 };
-      const { messages } = await this.post("/message/receive", asked, turn);
-      for (const message of listOf(messages)) {
-        this.#take(box, message);
-        if (message["require_ack"] !== true) continue;
-        await this.post("/message/ack", { node_id: box, message_id: message["id"] }, turn);
-        this.report.acked++;
-      }
-    }
-  }
-
-  #take(box: string, message: Readonly<Record<string, unknown>>): void {
-    const { id, from_node, content, redelivered, require_ack } = message;
-    const what = `${box} ${String(from_node)} ${String(content)}`;
-    const key = `${box} ${String(from_node)}`;
-    if (this.got.has(String(id))) {
-      if (redelivered !== true || require_ack !== true) this.report.twice.push(what);
-      return;
-    }
-    this.got.add(String(id));
-    if (Number(content) <= (this.#lastOf.get(key) ?? -1)) this.report.disordered.push(what);
-    this.#lastOf.set(key, Number(content));
-  }
-}
 
 /** Runs traffic over hubs that share `redis`, cuts it for so long, and looks. Times in milliseconds. */
 export async function cutUnderLoad(
@@ -127,7 +20,12 @@ export async function cutUnderLoad(
   cut: Cut,
   { aroundMs, cutMs }: { readonly aroundMs: number; readonly cutMs: number },
 ): Promise<CutReport> {
-  const traffic = new Traffic(apis);
+  const traffic = new Traffic(async (path, body, turn) => {
+    const headers = { "X-Matrix-Secret": SECRET };
+    const url = `${apis[turn % apis.length]}${path}`;
+    const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+    return { status: answer.status, body: objectOf(await answer.text()) };
+  });
   const since = Math.max(...(await Promise.all(apis.map((api) => lastEvent(api)))));
   const stop = await traffic.start();
   await Bun.sleep(aroundMs); // load, for so long: what happens when is what this is about
@@ -244,7 +142,7 @@ export const redisSection: Section = {
   title: "Redis cut under load",
   limitMs: 4 * 60_000,
   async run(scale, _seed, progress) {
-    if (withoutRedis("torture redis", true)) {
+    if (withoutRedis(true)) {
       return [{ what: "Redis cut under load", value: "not run: no redis-server here", goal: "", held: true }];
     }
     const figures: Figure[] = [];

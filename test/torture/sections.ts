@@ -3,6 +3,7 @@ import { backupSection } from "./backup.ts";
 import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { diskSection } from "./disk.ts";
+import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
@@ -17,6 +18,7 @@ export const SECTIONS: readonly Section[] = [
   backupSection,
   OVERLOAD,
   redisSection,
+  fleetSection,
   FUZZ,
   MODEL,
   TIME,

@@ -1,0 +1,112 @@
+/**
+ * An nginx before hubs, for tests: its configuration is the example of the README, with other addresses in it. Needs no
+ * root, nothing of the system's own nginx, and ends with the run. Where there is none, what needs it is left out;
+ * servers.test.ts says so.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Keeper, endNow, freePorts, isListening, keep } from "./keeper.ts";
+
+const PROGRAM = Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
+
+/** Why what needs an nginx is left out; null when it runs. */
+export const NGINX_MISSING: string | null = PROGRAM === null ? "no nginx here; install Debian's nginx" : null;
+
+/** One address of the proxy: the hubs (HOST:PORT) among which it shares what comes there. */
+export type Site = readonly [hub: string, ...more: string[]];
+
+export class Nginx implements AsyncDisposable {
+  /** Where it listens on 127.0.0.1, by site. */
+  readonly ports: readonly number[];
+  readonly #folder: string;
+  readonly #keeper: Keeper;
+
+  private constructor(ports: readonly number[], folder: string, keeper: Keeper) {
+    this.ports = ports;
+    this.#folder = folder;
+    this.#keeper = keeper;
+  }
+
+  /** `await using nginx = await Nginx.start([hubs])` ends it and removes what it wrote. */
+  static async start(sites: readonly Site[]): Promise<Nginx> {
+    for (let tries = 0; ; tries++) {
+      const nginx = await Nginx.#tryStart(sites);
+      if (nginx !== null) return nginx;
+      // nginx cannot be told to choose a port: somebody else may have taken one that was free when we looked.
+      if (tries === 5) throw new Error("nginx does not start");
+    }
+  }
+
+  static async #tryStart(sites: readonly Site[]): Promise<Nginx | null> {
+    const folder = mkdtempSync(join(tmpdir(), "luxhub-nginx-"));
+    const ports = freePorts(sites.length);
+    const servers = sites.map((hubs, i) => siteOf(hubs, ports[i] ?? 0, `luxhub_${i}`));
+    const config = join(folder, "nginx.conf");
+    writeFileSync(config, frame(folder, servers));
+    const command = [PROGRAM ?? "nginx", "-p", folder, "-c", config, "-e", join(folder, "log")];
+    const nginx = new Nginx(ports, folder, keep(command, folder, "TERM"));
+    while (!(await isListening(ports[0] ?? 0))) {
+      const said = readFileSync(join(folder, "log"), { encoding: "utf8", flag: "a+" });
+      const ended = nginx.#keeper.exitCode !== null;
+      if (ended || said.includes("Address already in use")) {
+        await nginx.close();
+        if (ended && !said.includes("Address already in use")) throw new Error(`nginx: ${said}`);
+        return null;
+      }
+      await Bun.sleep(2);
+    }
+    return nginx;
+  }
+
+  /** What it logged of hubs that did not answer. */
+  get log(): string {
+    return readFileSync(join(this.#folder, "log"), "utf8");
+  }
+
+  async close(): Promise<void> {
+    await endNow(this.#keeper);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+const README = join(import.meta.dir, "../../README.md");
+
+/** The README's example with other addresses: as many lines of hubs as there are, one port without TLS, its own name. */
+function siteOf(hubs: Site, port: number, name: string): string {
+  const example = /\n```nginx\n([\s\S]*?)\n```\n/.exec(readFileSync(README, "utf8"))?.[1] ?? "";
+  const change = (text: string, pattern: RegExp, by: (found: string) => string): string => {
+    if (!pattern.test(text)) throw new Error(`the README's nginx has nothing like ${pattern}`);
+    return text.replace(pattern, by);
+  };
+  const line = /^ {2}server (127\.0\.0\.1:\d+)(.*)\n/m;
+  const [first = "", address = ""] = line.exec(example) ?? [];
+  let text = change(example, /(?:^ {2}server .*\n)+/m, () =>
+    hubs.map((hub) => first.replace(address, hub)).join(""),
+  );
+  text = change(text, /listen 443 ssl;/, () => `listen 127.0.0.1:${port};`);
+  text = change(text, /upstream luxhub /, () => `upstream ${name} `);
+  return change(text, /http:\/\/luxhub;/, () => `http://${name};`);
+}
+
+/** What an nginx.conf has around its sites. One process, which runs as whoever starts it. */
+function frame(folder: string, servers: readonly string[]): string {
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${join(folder, name)};`,
+  );
+  return `
+    daemon off;
+    master_process off;
+    pid ${join(folder, "pid")};
+    worker_rlimit_nofile 16384;
+    events { worker_connections 8192; }
+    http {
+      access_log off;
+      ${temporary.join("\n")}
+      ${servers.join("\n")}
+    }`;
+}

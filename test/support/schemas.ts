@@ -1,0 +1,85 @@
+/**
+ * Schemas of the shared PostgreSQL with the hub's tables in them, for tests that start many hubs: emptied after a test and
+ * used again, since to make and to drop the tables takes longer than most tests.
+ */
+import { SQL } from "bun";
+import { systemClock } from "../../src/lib/clock.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { newSchema } from "./postgres.ts";
+
+export type Schema = {
+  readonly url: string;
+  /** Nobody is connected to it any more: it is emptied for another test, which need not wait for that. */
+  giveBack(): void;
+};
+
+type Made = Awaited<ReturnType<typeof newSchema>>;
+
+const idle: Schema[] = [];
+const made: Made[] = [];
+const cleanings = new Set<Promise<void>>();
+const makings = new Set<Promise<Schema>>();
+
+/** One with all tables as they are when they have just been made. */
+export async function takeSchema(): Promise<Schema> {
+  const used = idle.pop();
+  if (used) return used;
+  const making = makeSchema();
+  makings.add(making);
+  return making.finally(() => makings.delete(making));
+}
+
+async function makeSchema(): Promise<Schema> {
+  const fresh = await newSchema();
+  made.push(fresh);
+  const store = await openPostgres(fresh.url, systemClock(), () => undefined);
+  await store.close();
+  const cleaning = await cleaningOf(fresh.url);
+  const schema: Schema = {
+    url: fresh.url,
+    giveBack: () => {
+      const cleaned = run(fresh.url, cleaning).then(() => {
+        cleanings.delete(cleaned);
+        idle.push(schema);
+      });
+      cleanings.add(cleaned);
+    },
+  };
+  return schema;
+}
+
+/** On a server that goes on after the run; the one of our own goes, with all that is in it. */
+export async function dropSchemas(): Promise<void> {
+  if (process.env["LUXHUB_TEST_POSTGRES"] === undefined) return;
+  await Promise.allSettled([...makings, ...cleanings]);
+  idle.splice(0);
+  for (const { remove } of made.splice(0)) await remove();
+}
+
+async function run(url: string, text: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const sql = new SQL(url, { max: 1 });
+  const rows: readonly Readonly<Record<string, unknown>>[] = await sql.unsafe(text);
+  await sql.close();
+  return rows;
+}
+
+const TABLES = `SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()`;
+
+/** Empties what has rows, and puts back those that the tables are made with; only the database's own id is another. */
+async function cleaningOf(url: string): Promise<string> {
+  const names = (await run(url, TABLES)).map(({ name }) => String(name));
+  const parts = names.map((name) => `SELECT '${name}' AS name, json_agg(t)::text AS rows FROM ${name} t`);
+  const seeds = (await run(url, parts.join(" UNION ALL "))).filter(({ rows }) => rows !== null);
+  const literal = (text: unknown): string => `'${String(text).replaceAll("'", "''")}'`;
+  return `
+    DO $clean$
+    DECLARE name text; filled boolean;
+    BEGIN
+      FOR name IN ${TABLES} LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO filled;
+        IF filled THEN EXECUTE format('TRUNCATE %I RESTART IDENTITY CASCADE', name); END IF;
+      END LOOP;
+    END $clean$;
+    ${seeds.map(({ name, rows }) => `INSERT INTO ${name} SELECT * FROM json_populate_recordset(NULL::${name}, ${literal(rows)});`).join("\n")}
+    UPDATE identity SET database_id = replace(gen_random_uuid()::text, '-', '');`;
+}
