@@ -21,6 +21,7 @@ export class Statements {
   /** By text: the types of the parameters; null for one that cannot be run in bulk. */
   readonly #types = new Map<string, readonly string[] | null>();
   readonly #bulk = new Map<string, string | null>();
+  readonly #bulkReads = new Map<string, string>();
 
   /** Sends a read for each set of parameters; promises the rows of each, in their order. */
   async read(
@@ -30,7 +31,9 @@ export class Statements {
   ): Promise<readonly (readonly Row[])[]> {
     const types = sets.length > 1 ? this.#types.get(sql) : undefined;
     if (!types) return this.#oneByOne(connection, sql, sets);
-    const rows = await query(connection, bulkRead(sql, types), columnsOf(types, sets));
+    let bulk = this.#bulkReads.get(sql);
+    if (bulk === undefined) this.#bulkReads.set(sql, (bulk = bulkRead(sql, types)));
+    const rows = await query(connection, bulk, columnsOf(types, sets));
     const found = sets.map((): Row[] => []);
     for (const row of rows) found[Number(row["batch_set"]) - 1]?.push(row);
     return found;
@@ -65,9 +68,22 @@ function typesOf(result: Result | undefined): readonly string[] | null {
   return types.length > 0 && types.every((name) => name !== undefined) ? types : null;
 }
 
-/** The values of each parameter over all sets. */
-function columnsOf(types: readonly string[], sets: readonly Params[]): readonly Params[] {
-  return types.map((_, i) => sets.map((params) => params[i] ?? null));
+/** The values of each parameter over all sets, each column in the words of an array: much cheaper than the driver's. */
+function columnsOf(types: readonly string[], sets: readonly Params[]): readonly string[] {
+  return types.map((type, i) => {
+    let words = "";
+    for (const params of sets) words += `,${wordOf(type, params[i] ?? null)}`;
+    return `{${words.slice(1)}}`;
+  });
+}
+
+const TO_ESCAPE = /["\\]/;
+
+function wordOf(type: string, value: Param): string {
+  if (value === null) return "NULL";
+  if (type !== "text") return String(value);
+  const text = String(value);
+  return TO_ESCAPE.test(text) ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`;
 }
 
 /** The sets as rows of a table `p` with the columns a1, a2, …; `batch_set` counts them from 1. */
@@ -81,7 +97,7 @@ const ofTable = (sql: string): string => sql.replaceAll(/\$(\d+)/g, "p.a$1");
 
 function bulkRead(sql: string, types: readonly string[]): string {
   return `
-    SELECT p.batch_set, found.* FROM ${table(types)} CROSS JOIN LATERAL (
+    SELECT p.batch_set::integer, found.* FROM ${table(types)} CROSS JOIN LATERAL (
       SELECT row_number() OVER () AS batch_order, one.* FROM (${ofTable(sql)}) AS one) AS found
     ORDER BY 1, 2`;
 }
@@ -114,19 +130,18 @@ function closing(sql: string, start: number): number {
 }
 
 function sliced(sets: readonly Params[]): readonly (readonly Params[])[] {
-  const slices: Params[][] = [[]];
+  const slices: (readonly Params[])[] = [];
+  let from = 0;
   let chars = 0;
-  for (const params of sets) {
-    const more = params.reduce<number>(
-      (sum, value) => sum + (typeof value === "string" ? value.length : 8),
-      0,
-    );
-    if (chars > 0 && chars + more > BULK_MAX_CHARS) {
-      slices.push([]);
+  for (const [at, params] of sets.entries()) {
+    let more = 0;
+    for (const value of params) more += typeof value === "string" ? value.length : 8;
+    if (at > from && chars + more > BULK_MAX_CHARS) {
+      slices.push(sets.slice(from, at));
+      from = at;
       chars = 0;
     }
-    slices.at(-1)?.push(params);
     chars += more;
   }
-  return slices;
+  return [...slices, sets.slice(from)];
 }

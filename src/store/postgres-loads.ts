@@ -5,7 +5,7 @@
 import type { Change } from "../domain/change.ts";
 import type { Statements } from "./postgres-batch.ts";
 import type { Connection } from "./postgres-connection.ts";
-import type { Load, Query } from "./store.ts";
+import type { Load, Param, Query } from "./store.ts";
 import { EVERYTHING, readsOf, touchesOf } from "./touches.ts";
 
 /** One query and its value, while that holds. */
@@ -23,7 +23,8 @@ class Cell {
 export type Look = readonly (readonly [name: string, cell: Cell])[];
 
 export class Loads {
-  readonly #cells = new Map<string, Cell>();
+  /** By a query's text, and then by its parameters. */
+  readonly #cells = new Map<string, Map<string, Cell>>();
   readonly #byRead = new Map<string, Cell[]>();
 
   look(load: Load): Look {
@@ -32,9 +33,8 @@ export class Loads {
 
   /** Sends what is to be loaded for these looks, and promises that it is there. */
   async fetch(connection: Connection, statements: Statements, looks: readonly Look[]): Promise<void> {
-    const stale = new Set(
-      looks.flatMap((look) => look.map(([, cell]) => cell)).filter((cell) => !cell.isFresh),
-    );
+    const stale = new Set<Cell>();
+    for (const look of looks) for (const [, cell] of look) if (!cell.isFresh) stale.add(cell);
     const bySql = Map.groupBy(stale, (cell) => cell.query.sql);
     await Promise.all(
       Array.from(bySql, async ([sql, cells]) => {
@@ -51,17 +51,23 @@ export class Loads {
   /** A change was decided: whoever reads what it touches must look again. */
   touch(change: Change): void {
     for (const touched of touchesOf(change)) {
-      const cells = touched === EVERYTHING ? this.#cells.values() : (this.#byRead.get(touched) ?? []);
-      for (const cell of cells) cell.isFresh = false;
+      if (touched === EVERYTHING) this.#touchAll();
+      else for (const cell of this.#byRead.get(touched) ?? NOBODY) cell.isFresh = false;
     }
   }
 
+  #touchAll(): void {
+    for (const cells of this.#cells.values()) for (const cell of cells.values()) cell.isFresh = false;
+  }
+
   #cellOf(query: Query<unknown>): Cell {
-    const key = JSON.stringify([query.sql, ...query.params.map(String)]);
-    let cell = this.#cells.get(key);
+    let ofText = this.#cells.get(query.sql);
+    if (!ofText) this.#cells.set(query.sql, (ofText = new Map()));
+    const key = keyOf(query.params);
+    let cell = ofText.get(key);
     if (!cell) {
       cell = new Cell(query);
-      this.#cells.set(key, cell);
+      ofText.set(key, cell);
       for (const read of readsOf(query)) {
         const readers = this.#byRead.get(read);
         if (readers) readers.push(cell);
@@ -72,6 +78,15 @@ export class Loads {
   }
 }
 
+const NOBODY: readonly Cell[] = [];
+
+/** Tells the parameters of one statement apart, which are of the same types wherever it is run. */
+function keyOf(params: readonly Param[]): string {
+  const [first] = params;
+  if (params.length === 1 && typeof first === "string") return first;
+  return JSON.stringify(params, (_, value: Param) => (typeof value === "bigint" ? String(value) : value));
+}
+
 /** Whether a look holds what is true now. */
 export function isFresh(look: Look): boolean {
   return look.every(([, cell]) => cell.isFresh);
@@ -79,6 +94,7 @@ export function isFresh(look: Look): boolean {
 
 /** The loaded values by their names. */
 export function valuesOf(look: Look): never {
-  // Loaded<L>: the names and shapes are those of the caller's load
-  return Object.fromEntries(look.map(([name, cell]) => [name, cell.value])) as never;
+  const values: Record<string, unknown> = {};
+  for (const [name, cell] of look) values[name] = cell.value;
+  return values as never; // Loaded<L>: the names and shapes are those of the caller's load
 }

@@ -30,6 +30,9 @@ const WAITING_BOXES: Query<readonly string[]> = {
   shape: (rows) => rows.map((row) => String(row["to_node"])),
 };
 
+/** A group of this hub's: its events come after this id. */
+export type OwnGroup = { readonly after: number };
+
 export type NewsParts = {
   readonly url: string;
   /** This hub's name among the others. */
@@ -45,8 +48,8 @@ export class News {
   readonly #listeners: CommitListener[] = [];
   /** The newest event that has been told. */
   #seen = 0;
-  /** While a group of ours holds the write lock or waits to be told: what is after this id is not the others'. */
-  #ownAfter: number | null = null;
+  /** Groups of ours that hold the write lock or wait to be told: what is after the first of them is not all the others'. */
+  readonly #own: OwnGroup[] = [];
   /** One piece of news at a time. */
   #line: Promise<void> = Promise.resolve();
   #subscription: SQL | null = null;
@@ -68,9 +71,11 @@ export class News {
     if (this.#listeners.length === 1) void this.#subscribe();
   }
 
-  /** A group of ours has the write lock, and the log ends at `lastId`. */
-  granted(lastId: number): void {
-    this.#ownAfter = lastId;
+  /** A group of ours has the write lock, and the log ends at `lastId`. Ends with tell() or ended(). */
+  granted(lastId: number): OwnGroup {
+    const own = { after: lastId };
+    this.#own.push(own);
+    return own;
   }
 
   /** What belongs into the commit, for the other hubs to hear of it. */
@@ -90,23 +95,23 @@ export class News {
   }
 
   /** Tells of a group of ours that is on disk, after what the others wrote before it. */
-  tell({ written }: Group): Promise<void> {
+  tell({ written }: Group, own: OwnGroup): Promise<void> {
     return this.#inLine(async () => {
-      const ownAfter = this.#ownAfter ?? this.#seen;
-      const last = written.flatMap((one) => one.eventIds).at(-1) ?? ownAfter;
-      if (this.#listeners.length === 0 || (await this.#toldUpTo(ownAfter))) {
+      const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
+      if (this.#listeners.length === 0 || (await this.#toldUpTo(own.after))) {
         for (const { changes, eventIds } of written) this.#tell(changes, eventIds);
         this.#seen = last;
       } else {
         this.#hasMissed = true; // it will be read from the log, with what is before it
       }
-      this.#ownAfter = null;
+      this.ended(own);
     });
   }
 
   /** Nothing was written by the group that had the lock, or nobody knows. */
-  ended(): void {
-    this.#ownAfter = null;
+  ended(own: OwnGroup): void {
+    const at = this.#own.indexOf(own);
+    if (at >= 0) this.#own.splice(at, 1);
   }
 
   /** Looks whether anything is new; comes again and again. */
@@ -186,7 +191,7 @@ export class News {
     try {
       while (id === null || this.#seen < id) {
         const events = await this.#parts.read(eventsAfter(this.#seen, [], EVENTS_MAX));
-        const end = id ?? this.#ownAfter ?? Number.POSITIVE_INFINITY; // looked at after the read: see ownAfter
+        const end = id ?? this.#own[0]?.after ?? Number.POSITIVE_INFINITY; // looked at after the read: see #own
         const others = events.filter((event) => event.id <= end);
         if (others.length > 0)
           this.#tell(
