@@ -1,7 +1,8 @@
 /**
  * Many runs of one statement as one: what costs is the statement, not the row. The bulk form is made from the text of
  * the single one, so that every statement is written once (queries.ts, statements.ts); its parameters become columns of
- * values. The types of the columns are learned from the first runs, which are sent one by one.
+ * values. The types of the columns are learned from the first runs, which are sent one by one. Writes in bulk that do not
+ * build on one another are sent as one statement, too: a message and its answer cost as much as some rows.
  *
  * Must not: change what a statement means, or the order of its runs. Runs that touch one row twice are the caller's to
  * keep apart: a bulk UPDATE would do one of them.
@@ -17,11 +18,20 @@ const TYPE_NAMES: Readonly<Record<number, string>> = { 20: "bigint", 23: "intege
 /** A bulk statement carries about so much at most. */
 const BULK_MAX_CHARS = 4 * 1024 * 1024;
 
+/** Different statements that are made of several; the server keeps a plan of each. What comes beyond goes one by one. */
+const TOGETHER_MAX = 64;
+
+/** A statement that writes, and the parameters of its runs, which touch different rows. */
+export type Write = { readonly sql: string; readonly sets: readonly Params[] };
+
 export class Statements {
   /** By text: the types of the parameters; null for one that cannot be run in bulk. */
   readonly #types = new Map<string, readonly string[] | null>();
   readonly #bulk = new Map<string, string | null>();
   readonly #bulkReads = new Map<string, string>();
+  /** By the statements that it is made of: each has a number, in the order of their first runs. */
+  readonly #together = new Map<string, string>();
+  readonly #numbers = new Map<string, number>();
 
   /** Sends a read for each set of parameters; promises the rows of each, in their order. */
   async read(
@@ -50,9 +60,49 @@ export class Statements {
     await Promise.all(sliced(sets).map((slice) => query(connection, bulk, columnsOf(types, slice))));
   }
 
+  /** Sends writes none of which builds on another, in whatever order. */
+  async writeTogether(connection: Connection, writes: readonly Write[]): Promise<void> {
+    const [apart, parts] = this.#parted(writes);
+    const text = parts.length > 1 ? this.#textOf(parts) : null;
+    if (text === null) await Promise.all(writes.map(({ sql, sets }) => this.write(connection, sql, sets)));
+    else {
+      const columns = parts.flatMap((part) => columnsOf(part.types, part.sets));
+      const sent = query(connection, text, columns);
+      await Promise.all([sent, ...apart.map(({ sql, sets }) => this.write(connection, sql, sets))]);
+    }
+  }
+
+  /** Those that have to be sent by themselves, and those that can be sent as one. */
+  #parted(writes: readonly Write[]): readonly [apart: readonly Write[], parts: readonly Part[]] {
+    const apart: Write[] = [];
+    const parts: Part[] = [];
+    for (const write of writes) {
+      const types = this.#types.get(write.sql);
+      const bulk = types ? this.#bulkWrite(write.sql, types) : null;
+      if (types && bulk !== null && sliced(write.sets).length === 1) parts.push({ ...write, types, bulk });
+      else apart.push(write);
+    }
+    const numberOf = ({ sql }: Part): number => this.#numbers.get(sql) ?? 0;
+    return [apart, parts.toSorted((a, b) => numberOf(a) - numberOf(b))];
+  }
+
+  /** The one statement; null when there are too many different ones. */
+  #textOf(parts: readonly Part[]): string | null {
+    const key = parts.map(({ sql }) => this.#numbers.get(sql)).join();
+    let text = this.#together.get(key);
+    if (text === undefined) {
+      if (this.#together.size === TOGETHER_MAX) return null;
+      this.#together.set(key, (text = together(parts)));
+    }
+    return text;
+  }
+
   async #oneByOne(connection: Connection, sql: string, sets: readonly Params[]): Promise<readonly Result[]> {
     const results = await Promise.all(sets.map((params) => query(connection, sql, params)));
-    if (!this.#types.has(sql)) this.#types.set(sql, typesOf(results[0]));
+    if (!this.#types.has(sql)) {
+      this.#types.set(sql, typesOf(results[0]));
+      this.#numbers.set(sql, this.#numbers.size);
+    }
     return results;
   }
 
@@ -62,6 +112,9 @@ export class Statements {
     return bulk;
   }
 }
+
+/** A write whose bulk form is known. */
+type Part = Write & { readonly types: readonly string[]; readonly bulk: string };
 
 function typesOf(result: Result | undefined): readonly string[] | null {
   const types = (result?.statement?.types ?? []).map((type) => TYPE_NAMES[type]);
@@ -102,11 +155,27 @@ function bulkRead(sql: string, types: readonly string[]): string {
     ORDER BY 1, 2`;
 }
 
+/** The writes as one statement: each but a SELECT, of which there is one at most, as a part that is run beside it. */
+function together(parts: readonly Part[]): string {
+  let used = 0;
+  let main = "SELECT 1";
+  const beside: string[] = [];
+  for (const { bulk, types } of parts) {
+    const text = bulk.replaceAll(/\$(\d+)/g, (_, n: string) => `$${Number(n) + used}`);
+    used += types.length;
+    if (SELECT.test(text)) main = text;
+    else beside.push(`w${beside.length} AS (${text})`);
+  }
+  return `WITH ${beside.join(", ")} ${main}`;
+}
+
+const SELECT = /^\s*SELECT [^;]+$/;
 const INSERT = /^\s*(INSERT INTO [^()]+\([^()]+\))\s*VALUES\s*\(/;
 const UPDATE = /^\s*(UPDATE .+?)\s(WHERE .+)$/s;
 const DELETE = /^\s*(DELETE FROM \w+)\s(WHERE \w+ = \$1)\s*$/;
 
 function bulkWrite(sql: string, types: readonly string[]): string | null {
+  if (SELECT.test(sql)) return ofTable(`${sql} FROM `) + table(types);
   const update = UPDATE.exec(sql);
   if (update) return ofTable(`${update[1]} FROM `) + table(types) + ofTable(` ${update[2]}`);
   const remove = DELETE.exec(sql);

@@ -20,12 +20,11 @@
 import type { Decision, Undecided } from "../domain/decision.ts";
 import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../domain/limits.ts";
 import type { Group, Job, Outcome, Written } from "./job.ts";
-import type { Statements } from "./postgres-batch.ts";
+import type { Statements, Write } from "./postgres-batch.ts";
 import { type Connection, query } from "./postgres-connection.ts";
 import { Loads, type Look, isFresh, valuesOf } from "./postgres-loads.ts";
 import { LOCK } from "./postgres-migrations.ts";
 import { Writes } from "./postgres-writes.ts";
-import type { Statement } from "./statements.ts";
 
 /**
  * Sent as one message, in which each statement sees what was committed when it began: the server goes on by itself when
@@ -43,7 +42,7 @@ export type GroupWatch = {
    */
   granted(lastId: number): readonly Job[];
   /** The commit is about to be sent. Answers what else belongs into it. */
-  committing(group: Group): readonly Statement[];
+  committing(group: Group): readonly Write[];
 };
 
 /**
@@ -110,10 +109,9 @@ class GroupRun implements Group {
   }
 
   async commit(watch: GroupWatch): Promise<void> {
-    const rest = this.#send();
-    const more = watch.committing(this).map(({ sql, params }) => query(this.#connection, sql, params));
+    const rest = this.#send(watch.committing(this));
     const committed = query(this.#connection, "COMMIT");
-    await allOf([...rest, ...more, committed]);
+    await allOf([...rest, committed]);
     const { command } = await committed;
     if (command !== "COMMIT") throw new Error(`The database answered COMMIT with ${command}.`);
   }
@@ -138,8 +136,8 @@ class GroupRun implements Group {
     this.written.push({ changes: decision.changes, eventIds });
   }
 
-  #send(): readonly Promise<void>[] {
-    const sent = this.#writes.send(this.#connection, this.#statements);
+  #send(more: readonly Write[] = []): readonly Promise<void>[] {
+    const sent = this.#writes.send(this.#connection, this.#statements, more);
     this.#writes = new Writes();
     this.#pending = 0;
     return sent;

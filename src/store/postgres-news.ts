@@ -11,10 +11,10 @@ import type { SQL } from "bun";
 import type { Change } from "../domain/change.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
 import type { Group, Written } from "./job.ts";
+import type { Write } from "./postgres-batch.ts";
 import { openPool } from "./postgres-connection.ts";
 import { allKeys } from "./key-queries.ts";
 import { eventsAfter, lastEventId } from "./queries.ts";
-import type { Statement } from "./statements.ts";
 import { type CommitListener, type Query, StoreUnavailable } from "./store.ts";
 
 /** What one hub tells the others of a commit, beside that the log has grown. */
@@ -79,7 +79,7 @@ export class News {
   }
 
   /** What belongs into the commit, for the other hubs to hear of it. */
-  noticesOf(written: readonly Written[]): readonly Statement[] {
+  noticesOf(written: readonly Written[]): readonly Write[] {
     const changes = written.flatMap((one) => one.changes);
     if (changes.length === 0) return [];
     const boxes = [...new Set(changes.flatMap(boxesOf))];
@@ -88,10 +88,8 @@ export class News {
     for (let at = 0; at < boxes.length; at += BOXES_PER_NOTICE) {
       notices.push({ from: this.#parts.hubId, boxes: boxes.slice(at, at + BOXES_PER_NOTICE) });
     }
-    return notices.map((notice) => ({
-      sql: `SELECT pg_notify($1, $2)`,
-      params: [this.#parts.channel, JSON.stringify(notice)],
-    }));
+    const sets = notices.map((notice) => [this.#parts.channel, JSON.stringify(notice)]);
+    return [{ sql: `SELECT pg_notify($1, $2)`, sets }];
   }
 
   /** Tells of a group of ours that is on disk, after what the others wrote before it. */

@@ -267,10 +267,8 @@ export class PostgresStore implements Store {
       committing: (group) => {
         progress.committing = group;
         if (group.written.length === 0) return [];
-        return [
-          { sql: MARK, params: [this.#hubId, progress.number] },
-          ...this.#news.noticesOf(group.written),
-        ];
+        const mark = { sql: MARK, sets: [[this.#hubId, progress.number]] };
+        return [mark, ...this.#news.noticesOf(group.written)];
       },
     };
   }
@@ -281,6 +279,7 @@ export class PostgresStore implements Store {
     const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
       WHERE current_setting('synchronous_commit') = 'off'`;
     await query(writer, onDisk);
+    for (const setting of PLANS) await query(writer, `SET ${setting} = off`);
     return writer;
   }
 
@@ -300,6 +299,12 @@ export class PostgresStore implements Store {
     await writer.close({ timeout: 0 }).catch(() => {});
   }
 }
+
+/**
+ * What a group looks at and writes are rows that it names. A plan that was made when a table was small would still read it
+ * whole when it has grown, until the server has counted it again.
+ */
+const PLANS = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] as const;
 
 const DIAGNOSIS = `
   SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
