@@ -12,8 +12,16 @@ import type { Param, Row } from "./store.ts";
 
 type Params = readonly Param[];
 
-/** The types that our statements take, by the number that the server has for them. */
-const TYPE_NAMES: Readonly<Record<number, string>> = { 20: "bigint", 23: "integer", 25: "text" };
+/**
+ * The types that our statements take, by the number that the server has for them. All whole numbers are BIGINT: the driver
+ * says INTEGER of a number that is small, and the next may be large. (Where a column is INTEGER, the server converts.)
+ */
+const TYPE_NAMES: Readonly<Record<number, string>> = {
+  20: "bigint",
+  23: "bigint",
+  701: "bigint",
+  25: "text",
+};
 
 /** A bulk statement carries about so much at most. */
 const BULK_MAX_CHARS = 4 * 1024 * 1024;
@@ -124,19 +132,30 @@ function typesOf(result: Result | undefined): readonly string[] | null {
 /** The values of each parameter over all sets, each column in the words of an array: much cheaper than the driver's. */
 function columnsOf(types: readonly string[], sets: readonly Params[]): readonly string[] {
   return types.map((type, i) => {
-    let words = "";
-    for (const params of sets) words += `,${wordOf(type, params[i] ?? null)}`;
-    return `{${words.slice(1)}}`;
+    const values = sets.map((params) => params[i] ?? null);
+    if (type === "text" && !values.includes(null)) return textsOf(values);
+    return `{${values.map((value) => wordOf(type, value)).join(",")}}`;
   });
 }
 
 const TO_ESCAPE = /["\\]/;
 
+/** An array of texts, worded as a whole: NUL is in no text that is stored, and parts them meanwhile. */
+function textsOf(values: Params): string {
+  const texts = values.join("\0");
+  if (texts.split("\0").length !== values.length) {
+    return `{${values.map((value) => wordOf("text", value)).join(",")}}`;
+  }
+  return `{"${escaped(texts).replaceAll("\0", '","')}"}`;
+}
+
 function wordOf(type: string, value: Param): string {
   if (value === null) return "NULL";
-  if (type !== "text") return String(value);
-  const text = String(value);
-  return TO_ESCAPE.test(text) ? `"${text.replaceAll(/["\\]/g, "\\$&")}"` : `"${text}"`;
+  return type === "text" ? `"${escaped(String(value))}"` : String(value);
+}
+
+function escaped(text: string): string {
+  return TO_ESCAPE.test(text) ? text.replaceAll("\\", "\\\\").replaceAll('"', '\\"') : text;
 }
 
 /** The sets as rows of a table `p` with the columns a1, a2, …; `batch_set` counts them from 1. */
@@ -149,10 +168,26 @@ function table(types: readonly string[]): string {
 const ofTable = (sql: string): string => sql.replaceAll(/\$(\d+)/g, "p.a$1");
 
 function bulkRead(sql: string, types: readonly string[]): string {
+  const one = ofTable(sql);
+  // What has no order of its own needs none here: counting rows costs as much as finding one.
+  if (!isOrdered(sql)) {
+    return `
+    SELECT p.batch_set::integer, found.* FROM ${table(types)} CROSS JOIN LATERAL (${one}) AS found`;
+  }
   return `
     SELECT p.batch_set::integer, found.* FROM ${table(types)} CROSS JOIN LATERAL (
-      SELECT row_number() OVER () AS batch_order, one.* FROM (${ofTable(sql)}) AS one) AS found
+      SELECT row_number() OVER () AS batch_order, one.* FROM (${one}) AS one) AS found
     ORDER BY 1, 2`;
+}
+
+/** Whether a read says the order of its rows: outside all brackets. */
+function isOrdered(sql: string): boolean {
+  let outside = sql;
+  for (let before = ""; before !== outside;) {
+    before = outside;
+    outside = before.replaceAll(/\([^()]*\)/g, "");
+  }
+  return /\bORDER BY\b/.test(outside);
 }
 
 /** The writes as one statement: each but a SELECT, of which there is one at most, as a part that is run beside it. */

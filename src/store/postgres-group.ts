@@ -22,7 +22,7 @@ import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../domain/limits.ts";
 import type { Group, Job, Outcome, Written } from "./job.ts";
 import type { Statements, Write } from "./postgres-batch.ts";
 import { type Connection, query } from "./postgres-connection.ts";
-import { Loads, type Look, isFresh, valuesOf } from "./postgres-loads.ts";
+import { Loads, type Look, valuesOf } from "./postgres-loads.ts";
 import { LOCK } from "./postgres-migrations.ts";
 import { Writes } from "./postgres-writes.ts";
 
@@ -96,7 +96,7 @@ class GroupRun implements Group {
       const job = this.#jobs[this.#at];
       const look = this.#looks[this.#at];
       if (!job || !look) break;
-      if (!isFresh(look) || this.#pending > PENDING_MAX_CHANGES) return true;
+      if (!this.#loads.isFresh(look) || this.#pending > PENDING_MAX_CHANGES) return true;
       this.#decide(job, look);
     }
     return false;

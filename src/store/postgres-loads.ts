@@ -8,14 +8,17 @@ import type { Connection } from "./postgres-connection.ts";
 import type { Load, Param, Query } from "./store.ts";
 import { EVERYTHING, readsOf, touchesOf } from "./touches.ts";
 
-/** One query and its value, while that holds. */
+/** One query and its value. */
 class Cell {
   readonly query: Query<unknown>;
+  readonly reads: readonly string[];
   value: unknown;
-  isFresh = false;
+  /** By which fetch it was loaded; 0: by none. */
+  loadedBy = 0;
 
   constructor(query: Query<unknown>) {
     this.query = query;
+    this.reads = readsOf(query);
   }
 }
 
@@ -25,16 +28,29 @@ export type Look = readonly (readonly [name: string, cell: Cell])[];
 export class Loads {
   /** By a query's text, and then by its parameters. */
   readonly #cells = new Map<string, Map<string, Cell>>();
-  readonly #byRead = new Map<string, Cell[]>();
+  /** By a word of touches.ts: what was loaded by this fetch, or one before it, holds no more. */
+  readonly #touched = new Map<string, number>();
+  #fetches = 0;
 
   look(load: Load): Look {
-    return Object.entries(load).map(([name, query]) => [name, this.#cellOf(query)]);
+    const look: [string, Cell][] = [];
+    for (const name in load) {
+      const query = load[name];
+      if (query) look.push([name, this.#cellOf(query)]);
+    }
+    return look;
+  }
+
+  /** Whether a look holds what is true now. */
+  isFresh(look: Look): boolean {
+    return look.every(([, cell]) => this.#holds(cell));
   }
 
   /** Sends what is to be loaded for these looks, and promises that it is there. */
   async fetch(connection: Connection, statements: Statements, looks: readonly Look[]): Promise<void> {
+    const number = ++this.#fetches;
     const stale = new Set<Cell>();
-    for (const look of looks) for (const [, cell] of look) if (!cell.isFresh) stale.add(cell);
+    for (const look of looks) for (const [, cell] of look) if (!this.#holds(cell)) stale.add(cell);
     const bySql = Map.groupBy(stale, (cell) => cell.query.sql);
     await Promise.all(
       Array.from(bySql, async ([sql, cells]) => {
@@ -42,7 +58,7 @@ export class Loads {
         const found = await statements.read(connection, sql, sets);
         cells.forEach((cell, i) => {
           cell.value = cell.query.shape(found[i] ?? []);
-          cell.isFresh = true;
+          cell.loadedBy = number;
         });
       }),
     );
@@ -50,14 +66,12 @@ export class Loads {
 
   /** A change was decided: whoever reads what it touches must look again. */
   touch(change: Change): void {
-    for (const touched of touchesOf(change)) {
-      if (touched === EVERYTHING) this.#touchAll();
-      else for (const cell of this.#byRead.get(touched) ?? NOBODY) cell.isFresh = false;
-    }
+    for (const touched of touchesOf(change)) this.#touched.set(touched, this.#fetches);
   }
 
-  #touchAll(): void {
-    for (const cells of this.#cells.values()) for (const cell of cells.values()) cell.isFresh = false;
+  #holds({ loadedBy, reads }: Cell): boolean {
+    const last = (word: string): number => this.#touched.get(word) ?? 0;
+    return loadedBy > last(EVERYTHING) && reads.every((read) => loadedBy > last(read));
   }
 
   #cellOf(query: Query<unknown>): Cell {
@@ -65,31 +79,16 @@ export class Loads {
     if (!ofText) this.#cells.set(query.sql, (ofText = new Map()));
     const key = keyOf(query.params);
     let cell = ofText.get(key);
-    if (!cell) {
-      cell = new Cell(query);
-      ofText.set(key, cell);
-      for (const read of readsOf(query)) {
-        const readers = this.#byRead.get(read);
-        if (readers) readers.push(cell);
-        else this.#byRead.set(read, [cell]);
-      }
-    }
+    if (!cell) ofText.set(key, (cell = new Cell(query)));
     return cell;
   }
 }
-
-const NOBODY: readonly Cell[] = [];
 
 /** Tells the parameters of one statement apart, which are of the same types wherever it is run. */
 function keyOf(params: readonly Param[]): string {
   const [first] = params;
   if (params.length === 1 && typeof first === "string") return first;
   return JSON.stringify(params, (_, value: Param) => (typeof value === "bigint" ? String(value) : value));
-}
-
-/** Whether a look holds what is true now. */
-export function isFresh(look: Look): boolean {
-  return look.every(([, cell]) => cell.isFresh);
 }
 
 /** The loaded values by their names. */

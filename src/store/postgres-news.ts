@@ -80,10 +80,16 @@ export class News {
 
   /** What belongs into the commit, for the other hubs to hear of it. */
   noticesOf(written: readonly Written[]): readonly Write[] {
-    const changes = written.flatMap((one) => one.changes);
-    if (changes.length === 0) return [];
-    const boxes = [...new Set(changes.flatMap(boxesOf))];
-    const keys = changes.some((change) => change.kind === "key.saved");
+    let keys = false;
+    const filledBoxes = new Set<string>(); // without an event: what comes back or is put back
+    for (const { changes } of written) {
+      for (const change of changes) {
+        if (change.kind === "key.saved") keys = true;
+        else if (change.kind === "delivery.moved" && change.state === "waiting")
+          filledBoxes.add(change.toNode);
+      }
+    }
+    const boxes = [...filledBoxes];
     const notices: Notice[] = [{ from: this.#parts.hubId, ...(keys && { keys }) }];
     for (let at = 0; at < boxes.length; at += BOXES_PER_NOTICE) {
       notices.push({ from: this.#parts.hubId, boxes: boxes.slice(at, at + BOXES_PER_NOTICE) });
@@ -242,9 +248,4 @@ function changesOf(event: NewsEvent): readonly Change[] {
 /** There may be something for this node. */
 function filled(nodeId: string): Change {
   return { kind: "delivery.queued", messageId: "", toNode: nodeId, broadcast: false };
-}
-
-/** The mailboxes that a change fills without an event: what comes back or is put back. */
-function boxesOf(change: Change): readonly string[] {
-  return change.kind === "delivery.moved" && change.state === "waiting" ? [change.toNode] : [];
 }

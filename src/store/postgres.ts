@@ -183,6 +183,7 @@ export class PostgresStore implements Store {
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
     const waiting: Take = () => this.#queue.splice(0, GROUP_MAX);
+    await afterThisTurn(); // every request that has arrived by then is in the first of them
     while (this.#queue.length > 0) await this.#commit(waiting);
     this.#running = null;
   }
@@ -312,3 +313,8 @@ const DIAGNOSIS = `
     current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
     (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions,
     current_setting('max_connections') AS sessions_max, pg_is_in_recovery() AS read_only`;
+
+/** Resolves after the I/O of this turn of the event loop. */
+function afterThisTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
