@@ -104,8 +104,8 @@ class PostgresBlobs implements Blobs {
       await writer.write(new Uint8Array(CHUNK_BYTES));
       await writer.finish();
     } finally {
+      await writer.discard(); // first: it does not fail, and a writer that is kept is told of for ever
       await this.remove(writer.blobId);
-      await writer.discard();
     }
   }
 

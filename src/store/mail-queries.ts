@@ -92,8 +92,8 @@ export function mailbox(
 }
 
 /**
- * What waits for a node, as waitingDeliveries(), while other hubs hand out `elsewhere` (message ids, at least one): as long as one of them waits, all that its
- * sender has sent is left out, for nothing may overtake it.
+ * What waits for a node, as waitingDeliveries(), while other hubs hand out `elsewhere` (message ids, at least one): as
+ * long as one of them waits, all that its sender has sent is left out, for nothing may overtake it.
  */
 export function waitingBehind(
   nodeId: string,
@@ -111,7 +111,7 @@ export function waitingBehind(
       ORDER BY w.seq LIMIT $2)
     ORDER BY m.seq`;
   const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq");
-  return many(sql, [nodeId, limit, ...ids], toDelivery);
+  return many(sql, [nodeId, limit, ...ids], toDelivery, [rowsOf.mailbox(nodeId)]);
 }
 
 /** The name that this database has among others: made with it, never changed. */

@@ -7,9 +7,10 @@
  * would not let more through, because nearly every transaction changes the same rows anyway (the totals of all tasks, the
  * end of the log); they would only find that out later, by waiting in the middle or by failing.
  *
- * What makes this fast is that a group is few round trips, whatever its size: lock and all loads in the first, all writes
- * and the commit in the last. Members are decided in order. One that reads what a member before it has changed looks
- * again, which takes a round trip more for it and those behind it.
+ * What makes this fast is that a group is three round trips, whatever its size: the lock; all loads; all writes and the
+ * commit. Its members are those who wait when the lock is granted: under load most of them came while another hub had it.
+ * They are decided in order. One that reads what a member before it has changed looks again, which takes a round trip
+ * more for it and those behind it.
  *
  * The ids of the log: under the lock the newest id is what the last group left, and this group's events get the ids that
  * follow. PostgreSQL lets go of the lock after the commit can be seen. So ids become visible in their order and without
@@ -19,21 +20,29 @@
 import type { Decision, Undecided } from "../domain/decision.ts";
 import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../domain/limits.ts";
 import type { Group, Job, Outcome, Written } from "./job.ts";
-import type { Statements } from "./postgres-batch.ts";
+import type { Statements, Write } from "./postgres-batch.ts";
 import { type Connection, query } from "./postgres-connection.ts";
-import { Loads, type Look, isFresh, valuesOf } from "./postgres-loads.ts";
+import { Loads, type Look, valuesOf } from "./postgres-loads.ts";
 import { LOCK } from "./postgres-migrations.ts";
 import { Writes } from "./postgres-writes.ts";
-import type { Statement } from "./statements.ts";
 
-const LAST_ID = `SELECT coalesce(max(id), 0) AS n FROM events`;
+/**
+ * Sent as one message, in which each statement sees what was committed when it began: the server goes on by itself when
+ * it has the lock. READ COMMITTED whatever is the database's default: the loads must see what the lock was waited for.
+ */
+const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED; ${LOCK.write}`;
+/** With a parameter, for such a statement is planned once. */
+const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n FROM events`;
 
 /** Who hears how far a group is. */
 export type GroupWatch = {
-  /** The group has the write lock: what is committed after this id of the log is its own, until it ends. */
-  granted(lastId: number): void;
+  /**
+   * The group has the write lock: what is committed after this id of the log is its own, until it ends. Answers the
+   * group's members: whoever waits by now.
+   */
+  granted(lastId: number): readonly Job[];
   /** The commit is about to be sent. Answers what else belongs into it. */
-  committing(group: Group): readonly Statement[];
+  committing(group: Group): readonly Write[];
 };
 
 /**
@@ -44,10 +53,9 @@ export type GroupWatch = {
 export async function runGroup(
   connection: Connection,
   statements: Statements,
-  jobs: readonly Job[],
   watch: GroupWatch,
 ): Promise<Group> {
-  const run = new GroupRun(connection, statements, jobs);
+  const run = new GroupRun(connection, statements);
   await run.begin(watch);
   while (run.decideOn()) await run.turn();
   await run.commit(watch);
@@ -59,28 +67,27 @@ class GroupRun implements Group {
   readonly written: Written[] = [];
   readonly #connection: Connection;
   readonly #statements: Statements;
-  readonly #jobs: readonly Job[];
   readonly #loads = new Loads();
-  readonly #looks: readonly Look[];
+  #jobs: readonly Job[] = [];
+  #looks: readonly Look[] = [];
   #writes = new Writes();
   #pending = 0;
   #at = 0;
   #lastId = 0;
 
-  constructor(connection: Connection, statements: Statements, jobs: readonly Job[]) {
+  constructor(connection: Connection, statements: Statements) {
     this.#connection = connection;
     this.#statements = statements;
-    this.#jobs = jobs;
-    this.#looks = jobs.map(({ load }) => this.#loads.look(load));
   }
 
   async begin(watch: GroupWatch): Promise<void> {
-    const begun = query(this.#connection, "BEGIN");
-    const lock = query(this.#connection, LOCK.write);
-    const last = query(this.#connection, LAST_ID);
-    await allOf([begun, lock, last, this.#loads.fetch(this.#connection, this.#statements, this.#looks)]);
+    const begun = query(this.#connection, BEGIN);
+    const last = query(this.#connection, LAST_ID, [0]);
+    await allOf([begun, last]);
     this.#lastId = Number((await last)[0]?.["n"]);
-    watch.granted(this.#lastId);
+    this.#jobs = watch.granted(this.#lastId);
+    this.#looks = this.#jobs.map(({ load }) => this.#loads.look(load));
+    await this.#loads.fetch(this.#connection, this.#statements, this.#looks);
   }
 
   /** Decides as far as what is loaded holds. False: all are decided. */
@@ -89,7 +96,7 @@ class GroupRun implements Group {
       const job = this.#jobs[this.#at];
       const look = this.#looks[this.#at];
       if (!job || !look) break;
-      if (!isFresh(look) || this.#pending > PENDING_MAX_CHANGES) return true;
+      if (!this.#loads.isFresh(look) || this.#pending > PENDING_MAX_CHANGES) return true;
       this.#decide(job, look);
     }
     return false;
@@ -102,10 +109,9 @@ class GroupRun implements Group {
   }
 
   async commit(watch: GroupWatch): Promise<void> {
-    const rest = this.#send();
-    const more = watch.committing(this).map(({ sql, params }) => query(this.#connection, sql, params));
+    const rest = this.#send(watch.committing(this));
     const committed = query(this.#connection, "COMMIT");
-    await allOf([...rest, ...more, committed]);
+    await allOf([...rest, committed]);
     const { command } = await committed;
     if (command !== "COMMIT") throw new Error(`The database answered COMMIT with ${command}.`);
   }
@@ -130,8 +136,8 @@ class GroupRun implements Group {
     this.written.push({ changes: decision.changes, eventIds });
   }
 
-  #send(): readonly Promise<void>[] {
-    const sent = this.#writes.send(this.#connection, this.#statements);
+  #send(more: readonly Write[] = []): readonly Promise<void>[] {
+    const sent = this.#writes.send(this.#connection, this.#statements, more);
     this.#writes = new Writes();
     this.#pending = 0;
     return sent;

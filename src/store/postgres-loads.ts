@@ -5,17 +5,20 @@
 import type { Change } from "../domain/change.ts";
 import type { Statements } from "./postgres-batch.ts";
 import type { Connection } from "./postgres-connection.ts";
-import type { Load, Query } from "./store.ts";
+import type { Load, Param, Query } from "./store.ts";
 import { EVERYTHING, readsOf, touchesOf } from "./touches.ts";
 
-/** One query and its value, while that holds. */
+/** One query and its value. */
 class Cell {
   readonly query: Query<unknown>;
+  readonly reads: readonly string[];
   value: unknown;
-  isFresh = false;
+  /** By which fetch it was loaded; 0: by none. */
+  loadedBy = 0;
 
   constructor(query: Query<unknown>) {
     this.query = query;
+    this.reads = readsOf(query);
   }
 }
 
@@ -23,18 +26,31 @@ class Cell {
 export type Look = readonly (readonly [name: string, cell: Cell])[];
 
 export class Loads {
-  readonly #cells = new Map<string, Cell>();
-  readonly #byRead = new Map<string, Cell[]>();
+  /** By a query's text, and then by its parameters. */
+  readonly #cells = new Map<string, Map<string, Cell>>();
+  /** By a word of touches.ts: what was loaded by this fetch, or one before it, holds no more. */
+  readonly #touched = new Map<string, number>();
+  #fetches = 0;
 
   look(load: Load): Look {
-    return Object.entries(load).map(([name, query]) => [name, this.#cellOf(query)]);
+    const look: [string, Cell][] = [];
+    for (const name in load) {
+      const query = load[name];
+      if (query) look.push([name, this.#cellOf(query)]);
+    }
+    return look;
+  }
+
+  /** Whether a look holds what is true now. */
+  isFresh(look: Look): boolean {
+    return look.every(([, cell]) => this.#holds(cell));
   }
 
   /** Sends what is to be loaded for these looks, and promises that it is there. */
   async fetch(connection: Connection, statements: Statements, looks: readonly Look[]): Promise<void> {
-    const stale = new Set(
-      looks.flatMap((look) => look.map(([, cell]) => cell)).filter((cell) => !cell.isFresh),
-    );
+    const number = ++this.#fetches;
+    const stale = new Set<Cell>();
+    for (const look of looks) for (const [, cell] of look) if (!this.#holds(cell)) stale.add(cell);
     const bySql = Map.groupBy(stale, (cell) => cell.query.sql);
     await Promise.all(
       Array.from(bySql, async ([sql, cells]) => {
@@ -42,7 +58,7 @@ export class Loads {
         const found = await statements.read(connection, sql, sets);
         cells.forEach((cell, i) => {
           cell.value = cell.query.shape(found[i] ?? []);
-          cell.isFresh = true;
+          cell.loadedBy = number;
         });
       }),
     );
@@ -50,35 +66,34 @@ export class Loads {
 
   /** A change was decided: whoever reads what it touches must look again. */
   touch(change: Change): void {
-    for (const touched of touchesOf(change)) {
-      const cells = touched === EVERYTHING ? this.#cells.values() : (this.#byRead.get(touched) ?? []);
-      for (const cell of cells) cell.isFresh = false;
-    }
+    for (const touched of touchesOf(change)) this.#touched.set(touched, this.#fetches);
+  }
+
+  #holds({ loadedBy, reads }: Cell): boolean {
+    const last = (word: string): number => this.#touched.get(word) ?? 0;
+    return loadedBy > last(EVERYTHING) && reads.every((read) => loadedBy > last(read));
   }
 
   #cellOf(query: Query<unknown>): Cell {
-    const key = JSON.stringify([query.sql, ...query.params.map(String)]);
-    let cell = this.#cells.get(key);
-    if (!cell) {
-      cell = new Cell(query);
-      this.#cells.set(key, cell);
-      for (const read of readsOf(query)) {
-        const readers = this.#byRead.get(read);
-        if (readers) readers.push(cell);
-        else this.#byRead.set(read, [cell]);
-      }
-    }
+    let ofText = this.#cells.get(query.sql);
+    if (!ofText) this.#cells.set(query.sql, (ofText = new Map()));
+    const key = keyOf(query.params);
+    let cell = ofText.get(key);
+    if (!cell) ofText.set(key, (cell = new Cell(query)));
     return cell;
   }
 }
 
-/** Whether a look holds what is true now. */
-export function isFresh(look: Look): boolean {
-  return look.every(([, cell]) => cell.isFresh);
+/** Tells the parameters of one statement apart, which are of the same types wherever it is run. */
+function keyOf(params: readonly Param[]): string {
+  const [first] = params;
+  if (params.length === 1 && typeof first === "string") return first;
+  return JSON.stringify(params, (_, value: Param) => (typeof value === "bigint" ? String(value) : value));
 }
 
 /** The loaded values by their names. */
 export function valuesOf(look: Look): never {
-  // Loaded<L>: the names and shapes are those of the caller's load
-  return Object.fromEntries(look.map(([name, cell]) => [name, cell.value])) as never;
+  const values: Record<string, unknown> = {};
+  for (const [name, cell] of look) values[name] = cell.value;
+  return values as never; // Loaded<L>: the names and shapes are those of the caller's load
 }

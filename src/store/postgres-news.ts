@@ -11,10 +11,10 @@ import type { SQL } from "bun";
 import type { Change } from "../domain/change.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
 import type { Group, Written } from "./job.ts";
+import type { Write } from "./postgres-batch.ts";
 import { openPool } from "./postgres-connection.ts";
 import { allKeys } from "./key-queries.ts";
 import { eventsAfter, lastEventId } from "./queries.ts";
-import type { Statement } from "./statements.ts";
 import { type CommitListener, type Query, StoreUnavailable } from "./store.ts";
 
 /** What one hub tells the others of a commit, beside that the log has grown. */
@@ -29,6 +29,9 @@ const WAITING_BOXES: Query<readonly string[]> = {
   params: [],
   shape: (rows) => rows.map((row) => String(row["to_node"])),
 };
+
+/** A group of this hub's: its events come after this id. */
+export type OwnGroup = { readonly after: number };
 
 export type NewsParts = {
   readonly url: string;
@@ -45,8 +48,8 @@ export class News {
   readonly #listeners: CommitListener[] = [];
   /** The newest event that has been told. */
   #seen = 0;
-  /** While a group of ours holds the write lock or waits to be told: what is after this id is not the others'. */
-  #ownAfter: number | null = null;
+  /** Groups of ours that hold the write lock or wait to be told: what is after the first of them is not all the others'. */
+  readonly #own: OwnGroup[] = [];
   /** One piece of news at a time. */
   #line: Promise<void> = Promise.resolve();
   #subscription: SQL | null = null;
@@ -68,45 +71,51 @@ export class News {
     if (this.#listeners.length === 1) void this.#subscribe();
   }
 
-  /** A group of ours has the write lock, and the log ends at `lastId`. */
-  granted(lastId: number): void {
-    this.#ownAfter = lastId;
+  /** A group of ours has the write lock, and the log ends at `lastId`. Ends with tell() or ended(). */
+  granted(lastId: number): OwnGroup {
+    const own = { after: lastId };
+    this.#own.push(own);
+    return own;
   }
 
   /** What belongs into the commit, for the other hubs to hear of it. */
-  noticesOf(written: readonly Written[]): readonly Statement[] {
-    const changes = written.flatMap((one) => one.changes);
-    if (changes.length === 0) return [];
-    const boxes = [...new Set(changes.flatMap(boxesOf))];
-    const keys = changes.some((change) => change.kind === "key.saved");
+  noticesOf(written: readonly Written[]): readonly Write[] {
+    let keys = false;
+    const filledBoxes = new Set<string>(); // without an event: what comes back or is put back
+    for (const { changes } of written) {
+      for (const change of changes) {
+        if (change.kind === "key.saved") keys = true;
+        else if (change.kind === "delivery.moved" && change.state === "waiting")
+          filledBoxes.add(change.toNode);
+      }
+    }
+    const boxes = [...filledBoxes];
     const notices: Notice[] = [{ from: this.#parts.hubId, ...(keys && { keys }) }];
     for (let at = 0; at < boxes.length; at += BOXES_PER_NOTICE) {
       notices.push({ from: this.#parts.hubId, boxes: boxes.slice(at, at + BOXES_PER_NOTICE) });
     }
-    return notices.map((notice) => ({
-      sql: `SELECT pg_notify($1, $2)`,
-      params: [this.#parts.channel, JSON.stringify(notice)],
-    }));
+    const sets = notices.map((notice) => [this.#parts.channel, JSON.stringify(notice)]);
+    return [{ sql: `SELECT pg_notify($1, $2)`, sets }];
   }
 
   /** Tells of a group of ours that is on disk, after what the others wrote before it. */
-  tell({ written }: Group): Promise<void> {
+  tell({ written }: Group, own: OwnGroup): Promise<void> {
     return this.#inLine(async () => {
-      const ownAfter = this.#ownAfter ?? this.#seen;
-      const last = written.flatMap((one) => one.eventIds).at(-1) ?? ownAfter;
-      if (this.#listeners.length === 0 || (await this.#toldUpTo(ownAfter))) {
+      const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
+      if (this.#listeners.length === 0 || (await this.#toldUpTo(own.after))) {
         for (const { changes, eventIds } of written) this.#tell(changes, eventIds);
         this.#seen = last;
       } else {
         this.#hasMissed = true; // it will be read from the log, with what is before it
       }
-      this.#ownAfter = null;
+      this.ended(own);
     });
   }
 
   /** Nothing was written by the group that had the lock, or nobody knows. */
-  ended(): void {
-    this.#ownAfter = null;
+  ended(own: OwnGroup): void {
+    const at = this.#own.indexOf(own);
+    if (at >= 0) this.#own.splice(at, 1);
   }
 
   /** Looks whether anything is new; comes again and again. */
@@ -186,7 +195,7 @@ export class News {
     try {
       while (id === null || this.#seen < id) {
         const events = await this.#parts.read(eventsAfter(this.#seen, [], EVENTS_MAX));
-        const end = id ?? this.#ownAfter ?? Number.POSITIVE_INFINITY; // looked at after the read: see ownAfter
+        const end = id ?? this.#own[0]?.after ?? Number.POSITIVE_INFINITY; // looked at after the read: see #own
         const others = events.filter((event) => event.id <= end);
         if (others.length > 0)
           this.#tell(
@@ -239,9 +248,4 @@ function changesOf(event: NewsEvent): readonly Change[] {
 /** There may be something for this node. */
 function filled(nodeId: string): Change {
   return { kind: "delivery.queued", messageId: "", toNode: nodeId, broadcast: false };
-}
-
-/** The mailboxes that a change fills without an event: what comes back or is put back. */
-function boxesOf(change: Change): readonly string[] {
-  return change.kind === "delivery.moved" && change.state === "waiting" ? [change.toNode] : [];
 }

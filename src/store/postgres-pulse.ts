@@ -8,7 +8,8 @@
  * the wall clock, which the hub notices as a jump: all leases start anew.
  *
  * The turn. One row says whose it is and until when, by the database's clock. Its hub renews it at every pulse; a hub
- * that is dead, frozen or cut off does not, and after TURN_MS another takes it.
+ * that is dead, frozen or cut off does not, and after TURN_MS another takes it. Who takes or keeps it after it could not
+ * reach the database for that long says so: most likely nobody could, and no heartbeat was written meanwhile.
  */
 import { CLOCK_NOISE_MS, PULSE_MS, TURN_MS } from "../domain/limits.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
@@ -38,6 +39,8 @@ export class Pulse {
   /** By the database's clock. */
   #openedAt = 0;
   #oursUntil = 0;
+  /** When the database last answered, by this machine's clock. */
+  #answeredAt = 0;
   #afterGap = false;
   #timer: Timer | null = null;
   #beating: Promise<void> = Promise.resolve();
@@ -93,6 +96,7 @@ export class Pulse {
 
   async #beat(): Promise<void> {
     const started = this.#machine.steady();
+    const wasAway = started - this.#answeredAt > TURN_MS;
     const { offsetMs, isFree, holder, renewedAt } = await this.#look();
     if (Math.abs(offsetMs - this.#shiftMs) > CLOCK_NOISE_MS) this.#shiftMs = offsetMs;
     if (holder !== this.#hubId && !isFree) {
@@ -100,14 +104,15 @@ export class Pulse {
       return;
     }
     const { count } = await query(this.#connection, TAKE, [this.#hubId]);
-    if (count === 1 && holder !== this.#hubId) this.#afterGap = renewedAt <= this.#openedAt;
+    if (count === 1) this.#afterGap ||= wasAway || (holder !== this.#hubId && renewedAt <= this.#openedAt);
     this.#oursUntil = count === 1 ? started + TURN_MS : 0;
   }
 
   async #look() {
     const sent = this.#machine.steady();
     const [row] = await query(this.#connection, LOOK);
-    const between = (sent + this.#machine.steady()) / 2;
+    this.#answeredAt = this.#machine.steady();
+    const between = (sent + this.#answeredAt) / 2;
     const now = Number(row?.["now"]);
     return {
       now,

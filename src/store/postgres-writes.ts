@@ -4,12 +4,13 @@
  * Running totals are summed up first, since every task that moves changes the same row of them.
  */
 import type { Change } from "../domain/change.ts";
-import type { Statements } from "./postgres-batch.ts";
+import type { Statements, Write } from "./postgres-batch.ts";
 import type { Connection } from "./postgres-connection.ts";
 import { type Statement, statementOf } from "./statements.ts";
 import type { Param } from "./store.ts";
 
-type Batch = { readonly sql: string; readonly sets: (readonly Param[])[] };
+/** `isFree`: it builds on no batch before it. */
+type Batch = { readonly sql: string; readonly sets: (readonly Param[])[]; isFree: boolean };
 type NodeTally = Extract<Change, { kind: "node.tallied" }>;
 type TaskTally = Extract<Change, { kind: "tasks.tallied" }>;
 
@@ -39,11 +40,24 @@ export class Writes {
     else this.#place(writeOf(change, eventId), placeOf(change));
   }
 
-  /** Sends everything; the promises are for the answers, which the caller awaits together. */
-  send(connection: Connection, statements: Statements): readonly Promise<void>[] {
+  /**
+   * Sends everything, and `more`, which builds on none of it: what builds on nothing first. The promises are for the
+   * answers, which the caller awaits together.
+   */
+  send(
+    connection: Connection,
+    statements: Statements,
+    more: readonly Write[] = [],
+  ): readonly Promise<void>[] {
     for (const tally of this.#nodeTallies.values()) this.#place(statementOf(tally), placeOf(tally));
     if (this.#taskTally) this.#place(statementOf(this.#taskTally), ANYWHERE);
-    return this.#batches.map(({ sql, sets }) => statements.write(connection, sql, sets));
+    const free = this.#batches.filter(({ isFree }) => isFree);
+    return [
+      statements.writeTogether(connection, [...free, ...more]),
+      ...this.#batches
+        .filter(({ isFree }) => !isFree)
+        .map(({ sql, sets }) => statements.write(connection, sql, sets)),
+    ];
   }
 
   /** Totals are added to what is there: their order does not matter, but a node must be there first. */
@@ -65,8 +79,10 @@ export class Writes {
     const floor = row === ALL ? newest : Math.max(this.#barrier, behind(row), behind(after));
     const last = this.#last.get(sql) ?? -1;
     const at = last > floor ? last : newest + 1;
-    if (at === last) this.#batches[last]?.sets.push(params);
-    else this.#batches.push({ sql, sets: [params] });
+    const batch = this.#batches[at] ?? { sql, sets: [], isFree: true };
+    if (at > newest) this.#batches.push(batch);
+    batch.sets.push(params);
+    if (floor >= 0) batch.isFree = false;
     this.#last.set(sql, at);
     if (row === ALL) this.#barrier = at;
     else if (row !== null) this.#rows.set(row, at);

@@ -1,8 +1,8 @@
 /**
  * The store on PostgreSQL: any number of hubs on one database are one hub.
  *
- * Transactions that are asked for while a group is under way wait and form the next one (postgres-group.ts). A commit is
- * answered when the server has it on disk. When the connection is lost before the commit is sent, nothing was written. In
+ * A group asks for the write lock, and takes for its members who waits when it is granted (postgres-group.ts). A commit is
+ * answered when the server has it on disk; while it is told and answered, the next group is under way. When the connection is lost before the commit is sent, nothing was written. In
  * the middle of it nobody here can tell: so each commit carries the number of its group into the hub's row, and for
  * FATE_WAIT_MS the server is asked for that row, under the write lock: whoever has it knows that the lost one has ended.
  * (The transaction's own number would not do: a server that crashed gives it out again.)
@@ -17,7 +17,7 @@ import { Statements } from "./postgres-batch.ts";
 import { checkServer, isConflict, isLost, openPool, query, toStoreError } from "./postgres-connection.ts";
 import { type GroupWatch, runGroup } from "./postgres-group.ts";
 import { LOCK, migrate, refuseHalfMoved } from "./postgres-migrations.ts";
-import { News } from "./postgres-news.ts";
+import { News, type OwnGroup } from "./postgres-news.ts";
 import { Pulse } from "./postgres-pulse.ts";
 import {
   type CommitListener,
@@ -60,8 +60,17 @@ export async function openPostgres(
   }
 }
 
+/** Whose turn it is when the lock is granted. */
+type Take = () => readonly Job[];
+
 /** What is known of a group that is under way. */
-type Progress = { readonly number: number; committing: Group | null };
+type Progress = {
+  readonly number: number;
+  /** Its members; null as long as it has not got the lock. */
+  jobs: readonly Job[] | null;
+  own: OwnGroup | null;
+  committing: Group | null;
+};
 
 const MARK = `
   INSERT INTO hubs (hub_id, last_group, seen_at) VALUES ($1, $2, clock_timestamp())
@@ -79,6 +88,8 @@ export class PostgresStore implements Store {
   #queue: Job[] = [];
   #writable = true;
   #running: Promise<void> | null = null;
+  /** The newest group that is on disk: told and answered. */
+  #published: Promise<void> = Promise.resolve();
   #closed: Promise<void> | null = null;
 
   constructor(pool: SQL, url: string, channel: string, base: Clock, onFault: (error: unknown) => void) {
@@ -155,6 +166,7 @@ export class PostgresStore implements Store {
 
   async #close(): Promise<void> {
     while (this.#running) await this.#running;
+    await this.#published;
     await this.#pulse.close();
     await this.#news.close();
     await this.#writer?.release();
@@ -171,54 +183,55 @@ export class PostgresStore implements Store {
 
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
-    await afterThisTurn(); // every request that has arrived by then shares the commit
-    while (this.#queue.length > 0) await this.#commit(this.#queue.splice(0, GROUP_MAX));
+    const waiting: Take = () => this.#queue.splice(0, GROUP_MAX);
+    await afterThisTurn(); // every request that has arrived by then is in the first of them
+    while (this.#queue.length > 0) await this.#commit(waiting);
     this.#running = null;
   }
 
-  /** Commits and answers a group. When one of it is to blame for a failure, the halves are tried by themselves. */
-  async #commit(jobs: readonly Job[]): Promise<void> {
-    const progress: Progress = { number: ++this.#groups, committing: null };
+  /** Commits a group. When one of it is to blame for a failure, the halves are tried by themselves. */
+  async #commit(take: Take): Promise<void> {
+    const progress: Progress = { number: ++this.#groups, jobs: null, own: null, committing: null };
     try {
       this.#writer ??= await this.#openWriter();
-      const group = await runGroup(this.#writer, this.#statements, jobs, this.#watch(progress));
+      const group = await runGroup(this.#writer, this.#statements, this.#watch(progress, take));
       if (group.written.length > 0) this.#writable = true;
-      await this.#publish(group);
+      await this.#publish(group, progress.own);
     } catch (error) {
       await this.#letGo(error);
-      if (isLost(error) && progress.committing)
-        await this.#settle(progress.number, progress.committing, jobs, error);
+      progress.jobs ??= take();
+      if (isLost(error) && progress.committing) await this.#settle(progress, progress.committing, error);
       else {
-        this.#news.ended();
-        await this.#refuse(jobs, error);
+        if (progress.own) this.#news.ended(progress.own);
+        await this.#refuse(progress.jobs, error);
       }
     }
   }
 
   async #refuse(jobs: readonly Job[], error: unknown): Promise<void> {
     const known = toStoreError(error);
-    if (isConflict(error)) return this.#commit(jobs); // decide is pure
-    if (jobs.length === 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
+    if (isConflict(error)) return this.#commit(() => jobs); // decide is pure
+    if (jobs.length <= 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
       if (known instanceof StoreUnavailable || known instanceof StoreFull) this.#writable = false;
       for (const job of jobs) job.reject(known);
       return;
     }
     const half = jobs.length >> 1;
-    await this.#commit(jobs.slice(0, half));
-    await this.#commit(jobs.slice(half));
+    await this.#commit(() => jobs.slice(0, half));
+    await this.#commit(() => jobs.slice(half));
   }
 
   /** The connection was lost in the middle of a commit: the server knows whether it holds. */
-  async #settle(number: number, group: Group, jobs: readonly Job[], cause: unknown): Promise<void> {
+  async #settle({ number, jobs, own }: Progress, group: Group, cause: unknown): Promise<void> {
     const holds = group.written.length === 0 || (await this.#holds(number));
-    if (holds) return this.#publish(group);
-    this.#news.ended();
+    if (holds) return this.#publish(group, own);
+    if (own) this.#news.ended(own);
     this.#writable = false;
     const error =
       holds === null
         ? new OutcomeUnknown("The database was lost in the middle of the commit.", { cause })
         : new StoreUnavailable("The database was lost before the commit.", { cause });
-    for (const job of jobs) job.reject(error);
+    for (const job of jobs ?? []) job.reject(error);
   }
 
   /** Whether the commit of a group holds; null when the server did not tell in time. */
@@ -239,22 +252,25 @@ export class PostgresStore implements Store {
     return null;
   }
 
-  /** After the commit: first the news for who waits, then the answers. */
-  async #publish(group: Group): Promise<void> {
-    await this.#news.tell(group);
-    for (const outcome of group.outcomes) answer(outcome);
+  /** After the commit: first the news for who waits, then the answers. Resolves when the group before it has them. */
+  #publish(group: Group, own: OwnGroup | null): Promise<void> {
+    const before = this.#published;
+    const told = own ? this.#news.tell(group, own) : Promise.resolve();
+    this.#published = told.then(() => group.outcomes.forEach(answer));
+    return before;
   }
 
-  #watch(progress: Progress): GroupWatch {
+  #watch(progress: Progress, take: Take): GroupWatch {
     return {
-      granted: (lastId) => this.#news.granted(lastId),
+      granted: (lastId) => {
+        progress.own = this.#news.granted(lastId);
+        return (progress.jobs = take());
+      },
       committing: (group) => {
         progress.committing = group;
         if (group.written.length === 0) return [];
-        return [
-          { sql: MARK, params: [this.#hubId, progress.number] },
-          ...this.#news.noticesOf(group.written),
-        ];
+        const mark = { sql: MARK, sets: [[this.#hubId, progress.number]] };
+        return [mark, ...this.#news.noticesOf(group.written)];
       },
     };
   }
@@ -265,6 +281,7 @@ export class PostgresStore implements Store {
     const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
       WHERE current_setting('synchronous_commit') = 'off'`;
     await query(writer, onDisk);
+    for (const setting of PLANS) await query(writer, `SET ${setting} = off`);
     return writer;
   }
 
@@ -284,6 +301,12 @@ export class PostgresStore implements Store {
     await writer.close({ timeout: 0 }).catch(() => {});
   }
 }
+
+/**
+ * What a group looks at and writes are rows that it names. A plan that was made when a table was small would still read it
+ * whole when it has grown, until the server has counted it again.
+ */
+const PLANS = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] as const;
 
 const DIAGNOSIS = `
   SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,

@@ -61,7 +61,7 @@ export type CommitListener = (changes: readonly Change[], eventIds: readonly num
 
 /**
  * `ours after a gap`: it is ours, and since before this store was opened nobody had it, so that no hub was there whom
- * a heartbeat could have reached. Told once.
+ * a heartbeat could have reached; or this store could not reach its database for so long that the turn ran out. Told once.
  */
 export type Turn = "ours" | "ours after a gap" | "another's";
 

@@ -3,7 +3,8 @@ import { z } from "zod";
 
 /** One measurement: `connections` nodes repeat one scenario against one server for `windowMs`. */
 export const Job = z.object({
-  port: z.int(),
+  /** Of one server, or of several hubs that are one: the connections are spread over them. */
+  ports: z.array(z.int()).min(1),
   secret: z.string(),
   scenario: z.string(),
   connections: z.int().positive(),

@@ -131,7 +131,9 @@ async function measure(job: Job): Promise<Measurement> {
   const connections: Connection[] = [];
   try {
     const tally = new Tally();
-    for (let index = 0; index < job.connections; index++) connections.push(await Connection.open(job.port));
+    for (let index = 0; index < job.connections; index++) {
+      connections.push(await Connection.open(job.ports[index % job.ports.length] ?? 0));
+    }
     const workers = connections.map(
       (connection, index) => new Worker(connection, scenario, job, index, tally),
     );

@@ -12,6 +12,8 @@ import { measureIdleMemory } from "./memory.ts";
 import { MEMORY, type Options, parseOptions } from "./options.ts";
 import { PEERS_LIMIT_MS, measurePeers } from "./peers/peers.ts";
 import { renderPeers } from "./peers/report.ts";
+import { POSTGRES_LIMIT_MS, measurePostgres } from "./postgres/postgres.ts";
+import { renderPostgres } from "./postgres/report.ts";
 import { type Report, renderMarkdown } from "./report.ts";
 import { type Row, measureRow } from "./rounds.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -24,6 +26,7 @@ async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
   if (options.mode === "growth") return benchGrowth(options);
   if (options.mode === "peers") return benchPeers(options);
+  if (options.mode === "postgres") return benchPostgres(options);
   return benchEcho(options);
 }
 
@@ -70,6 +73,16 @@ async function benchPeers(options: Options): Promise<void> {
   const peers = await measurePeers(options, (line) => console.error(line));
   print(options, { machine, peers }, renderPeers(machine, peers));
   process.exit(peers.rows.some(({ failures }) => failures > 0) ? 1 : 0);
+}
+
+async function benchPostgres(options: Options): Promise<void> {
+  clearUpAtExit(
+    POSTGRES_LIMIT_MS + 12 * options.rounds * options.seconds * options.connections.length * 1_000,
+  );
+  const machine = describeMachine(options.dataRoot);
+  const postgres = await measurePostgres(options, (line) => console.error(line));
+  print(options, { machine, postgres }, renderPostgres(machine, postgres));
+  process.exit(postgres.rows.some(({ failures }) => failures > 0) ? 1 : 0);
 }
 
 function print(options: Options, report: object, markdown: string): void {

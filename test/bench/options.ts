@@ -8,8 +8,8 @@ import { SCENARIOS } from "./scenarios.ts";
 /** The name under which `--only` knows the memory table. */
 export const MEMORY = "memory";
 
-/** Beside a bare server, beside itself with a full store, or beside other queues. */
-export type Mode = "echo" | "growth" | "peers";
+/** Beside a bare server, beside itself with a full store, beside other queues, or beside others on PostgreSQL. */
+export type Mode = "echo" | "growth" | "peers" | "postgres";
 
 /** What to measure, and for how long. */
 export type Options = {
@@ -28,7 +28,12 @@ export type Options = {
 const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY];
 
 /** How many at once, if not said otherwise. */
-const CONNECTIONS: Readonly<Record<Mode, string>> = { echo: "64,256", growth: "64", peers: "256" };
+const CONNECTIONS: Readonly<Record<Mode, string>> = {
+  echo: "64,256",
+  growth: "64",
+  peers: "256",
+  postgres: "64,256",
+};
 
 const USAGE = `bun run bench [flags]   measures luxhub on 127.0.0.1, and prints tables for the README
 
@@ -37,6 +42,8 @@ const USAGE = `bun run bench [flags]   measures luxhub on 127.0.0.1, and prints 
                       one of 1,000; takes about 3 minutes and 5 GiB of disk
   --peers             beside other queues, each as durable as it can be: bunqueue, BullMQ on Redis, beanstalkd;
                       installs what it can of them into a temporary folder (npm; Debian's packages)
+  --postgres          two hubs on a PostgreSQL that is started for it, beside pg-boss and graphile-worker on the
+                      same server, which are installed into a temporary folder (npm)
 
   --seconds N         length of a round (default 2); not of --growth, whose rounds are ${whole(REQUESTS)} requests
   --rounds N          rounds of each, in turns (default 3)
@@ -61,6 +68,7 @@ export function parseOptions(argv: string[]): Options {
         json: { type: "boolean", default: false },
         growth: { type: "boolean", default: false },
         peers: { type: "boolean", default: false },
+        postgres: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
       },
     });
@@ -68,8 +76,10 @@ export function parseOptions(argv: string[]): Options {
       console.log(USAGE);
       process.exit(0);
     }
-    if (values.growth && values.peers) throw new Error("--growth and --peers are two runs");
-    const mode = values.growth ? "growth" : values.peers ? "peers" : "echo";
+    const [mode = "echo", another] = (["growth", "peers", "postgres"] as const).filter(
+      (name) => values[name],
+    );
+    if (another) throw new Error(`--${mode} and --${another} are two runs`);
     return {
       mode,
       seconds: parseNumber("--seconds", values.seconds, 0.1, 60),

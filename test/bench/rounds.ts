@@ -102,7 +102,7 @@ async function measureRound(
 ): Promise<Round> {
   const before = readCpuMs(server.pid);
   const measurement = await client.run({
-    port: server.port,
+    ports: [server.port],
     secret: SECRET,
     scenario: scenario.name,
     connections,

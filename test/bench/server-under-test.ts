@@ -23,15 +23,23 @@ export function startEcho(command = [process.execPath, ECHO_SOURCE]): Promise<Ru
 }
 
 /** Starts a hub on an empty data directory under `dataRoot`, which goes when it stops. `command`: without `serve`. */
-export function startHub(command: readonly string[], dataRoot: string): Promise<RunningServer> {
-  return startHubOn(command, makeDirectory(dataRoot));
+export function startHub(
+  command: readonly string[],
+  dataRoot: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningServer> {
+  return startHubOn(command, makeDirectory(dataRoot), env);
 }
 
 /** Starts a hub on this data directory (of `makeDirectory`), which goes when it stops. */
-export function startHubOn(command: readonly string[], data: string): Promise<RunningServer> {
+export function startHubOn(
+  command: readonly string[],
+  data: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningServer> {
   const serve = [...command, "serve", "--host", "127.0.0.1", "--port", "0", "--data", data];
-  const env = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
-  return start(serve, env, () => removeDirectory(data));
+  const secrets = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
+  return start(serve, { ...secrets, ...env }, () => removeDirectory(data));
 }
 
 /** The port in what a server has printed so far, null as long as there is none. The one place that knows the ready line. */

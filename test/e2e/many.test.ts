@@ -8,6 +8,8 @@ import { RawConnection, headOf, postOf } from "./raw.ts";
 
 const NODES = 1_000;
 const WATCHED_MS = 2_000;
+/** The least that the system counts. */
+const TICK_MS = 10;
 /** Of one core. */
 const CPU_MAX = 0.03;
 const AT_ONCE = 50;
@@ -43,17 +45,17 @@ test.skipIf(process.platform !== "linux")(
       await stream.got(/retry: 3000\n\n/);
     });
 
-    // Quiet first: what opening them cost is not what waiting costs.
+    // Quiet first, for a second: what opening them cost, and giving back what that took, is not what waiting costs.
     let before = cpuMs(hub.pid);
     await until(
       () => {
         const now = cpuMs(hub.pid);
         const usedMs = now - before;
         before = now;
-        return usedMs === 0;
+        return usedMs <= TICK_MS;
       },
-      10_000,
-      100,
+      15_000,
+      1_000,
     );
     const startedMs = performance.now();
     const usedBefore = cpuMs(hub.pid);

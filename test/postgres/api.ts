@@ -16,6 +16,7 @@ import { dropSchemas } from "../support/schemas.ts";
 export const LEFT_OUT: Readonly<Record<string, string>> = {
   damage: "it is about SQLite's file",
   time: "it is about a clock that stands still, and several hubs follow that of the database",
+  input: "it is about what is asked, before any store",
   "messages-on-redis": "it is about a single hub, and here all messages go over Redis",
 };
 

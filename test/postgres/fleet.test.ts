@@ -233,10 +233,11 @@ suite(`several hubs on one database${reason}`, () => {
     await save(null);
     await until("the key is known", async () => (await statuses()).every((status) => status === 200), 3_000);
     await save(2);
-    // A second is the promise; the rest is for a machine that runs other tests at the same time.
+    // A second is the promise; the rest is for a machine that runs other tests at the same time. There the first of the
+    // two is asked often enough meanwhile to take this for guessing: 429.
     await until(
       "the key is refused",
-      async () => (await statuses()).every((status) => status === 401),
+      async () => (await statuses()).every((status) => status === 401 || status === 429),
       3_000,
     );
     await store.close();

@@ -55,7 +55,7 @@ function httpPeer(
   return {
     pid: server.pid,
     run: (windowMs) =>
-      client.run({ port: server.port, secret: SECRET, scenario, connections, windowMs, isChecked: true }),
+      client.run({ ports: [server.port], secret: SECRET, scenario, connections, windowMs, isChecked: true }),
     async stop() {
       await Promise.all([client.stop(), server.stop()]);
     },

@@ -7,7 +7,10 @@ import { keepChild } from "../children.ts";
 
 const STEP_LIMIT_MS = 90_000;
 /** The versions this was written against. */
-const VERSIONS = { bunqueue: "2.9.5", bullmq: "6.7.0", ioredis: "6.0.0" } as const;
+export const QUEUES = { bunqueue: "2.9.5", bullmq: "6.7.0", ioredis: "6.0.0" } as const;
+export const LIBRARIES = { "pg-boss": "12.38.0", "graphile-worker": "0.18.0" } as const;
+/** What a library of these asks for and the registry may not have yet; none of it runs in the bench. */
+const OVERRIDES = { "rrule-temporal": "2.2.7" } as const;
 
 /** A program, with what it needs to find its libraries. */
 export type Program = {
@@ -21,13 +24,15 @@ export class Missing extends Error {
   override readonly name = "Missing";
 }
 
-/** Installs the npm packages into `folder`; answers the version of each. @throws {Missing} */
-export async function installPackages(folder: string): Promise<typeof VERSIONS> {
-  writeFileSync(join(folder, "package.json"), "{}");
-  const wanted = Object.entries(VERSIONS).map(([name, version]) => `${name}@${version}`);
+/** Installs npm packages, of these versions, into `folder`. @throws {Missing} */
+export async function installPackages(
+  folder: string,
+  versions: Readonly<Record<string, string>>,
+): Promise<void> {
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ overrides: OVERRIDES }));
+  const wanted = Object.entries(versions).map(([name, version]) => `${name}@${version}`);
   const { code, output } = await run([process.execPath, "add", "--exact", ...wanted], folder);
   if (code !== 0) throw new Missing(`bun add ${wanted.join(" ")} failed: ${lastLine(output)}`);
-  return VERSIONS;
 }
 
 /** Finds a program on the path, or unpacks it from `packages` of Debian. @throws {Missing} */

@@ -9,7 +9,7 @@ import type { Options } from "../options.ts";
 import { beanstalkdPeer } from "./beanstalkd.ts";
 import { bullmqPeer } from "./bullmq.ts";
 import { bunqueuePeer, luxhubPeer } from "./http-peers.ts";
-import { type Program, findProgram, installPackages } from "./install.ts";
+import { type Program, QUEUES, findProgram, installPackages } from "./install.ts";
 import type { Peer, RunningPeer } from "./peer.ts";
 
 const WARM_UP_MS = 1_000;
@@ -89,19 +89,20 @@ export async function measurePeers(options: Options, progress: (line: string) =>
 /** The others, as far as they can be had here. */
 async function findPeers(folder: string, miss: (name: string, error: unknown) => null): Promise<Peer[]> {
   const peers: Peer[] = [];
-  const packages = await installPackages(folder).catch((error: unknown) =>
-    miss("bunqueue and BullMQ", error),
+  const installed = await installPackages(folder, QUEUES).then(
+    () => true,
+    (error: unknown) => miss("bunqueue and BullMQ", error) ?? false,
   );
-  if (packages !== null) {
-    peers.push(bunqueuePeer(folder, packages.bunqueue));
+  if (installed) {
+    peers.push(bunqueuePeer(folder, QUEUES.bunqueue));
     const wanted = ["redis-server", "redis-tools", "liblzf1", "libjemalloc2", "libatomic1"];
     const redis = await findProgram("redis-server", wanted, folder, "--version").catch(
       (error: unknown): Program | null => miss("BullMQ on Redis", error),
     );
     if (redis !== null) {
       peers.push(
-        bullmqPeer(folder, packages.bullmq, redis, false),
-        bullmqPeer(folder, packages.bullmq, redis, true),
+        bullmqPeer(folder, QUEUES.bullmq, redis, false),
+        bullmqPeer(folder, QUEUES.bullmq, redis, true),
       );
     }
   }

@@ -1,0 +1,16 @@
+// What the load clients for the libraries on PostgreSQL are told.
+import { z } from "zod";
+
+export const LibraryJob = z.object({
+  /** Where the packages are. */
+  folder: z.string(),
+  /** The server, and a database of the library's own. */
+  url: z.string(),
+  workers: z.int().positive(),
+  /** Jobs that one call carries. */
+  batch: z.int().positive(),
+  /** Connections to the server. */
+  pool: z.int().positive(),
+  windowMs: z.number().positive(),
+});
+export type LibraryJob = z.infer<typeof LibraryJob>;

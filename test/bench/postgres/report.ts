@@ -1,0 +1,43 @@
+// The table of what keeps jobs in PostgreSQL as Markdown, ready for the README. It must not measure; it lays out.
+import type { Machine } from "../machine.ts";
+import { renderMachine, renderTable, whole } from "../markdown.ts";
+import type { PostgresReport, PostgresRow } from "./postgres.ts";
+
+/** Renders the table; a ratio under its goal stands out. */
+export function renderPostgres(machine: Machine, report: PostgresReport): string {
+  const header = ["System", "One life", "Load", "Lives/s", "p50 / p99 ms", "luxhub : it", "Goal"];
+  const parts = [
+    `${renderMachine(machine)}\nPostgreSQL on the same disk: ${report.server.join(", ")}.`,
+    renderTable(header, report.rows.map(cells), 3),
+    renderNotes(report),
+  ];
+  for (const line of report.missing) parts.push(`Not measured: ${line}`);
+  for (const { name, failures, failure } of report.rows.filter((row) => row.failures > 0)) {
+    parts.push(`**${failures} failures** of ${name}: ${failure}`);
+  }
+  return parts.join("\n\n");
+}
+
+function cells({ name, cycle, load, cyclesPerSecond, p50Ms, p99Ms, ratio, goal }: PostgresRow): string[] {
+  const times = ratio.toFixed(1);
+  return [
+    name,
+    cycle,
+    load,
+    whole(cyclesPerSecond),
+    `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
+    goal !== null && ratio < goal ? `**${times}**` : times,
+    goal === null ? "" : String(goal),
+  ];
+}
+
+function renderNotes({ seconds, rounds, hub }: PostgresReport): string {
+  return [
+    `Medians of ${rounds} rounds of ${seconds} s, all in turns on one server, each in a database of its own. The hubs are two`,
+    `processes (\`${hub}\`), half of the callers at each; a life there is three requests over HTTP, each of which is`,
+    "authenticated, checked and written with the ledger, the totals of its node and the events. A library runs in its",
+    "load client's process under Bun, on 10 connections (pg-boss) or 64 (graphile-worker), which are its fastest here.",
+    "pg-boss stores job and result; graphile-worker deletes what is complete, and keeps no result. Latency is per call,",
+    "of graphile-worker per life. The load clients share the cores.",
+  ].join("\n");
+}

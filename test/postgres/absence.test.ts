@@ -1,0 +1,74 @@
+/**
+ * After the database was away, or refused what is written to it: nothing is held against the fleet, and nothing is left
+ * behind. The server of the first test is one of its own, and is stopped.
+ */
+import { SQL } from "bun";
+import { describe, expect, test } from "bun:test";
+import { tmpdir } from "node:os";
+import { BlobsFull } from "../../src/blobs/blobs.ts";
+import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
+import { TURN_MS } from "../../src/domain/limits.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { POSTGRES_MISSING, POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
+
+const noFault = (error: unknown): void => {
+  throw error;
+};
+
+const canStart = POSTGRES_PROGRAMS !== null;
+const noServer = canStart ? "" : " (skipped: no PostgreSQL of our own can be started here)";
+
+test.skipIf(!canStart)(
+  `whoever has the turn says that the database was away, also when nobody wrote meanwhile${noServer}`,
+  async () => {
+    const server = await PostgresServer.start(tmpdir());
+    const a = await openPostgres(server.url, systemClock(), noFault);
+    expect(await a.turn()).toBe("ours after a gap"); // nobody was there before it
+    expect(await a.turn()).toBe("ours");
+    const b = await openPostgres(server.url, systemClock(), noFault);
+    expect(await b.turn()).toBe("another's");
+    await server.down();
+    await Bun.sleep(TURN_MS + 1_000); // the time that is waited for is what is tested
+    await server.up();
+    const [first, second] = [await a.turn(), await b.turn()];
+    expect(first).toBe("ours after a gap");
+    expect(second).toBe("another's");
+    expect(await a.turn()).toBe("ours");
+    expect(a.writable).toBe(true);
+    await a.close();
+    await b.close();
+    await server.remove();
+  },
+  60_000,
+);
+
+const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
+
+describe.skipIf(POSTGRES_MISSING !== null)(`files that are refused${reason}`, () => {
+  test("a probe that fails in every step leaves nothing that is kept alive", async () => {
+    const schema = await newSchema();
+    const store = await openPostgres(schema.url, systemClock(), noFault);
+    const blobs = openPostgresBlobs(schema.url);
+    const beside = new SQL(schema.url, { max: 1 });
+    await beside.unsafe(`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full'; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT ON blob_chunks FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+      CREATE TRIGGER refuse BEFORE DELETE ON blobs FOR EACH STATEMENT EXECUTE FUNCTION refuse();`);
+    await expect(blobs.probe()).rejects.toThrow(BlobsFull);
+    expect(blobs.writable).toBe(false);
+    await beside.unsafe(`
+      DROP TRIGGER refuse ON blob_chunks;
+      DROP TRIGGER refuse ON blobs;
+      UPDATE blobs SET touched_at = touched_at - interval '2 minutes';`);
+    expect(await blobs.sweepUnfinished()).toBe(1);
+    await blobs.probe();
+    expect(blobs.writable).toBe(true);
+    expect(await beside.unsafe(`SELECT blob_id FROM blobs`)).toHaveLength(0);
+    await beside.close();
+    await blobs.close();
+    await store.close();
+    await schema.remove();
+  });
+});
