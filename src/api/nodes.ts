@@ -45,13 +45,13 @@ const register = jsonEndpoint({
       },
       variant.offlineAfterMs,
     ),
-  encode: ({ node, created, balanceMicro }, variant) => ({
+  encode: ({ node, created }, variant) => ({
     node_id: node.nodeId,
     status: "online",
     created,
     heartbeat_interval: variant.heartbeatIntervalMs / SECOND_MS,
     offline_after: variant.offlineAfterMs / SECOND_MS,
-    node: encodeNode(node, balanceMicro, variant),
+    node: encodeNode(node, variant),
   }),
 });
 
@@ -95,9 +95,7 @@ const list = jsonEndpoint({
   answer: () => z.strictObject({ nodes: z.array(nodeShape()) }),
   handle: ({ services }) => services.nodes.list(),
   rest: ({ rest }) => rest,
-  encode: ({ accounts }, variant) => ({
-    nodes: accounts.map(({ node, balanceMicro }) => encodeNode(node, balanceMicro, variant)),
-  }),
+  encode: ({ nodes }, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
 });
 
 const get = jsonEndpoint({
@@ -109,7 +107,7 @@ const get = jsonEndpoint({
   input: z.object({ node_id: z.string() }),
   answer: () => z.strictObject({ node: nodeShape() }),
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
-  encode: ({ node, balanceMicro }, variant) => ({ node: encodeNode(node, balanceMicro, variant) }),
+  encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });
 
 function of(name: VariantName) {

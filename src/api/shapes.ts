@@ -35,7 +35,7 @@ export const nodeShape = () =>
     tasks_completed: count(),
   });
 
-export function encodeNode(node: Node, balanceMicro: bigint, variant: Variant): JsonAnswer {
+export function encodeNode(node: Node, variant: Variant): JsonAnswer {
   return {
     node_id: node.nodeId,
     name: node.name,
@@ -46,7 +46,7 @@ export function encodeNode(node: Node, balanceMicro: bigint, variant: Variant): 
     max_tasks: node.maxTasks,
     registered_at: isoTime(node.registeredAt),
     last_heartbeat: isoTime(node.lastHeartbeatAt),
-    lux_balance: toLux(balanceMicro),
+    lux_balance: toLux(node.lastEntry?.balanceMicro ?? 0n),
     tasks_assigned: node.tasksAssigned,
     tasks_completed: node.tasksCompleted,
   };

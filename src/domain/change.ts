@@ -6,7 +6,7 @@ import type { NewEvent } from "./event.ts";
 import type { FileRecord } from "./file.ts";
 import type { StoredAnswer } from "./idempotency.ts";
 import type { KeyRecord } from "./key.ts";
-import type { LedgerEntry } from "./lux.ts";
+import type { LastEntry, LedgerEntry } from "./lux.ts";
 import type { DeliveryState, Message } from "./message.ts";
 import type { Node } from "./node.ts";
 import type { Task } from "./task.ts";
@@ -22,7 +22,7 @@ export type Change =
   /** Online again after it was offline; what its heartbeat changes is `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
-  /** The running totals of one node; all are added to what is there. */
+  /** The running totals of one node are added to what is there; what stands below them takes its place. */
   | {
       readonly kind: "node.tallied";
       readonly nodeId: string;
@@ -30,11 +30,20 @@ export type Change =
       readonly completed: number;
       readonly luxEarnedMicro: number;
       readonly idleSince: number;
+      /** Its newest ledger entry; null: as it was. */
+      readonly lastEntry: LastEntry;
+      /** See Node; null: as they were. */
+      readonly held: readonly number[] | null;
+      readonly unfiled: readonly number[] | null;
     }
   | { readonly kind: "task.created"; readonly task: Task }
   /** The fields of a task that change in its life. */
   | { readonly kind: "task.moved"; readonly task: Task }
   | { readonly kind: "task.deleted"; readonly taskId: string }
+  /** A task that a node holds is found by its node from now on: see Task's `listed`. */
+  | { readonly kind: "task.listed"; readonly nodeId: string; readonly seq: number }
+  /** A completed task is entered among those of its node, or taken out again: see Node's `unfiled`. */
+  | { readonly kind: "task.filed" | "task.unfiled"; readonly nodeId: string; readonly seq: number }
   /** The running totals of all tasks by state; all are added to what is there. */
   | {
       readonly kind: "tasks.tallied";

@@ -1,6 +1,7 @@
 /**
  * LUX: an append-only ledger (decisions.md LUX). A balance is never edited: each entry carries the sum of all
- * entries of its node up to itself, so the newest entry tells the balance and the rows prove it.
+ * entries of its node up to itself, so the newest entry tells the balance and the rows prove it. Each names the entry
+ * of its node before it, and the node its newest: the ledger is kept in order of arrival, and read along that chain.
  * Amounts are whole millionths of a LUX: integers, exact.
  */
 import { DAY_MS, utcDayStart } from "../lib/clock.ts";
@@ -13,6 +14,8 @@ export type LuxKind = "reward" | "signin";
 
 export type LedgerEntry = {
   readonly id: string;
+  /** The entry of its node before this one; null: it is the first. */
+  readonly previousId: string | null;
   readonly nodeId: string;
   /** The how manieth entry of its node: 1, 2, 3, … */
   readonly n: number;
@@ -25,9 +28,9 @@ export type LedgerEntry = {
 };
 
 /** The newest entry of a node: how many there are and its balance; null when nothing was ever paid. */
-export type LastEntry = Pick<LedgerEntry, "n" | "balanceMicro"> | null;
+export type LastEntry = Pick<LedgerEntry, "id" | "n" | "balanceMicro"> | null;
 
-type Payment = Omit<LedgerEntry, "n" | "balanceMicro" | "at">;
+type Payment = Omit<LedgerEntry, "previousId" | "n" | "balanceMicro" | "at">;
 
 export type SignIn = {
   readonly luxEarnedMicro: number;
@@ -59,12 +62,12 @@ export function signinHorizon(now: number): number {
  */
 export function signIn(
   node: Node | null,
-  last: LastEntry,
   lastSigninAt: number | null,
   asked: { nodeId: string; entryId: string },
   now: number,
 ): Decision<SignIn> {
   if (!node) return nodeNotFound(asked.nodeId);
+  const last = node.lastEntry;
   const balanceMicro = last?.balanceMicro ?? 0n;
   // Tomorrow's counts too: a clock set back over midnight must not pay a day for a second time.
   if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
@@ -82,34 +85,48 @@ export function signIn(
   } as const;
   const paid = pay(entry, last, now);
   if (paid.kind === "rejected") return paid;
+  const nothing = { assigned: 0, completed: 0, luxEarnedMicro: 0, held: null, unfiled: null } as const;
+  const { idleSince } = node;
   return accept(
-    { luxEarnedMicro: amountMicro, already: false, balanceMicro: paid.answer, nextSigninAt },
-    paid.changes,
+    {
+      luxEarnedMicro: amountMicro,
+      already: false,
+      balanceMicro: paid.answer?.balanceMicro ?? 0n,
+      nextSigninAt,
+    },
+    [
+      { kind: "node.tallied", nodeId: node.nodeId, ...nothing, idleSince, lastEntry: paid.answer },
+      ...paid.changes,
+    ],
   );
 }
 
-/** The changes that pay a task's reward; none when it has none. The answer is the new balance. */
+/**
+ * The changes of the ledger that pay a task's reward; none when it has none. The answer is the newest entry then, which
+ * the caller has the node told.
+ */
 export function payReward(
   nodeId: string,
   task: Task,
   last: LastEntry,
   entryId: string,
   now: number,
-): Decision<bigint> {
-  if (task.luxRewardMicro === 0) return accept(last?.balanceMicro ?? 0n);
+): Decision<LastEntry> {
+  if (task.luxRewardMicro === 0) return accept(last);
   const amountMicro = task.luxRewardMicro;
   return pay({ id: entryId, nodeId, amountMicro, kind: "reward", taskId: task.taskId }, last, now);
 }
 
-function pay(payment: Payment, last: LastEntry, now: number): Decision<bigint> {
+function pay(payment: Payment, last: LastEntry, now: number): Decision<LastEntry> {
   const { nodeId, taskId, amountMicro } = payment;
   const balanceMicro = (last?.balanceMicro ?? 0n) + BigInt(amountMicro);
   if (balanceMicro > BALANCE_MAX_MICRO) {
     return reject("lux_balance_limit", `Node ${nodeId} holds as much LUX as the hub can count.`);
   }
   const kind = payment.kind === "reward" ? "lux.paid" : "lux.signin";
-  return accept(balanceMicro, [
-    { kind: "lux.entered", entry: { ...payment, n: (last?.n ?? 0) + 1, balanceMicro, at: now } },
+  const newest = { id: payment.id, n: (last?.n ?? 0) + 1, balanceMicro };
+  return accept(newest, [
+    { kind: "lux.entered", entry: { ...payment, ...newest, previousId: last?.id ?? null, at: now } },
     { kind: "event.logged", event: { kind, at: now, nodeId, taskId, data: { amount: toLux(amountMicro) } } },
   ]);
 }

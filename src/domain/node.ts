@@ -10,6 +10,7 @@ import { balance } from "./balancer.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
+import type { LastEntry } from "./lux.ts";
 import { type Task, assignTo } from "./task.ts";
 
 export type VariantName = "A" | "B";
@@ -35,6 +36,13 @@ export type Node = {
   readonly luxEarnedMicro: bigint;
   /** When its set of tasks last changed: the balancer prefers who has been idle longest. */
   readonly idleSince: number;
+  readonly lastEntry: LastEntry;
+  // A list by node is a page to write wherever the node is in it. So the newest of its tasks stand in its own row, which
+  // is written anyway: FILED_TOGETHER at most, each by its `seq`.
+  /** What it has claimed and holds, and is not listed. Tasks that were taken from it may still stand there. */
+  readonly held: readonly number[];
+  /** Which of its completed tasks are not filed yet: all of them are at once, when they are enough. */
+  readonly unfiled: readonly number[];
 };
 
 /** What a caller says of a node when it registers. */
@@ -63,6 +71,9 @@ export function register(
     tasksCompleted: existing?.tasksCompleted ?? 0,
     luxEarnedMicro: existing?.luxEarnedMicro ?? 0n,
     idleSince: existing?.idleSince ?? beat.now,
+    lastEntry: existing?.lastEntry ?? null,
+    held: existing?.held ?? [],
+    unfiled: existing?.unfiled ?? [],
   };
   const changes: Change[] = [{ kind: "node.saved", node }];
   if (!existing) changes.push(nodeEvent("node.registered", node, beat.now));
@@ -105,6 +116,7 @@ export function comeBack(
 /** Puts the nodes offline whose lease has run out. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
+    ...listHeld(node), // what offline nodes hold is found by its node, all at once
     { kind: "node.offline", nodeId: node.nodeId },
     nodeEvent("node.offline", node, now),
   ]);
@@ -112,6 +124,15 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
     nodes.map((node) => node.nodeId),
     changes,
   );
+}
+
+function listHeld({ nodeId, held, idleSince }: Node): Change[] {
+  if (held.length === 0) return [];
+  const nothing = { assigned: 0, completed: 0, luxEarnedMicro: 0, lastEntry: null, unfiled: null } as const;
+  return [
+    ...held.map((seq): Change => ({ kind: "task.listed", nodeId, seq })),
+    { kind: "node.tallied", nodeId, ...nothing, idleSince, held: [] },
+  ];
 }
 
 function alive(node: Node, beat: Beat): Node {

@@ -22,7 +22,8 @@ import {
   taskNotFound,
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { type LastEntry, payReward } from "./lux.ts";
+import { FILED_TOGETHER } from "./limits.ts";
+import { payReward } from "./lux.ts";
 import type { Node } from "./node.ts";
 
 export type TaskStatus = "open" | "assigned" | "completed";
@@ -33,6 +34,8 @@ export type Priority = 0 | 1 | 2 | 5;
 export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
 
 export type Task = {
+  /** Its place in the order of creation; 0 until it is stored. */
+  readonly seq: number;
   readonly taskId: string;
   readonly title: string;
   readonly description: string;
@@ -44,6 +47,8 @@ export type Task = {
   /** Millionths of a LUX. */
   readonly luxRewardMicro: number;
   readonly assignedNode: string | null;
+  /** Whether it is found by its node in the list of what nodes hold; else its node names it (`held`). */
+  readonly listed: boolean;
   readonly result: TaskResult | null;
   /** Whether the balancer may give it away by itself: it was created through variant B. */
   readonly balanced: boolean;
@@ -74,9 +79,11 @@ export function create(
 ): Accepted<Task> {
   const task: Task = {
     ...draft,
+    seq: 0,
     taskId,
     status: "open",
     assignedNode: null,
+    listed: true,
     result: null,
     revokedFrom: null,
     attempts: 0,
@@ -88,7 +95,7 @@ export function create(
   const created: Task = node ? { ...task, status: "assigned", assignedNode: node.nodeId } : task;
   const changes: Change[] = [
     { kind: "task.created", task: created },
-    ...tallies(null, created, 0, now),
+    ...tallies(null, created, now),
     taskEvent("task.created", task, task.creatorNode, now, { title: task.title }),
   ];
   if (node) changes.push(taskEvent("task.assigned", created, node.nodeId, now, { by: "balancer" }));
@@ -108,8 +115,20 @@ export function take(
   if (task.assignedNode === node.nodeId) return accept(task); // a repeated call gets the same answer
   if (task.status === "assigned") return notOpen(task);
   if (!node.online) return offline(node);
-  const { after, changes } = assignTo(task, node.nodeId, asked.by, now);
-  return accept(after, changes);
+  if (asked.by === "assign") {
+    const { after, changes } = assignTo(task, node.nodeId, asked.by, now); // of many at once, the node may be one
+    return accept(after, changes);
+  }
+  const { nodeId } = node;
+  const held = hold(node, task.seq);
+  const claimed = {
+    status: "assigned",
+    assignedNode: nodeId,
+    listed: held === null,
+    revokedFrom: null,
+  } as const;
+  const { after, changes } = move(task, claimed, now, { ...NOTHING_EARNED, held });
+  return accept(after, [...changes, taskEvent("task.assigned", after, nodeId, now, { by: asked.by })]);
 }
 
 export type Completion = {
@@ -126,7 +145,6 @@ export type Completion = {
 export function complete(
   task: Task | null,
   node: Node | null,
-  last: LastEntry,
   asked: { taskId: string; nodeId: string; result: TaskResult; claimOnComplete: boolean; entryId: string },
   now: number,
 ): Decision<Completion> {
@@ -143,11 +161,15 @@ export function complete(
     before = { ...task, status: "assigned", assignedNode: node.nodeId };
     changes.push(taskEvent("task.assigned", before, node.nodeId, now, { by: "complete" }));
   }
-  const payment = payReward(node.nodeId, task, last, asked.entryId, now);
+  const payment = payReward(node.nodeId, task, node.lastEntry, asked.entryId, now);
   if (payment.kind === "rejected") return payment;
   const after: Task = { ...before, status: "completed", result: asked.result, updatedAt: now };
   changes.push({ kind: "task.moved", task: after });
-  changes.push(...tallies(task, after, task.luxRewardMicro, now));
+  const filing = file(node, task.seq);
+  const lastEntry = task.luxRewardMicro === 0 ? null : payment.answer;
+  const held = without(node.held, task.seq);
+  const earned = { luxEarnedMicro: task.luxRewardMicro, lastEntry, held, unfiled: filing.list };
+  changes.push(...tallies(task, after, now, earned), ...filing.changes);
   changes.push(taskEvent("task.completed", after, node.nodeId, now, {}));
   changes.push(...payment.changes);
   return accept(completion(after, node.maxTasks !== null), changes);
@@ -190,12 +212,14 @@ export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
   return accept(tasks.length, changes);
 }
 
-/** Removes a task for good, whatever its state. LUX that was paid for it stays paid. */
-export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
+/** Removes a task for good, whatever its state. LUX that was paid for it stays paid. `node` is the one that has it. */
+export function remove(task: Task | null, node: Node | null, taskId: string, now: number): Decision<Task> {
   if (!task) return taskNotFound(taskId);
+  const filing = node && task.status === "completed" ? unfile(node, task.seq) : NOT_FILED;
   return accept(task, [
     { kind: "task.deleted", taskId },
-    ...tallies(task, null, 0, now),
+    ...tallies(task, null, now, { ...NOTHING_EARNED, unfiled: filing.list }),
+    ...filing.changes,
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
   ]);
 }
@@ -207,17 +231,34 @@ export function assignTo(
   by: AssignedBy,
   now: number,
 ): { after: Task; changes: readonly Change[] } {
-  const { after, changes } = move(task, { status: "assigned", assignedNode: nodeId, revokedFrom: null }, now);
+  const given = { status: "assigned", assignedNode: nodeId, listed: true, revokedFrom: null } as const;
+  const { after, changes } = move(task, given, now);
   return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, now, { by })] };
 }
 
-function move(before: Task, patch: Partial<Task>, now: number): { after: Task; changes: readonly Change[] } {
+function move(
+  before: Task,
+  patch: Partial<Task>,
+  now: number,
+  earned = NOTHING_EARNED,
+): { after: Task; changes: readonly Change[] } {
   const after: Task = { ...before, ...patch, updatedAt: now };
-  return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, 0, now)] };
+  return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, now, earned)] };
 }
 
+/** What a step brings its node besides a task more or less. */
+type Earned = Pick<
+  Extract<Change, { kind: "node.tallied" }>,
+  "luxEarnedMicro" | "lastEntry" | "held" | "unfiled"
+>;
+const NOTHING_EARNED: Earned = { luxEarnedMicro: 0, lastEntry: null, held: null, unfiled: null };
+
+/** What becomes of a list of a node's tasks in its row (null: it stays), and the changes elsewhere. */
+type Filing = { readonly list: readonly number[] | null; readonly changes: readonly Change[] };
+const NOT_FILED: Filing = { list: null, changes: [] };
+
 /** The changes of the running totals that a step from `before` to `after` means (null: no task). */
-function tallies(before: Task | null, after: Task | null, luxEarnedMicro: number, now: number): Change[] {
+function tallies(before: Task | null, after: Task | null, now: number, earned = NOTHING_EARNED): Change[] {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);
   const changes: Change[] = [];
@@ -231,8 +272,8 @@ function tallies(before: Task | null, after: Task | null, luxEarnedMicro: number
   }
   const giver = before?.assignedNode ?? null;
   const taker = after?.assignedNode ?? null;
-  if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, luxEarnedMicro, now));
-  if (taker !== null) changes.push(nodeTally(taker, before, after, luxEarnedMicro, now));
+  if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, earned));
+  if (taker !== null) changes.push(nodeTally(taker, before, after, now, earned));
   return changes;
 }
 
@@ -240,8 +281,8 @@ function nodeTally(
   nodeId: string,
   before: Task | null,
   after: Task | null,
-  luxEarnedMicro: number,
   now: number,
+  earned: Earned,
 ): Change {
   const holds = (task: Task | null, status: TaskStatus): number =>
     Number(task?.assignedNode === nodeId && task.status === status);
@@ -250,9 +291,32 @@ function nodeTally(
     nodeId,
     assigned: holds(after, "assigned") - holds(before, "assigned"),
     completed: holds(after, "completed") - holds(before, "completed"),
-    luxEarnedMicro,
     idleSince: now,
+    ...earned,
   };
+}
+
+/** Enters a task that is completed now among those of its node: alone in the node's own row, or with all there at once. */
+function file({ nodeId, unfiled }: Node, seq: number): Filing {
+  const waiting = [...unfiled, seq];
+  if (waiting.length < FILED_TOGETHER) return { list: waiting, changes: [] };
+  return { list: [], changes: waiting.map((one) => ({ kind: "task.filed", nodeId, seq: one })) };
+}
+
+/** The list in the node's row with a task that it claims now; null when the list is full. */
+function hold({ held, tasksAssigned }: Node, seq: number): readonly number[] | null {
+  const all = tasksAssigned === 0 ? [seq] : [...held.filter((one) => one !== seq), seq];
+  return all.length < FILED_TOGETHER ? all : null;
+}
+
+/** The list without one of it; null when that is not in it. */
+function without(list: readonly number[], seq: number): readonly number[] | null {
+  return list.includes(seq) ? list.filter((one) => one !== seq) : null;
+}
+
+function unfile({ nodeId, unfiled }: Node, seq: number): Filing {
+  const rest = without(unfiled, seq);
+  return { list: rest, changes: rest ? [] : [{ kind: "task.unfiled", nodeId, seq }] };
 }
 
 function completion(task: Task, madeRoom: boolean): Completion {

@@ -2,7 +2,7 @@
 import { type LedgerEntry, type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { lastEntry, lastSigninAt, ledgerPage, nodeById } from "../store/queries.ts";
+import { lastSigninAt, ledgerPage, nodeById } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, pageOf } from "./pages.ts";
@@ -22,16 +22,17 @@ export class LuxService {
     const now = this.#clock.now();
     const entryId = this.#newId();
     const signedInAt = lastSigninAt(nodeId, signinHorizon(now));
-    const load = { node: nodeById(nodeId), last: lastEntry(nodeId), signedInAt };
-    return transact(load, ({ node, last, signedInAt }) =>
-      signIn(node, last, signedInAt, { nodeId, entryId }, now),
-    );
+    const load = { node: nodeById(nodeId), signedInAt };
+    return transact(load, ({ node, signedInAt }) => signIn(node, signedInAt, { nodeId, entryId }, now));
   }
 
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<LedgerEntry>> {
-    await knownNode(this.#store, nodeId);
-    const last = await this.#store.read(lastEntry(nodeId));
-    return pageOf(page, last?.n ?? 0, (slice) => this.#store.read(ledgerPage(nodeId, slice)));
+    const { lastEntry } = await knownNode(this.#store, nodeId);
+    const total = lastEntry?.n ?? 0;
+    return pageOf(page, total, ({ limit, offset }) => {
+      const newest = total - offset;
+      return this.#store.read(ledgerPage(nodeId, Math.max(newest - limit, 0) + 1, newest));
+    });
   }
 }

@@ -12,15 +12,7 @@ import {
 } from "../domain/node.ts";
 import type { Clock } from "../lib/clock.ts";
 import { waitingCount } from "../store/mail-queries.ts";
-import {
-  type NodeAccount,
-  expiredNodes,
-  nextLeaseEnd,
-  nodeAccount,
-  nodeAccounts,
-  nodeById,
-  waitingFor,
-} from "../store/queries.ts";
+import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, waitingFor } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import type { TaskService } from "./tasks.ts";
@@ -30,11 +22,11 @@ const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfte
 
 /** A node as it stands after a heartbeat, and how many messages wait for it. */
 export type Pulse = { readonly node: Node; readonly messagesWaiting: number };
-export type Registration = { readonly node: Node; readonly created: boolean; readonly balanceMicro: bigint };
+export type Registration = { readonly node: Node; readonly created: boolean };
 
-/** `rest` is what comes after `accounts`; null when that is all. */
+/** `rest` is what comes after `nodes`; null when that is all. */
 export type NodeList = {
-  readonly accounts: readonly NodeAccount[];
+  readonly nodes: readonly Node[];
   readonly rest: AsyncGenerator<NodeList> | null;
 };
 
@@ -54,11 +46,8 @@ export class NodeService {
   /** `leaseMs` is how long the variant lets a node be silent. */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
     const beat = this.#beat(leaseMs);
-    const load = { account: nodeAccount(profile.nodeId), waiting: waitingFor(profile, SWEEP_BATCH) };
-    const registered = await transact(load, ({ account, waiting }) => {
-      const decision = register(profile, account?.node ?? null, waiting, beat);
-      return { ...decision, answer: { ...decision.answer, balanceMicro: account?.balanceMicro ?? 0n } };
-    });
+    const load = { node: nodeById(profile.nodeId), waiting: waitingFor(profile, SWEEP_BATCH) };
+    const registered = await transact(load, ({ node, waiting }) => register(profile, node, waiting, beat));
     await this.#fillOn(registered.node);
     return registered;
   }
@@ -77,23 +66,23 @@ export class NodeService {
 
   /** All nodes, or the first part of them and the way to the rest. */
   async list(): Promise<NodeList> {
-    const accounts = await this.#store.read(nodeAccounts("", NODES_PART));
-    return { accounts, rest: accounts.length < NODES_PART ? null : this.#listAfter(accounts) };
+    const nodes = await this.#store.read(nodesAfter("", NODES_PART));
+    return { nodes, rest: nodes.length < NODES_PART ? null : this.#listAfter(nodes) };
   }
 
-  async *#listAfter(first: readonly NodeAccount[]): AsyncGenerator<NodeList> {
+  async *#listAfter(first: readonly Node[]): AsyncGenerator<NodeList> {
     for (let last = first.at(-1); last !== undefined;) {
-      const accounts = await this.#store.read(nodeAccounts(last.node.nodeId, NODES_PART));
-      yield { accounts, rest: null };
-      last = accounts.length < NODES_PART ? undefined : accounts.at(-1);
+      const nodes = await this.#store.read(nodesAfter(last.nodeId, NODES_PART));
+      yield { nodes, rest: null };
+      last = nodes.length < NODES_PART ? undefined : nodes.at(-1);
     }
   }
 
   /** @throws {Rejection} node_not_found */
-  async get(nodeId: string): Promise<NodeAccount> {
-    const account = await this.#store.read(nodeAccount(nodeId));
-    if (!account) throw new Rejection(nodeNotFound(nodeId));
-    return account;
+  async get(nodeId: string): Promise<Node> {
+    const node = await this.#store.read(nodeById(nodeId));
+    if (!node) throw new Rejection(nodeNotFound(nodeId));
+    return node;
   }
 
   /** Puts nodes offline whose lease has run out, at most one step's worth. The answer is how many. */
@@ -114,10 +103,10 @@ export class NodeService {
 
   async #comeBack(transact: Transact, nodeId: string, leaseOf: (node: Node) => number): Promise<Pulse> {
     const known = await this.get(nodeId);
-    const beat = this.#beat(leaseOf(known.node));
+    const beat = this.#beat(leaseOf(known));
     const load = {
       node: nodeById(nodeId),
-      waiting: waitingFor(known.node, SWEEP_BATCH),
+      waiting: waitingFor(known, SWEEP_BATCH),
       messagesWaiting: waitingCount(nodeId),
     };
     const pulse = await transact(load, ({ node, waiting, messagesWaiting }) => {

@@ -2,7 +2,7 @@
 import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { BALANCE_TYPES_MAX, SWEEP_BATCH, TOP_NODES_MAX } from "../domain/limits.ts";
+import { BALANCE_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import {
   type Completion,
@@ -29,7 +29,7 @@ import {
   availableNodes,
   candidatesFor,
   claimable,
-  lastEntry,
+  holderOf,
   nodeById,
   nodesById,
   poolAfter,
@@ -37,13 +37,13 @@ import {
   taskById,
   taskTotals,
   tasksById,
-  topNodes,
   waitingFor,
 } from "../store/queries.ts";
 import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, pageInParts } from "./pages.ts";
+import { TopNodes } from "./top-nodes.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
 /** One item's fate in a batch; `code` is null when it was assigned. */
@@ -55,11 +55,13 @@ export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
+  readonly #top: TopNodes;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
+    this.#top = new TopNodes(store);
   }
 
   create(transact: Transact, draft: TaskDraft): Promise<Task> {
@@ -85,10 +87,8 @@ export class TaskService {
     const now = this.#clock.now();
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
-    const load = { task: taskById(taskId), node: nodeById(nodeId), last: lastEntry(nodeId) };
-    const done = await transact(load, ({ task, node, last }) =>
-      complete(task, node, last, { ...asked, entryId }, now),
-    );
+    const load = { task: taskById(taskId), node: nodeById(nodeId) };
+    const done = await transact(load, ({ task, node }) => complete(task, node, { ...asked, entryId }, now));
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;
   }
@@ -111,7 +111,8 @@ export class TaskService {
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
     const now = this.#clock.now();
-    const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
+    const load = { task: taskById(taskId), node: holderOf(taskId) };
+    const task = await transact(load, ({ task, node }) => remove(task, node, taskId, now));
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
@@ -219,9 +220,11 @@ export class TaskService {
 
   /** One page of tasks in any of `statuses`, of one node if given, newest first. */
   async list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
-    return pageInParts(page, await this.#count(statuses, nodeId), {
-      slice: (slice) => this.#store.read(taskPage(statuses, nodeId, slice)),
-      sizes: (slice) => this.#store.read(taskSizes(statuses, nodeId, slice)),
+    const node = nodeId === null ? null : await this.#store.read(nodeById(nodeId));
+    if (nodeId !== null && node === null) return { ...page, items: [], total: 0, pages: 0, rest: null };
+    return pageInParts(page, await this.#count(statuses, node), {
+      slice: (slice) => this.#store.read(taskPage(statuses, node, slice)),
+      sizes: (slice) => this.#store.read(taskSizes(statuses, node, slice)),
       some: (ids) => this.#store.read(tasksById(ids)),
       sizeOf,
     });
@@ -235,17 +238,13 @@ export class TaskService {
 
   async stats(): Promise<TaskStats> {
     const totals = await this.#store.read(taskTotals());
-    return { totals, top: await this.#store.read(topNodes(TOP_NODES_MAX)) };
+    return { totals, top: await this.#top.read() };
   }
 
-  async #count(statuses: readonly TaskStatus[], nodeId: string | null): Promise<number> {
-    let totals: TaskTotals;
-    if (nodeId === null) {
-      totals = await this.#store.read(taskTotals());
-    } else {
-      const node = await this.#store.read(nodeById(nodeId));
-      totals = { open: 0, assigned: node?.tasksAssigned ?? 0, completed: node?.tasksCompleted ?? 0 };
-    }
+  async #count(statuses: readonly TaskStatus[], node: Node | null): Promise<number> {
+    const totals: TaskTotals = node
+      ? { open: 0, assigned: node.tasksAssigned, completed: node.tasksCompleted }
+      : await this.#store.read(taskTotals());
     return statuses.reduce((sum, status) => sum + totals[status], 0);
   }
 }

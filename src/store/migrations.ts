@@ -198,4 +198,55 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT;
   INSERT INTO identity VALUES (1, lower(hex(randomblob(16))));
   `,
+  `
+  -- What is entered for each payment and each completed task lies together on few pages, in order of arrival, and not
+  -- wherever its node is in a list by node: of ten thousand nodes that would be a page to read and to write each.
+  -- What finds the rows of a node stands in the node's own row, which every step of its tasks writes anyway.
+  ALTER TABLE nodes ADD COLUMN last_entry TEXT;                          -- its newest in the ledger
+  ALTER TABLE nodes ADD COLUMN entries INTEGER NOT NULL DEFAULT 0;       -- the n of that
+  ALTER TABLE nodes ADD COLUMN balance_micro INTEGER NOT NULL DEFAULT 0; -- and its balance
+  ALTER TABLE nodes ADD COLUMN unfiled TEXT NOT NULL DEFAULT '';         -- "12,15": completed, not in completions yet
+  ALTER TABLE nodes ADD COLUMN held TEXT NOT NULL DEFAULT '';            -- "16,17": claimed, not listed
+  ALTER TABLE tasks ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;        -- 0: while it is assigned, its node names it
+  UPDATE nodes SET (last_entry, entries, balance_micro) = (
+    SELECT entry_id, n, balance_micro FROM ledger l WHERE l.node_id = nodes.node_id ORDER BY l.n DESC LIMIT 1)
+    WHERE node_id IN (SELECT node_id FROM ledger);
+  -- task/stats: the top nodes are kept in memory (service/top-nodes.ts)
+  DROP INDEX nodes_top;
+
+  -- what a node holds, but for what it has claimed lately
+  DROP INDEX tasks_held;
+  CREATE INDEX tasks_held ON tasks (assigned_node) WHERE status = 'assigned' AND listed = 1;
+
+  -- task/list by node: what it has done, entered a number of tasks at a time
+  CREATE TABLE completions (
+    node_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,                    -- of the task
+    PRIMARY KEY (node_id, seq)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO completions SELECT assigned_node, seq FROM tasks WHERE status = 'completed' ORDER BY assigned_node, seq;
+  DROP INDEX tasks_done;
+
+  CREATE TABLE ledger_by_arrival (
+    entry_id TEXT PRIMARY KEY,               -- in order of arrival, as ids are made
+    previous TEXT,                           -- the node's entry before this one: lux/ledger walks from one to the next
+    node_id TEXT NOT NULL,
+    n INTEGER NOT NULL,                      -- 1, 2, 3, … of the node: no gap, none twice
+    amount_micro INTEGER NOT NULL,
+    balance_micro INTEGER NOT NULL,          -- the sum of the node's entries up to this one
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO ledger_by_arrival
+    SELECT entry_id, lag(entry_id) OVER (PARTITION BY node_id ORDER BY n), node_id, n, amount_micro, balance_micro,
+      kind, task_id, at
+    FROM ledger ORDER BY entry_id;
+  DROP TABLE ledger;
+  ALTER TABLE ledger_by_arrival RENAME TO ledger;
+  -- where a walk may begin, so that none is long: the first is the node's 64th
+  CREATE UNIQUE INDEX ledger_marks ON ledger (node_id, n) WHERE n % 64 = 0;
+  -- a day pays once: the rules see to it, and the store would not take it otherwise
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+  `,
 ];

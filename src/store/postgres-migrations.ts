@@ -189,6 +189,49 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   );
   INSERT INTO turn VALUES (1, '', '-infinity', '-infinity');
   `,
+  `
+  ALTER TABLE nodes
+    ADD COLUMN last_entry TEXT COLLATE "C",
+    ADD COLUMN entries BIGINT NOT NULL DEFAULT 0,
+    ADD COLUMN balance_micro BIGINT NOT NULL DEFAULT 0,
+    ADD COLUMN unfiled TEXT NOT NULL DEFAULT '',
+    ADD COLUMN held TEXT NOT NULL DEFAULT '';
+  ALTER TABLE tasks ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
+  UPDATE nodes SET last_entry = l.entry_id, entries = l.n, balance_micro = l.balance_micro
+    FROM (SELECT DISTINCT ON (node_id) * FROM ledger ORDER BY node_id, n DESC) AS l WHERE l.node_id = nodes.node_id;
+  DROP INDEX nodes_top;
+  DROP INDEX tasks_held;
+  CREATE INDEX tasks_held ON tasks (assigned_node, seq) WHERE status = 'assigned' AND listed = 1;
+
+  CREATE TABLE completions (
+    node_id TEXT COLLATE "C" NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (node_id, seq)
+  );
+  INSERT INTO completions SELECT assigned_node, seq FROM tasks WHERE status = 'completed';
+  DROP INDEX tasks_done;
+
+  CREATE TABLE ledger_by_arrival (
+    entry_id TEXT COLLATE "C" PRIMARY KEY,
+    previous TEXT COLLATE "C",
+    node_id TEXT COLLATE "C" NOT NULL,
+    n BIGINT NOT NULL,
+    amount_micro BIGINT NOT NULL,
+    balance_micro BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at BIGINT NOT NULL
+  );
+  INSERT INTO ledger_by_arrival
+    SELECT entry_id, lag(entry_id) OVER (PARTITION BY node_id ORDER BY n), node_id, n, amount_micro, balance_micro,
+      kind, task_id, at
+    FROM ledger ORDER BY entry_id COLLATE "C";
+  DROP TABLE ledger;
+  ALTER TABLE ledger_by_arrival RENAME TO ledger;
+  ALTER INDEX ledger_by_arrival_pkey RENAME TO ledger_pkey;
+  CREATE UNIQUE INDEX ledger_marks ON ledger (node_id, n) WHERE n % 64 = 0;
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */

@@ -118,6 +118,9 @@ function placeOf(change: Change): Place {
       return { row: `task ${change.task.taskId}`, after: null };
     case "task.deleted":
       return { row: `task ${change.taskId}`, after: null };
+    case "task.filed":
+    case "task.unfiled":
+      return { row: `completion ${change.seq}`, after: null };
     case "message.stored":
       return { row: rowOfMessage(change.message.messageId), after: null };
     case "delivery.queued":
@@ -135,6 +138,7 @@ function placeOf(change: Change): Place {
     case "event.logged":
     case "tasks.tallied":
       return ANYWHERE;
+    case "task.listed": // by its number, which its other changes do not tell
     case "node.leases.renewed":
     case "delivery.leases.renewed":
     case "deliveries.pruned":
@@ -162,5 +166,8 @@ function plusNode(sum: NodeTally, more: NodeTally): NodeTally {
     assigned: sum.assigned + more.assigned,
     completed: sum.completed + more.completed,
     luxEarnedMicro: sum.luxEarnedMicro + more.luxEarnedMicro,
+    lastEntry: more.lastEntry ?? sum.lastEntry,
+    held: more.held ?? sum.held,
+    unfiled: more.unfiled ?? sum.unfiled,
   };
 }

@@ -6,7 +6,7 @@
 import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
 import { LIST_UNMEASURED_MAX, PULL_ANSWER_MAX_BYTES } from "../domain/limits.ts";
-import type { LastEntry, LedgerEntry } from "../domain/lux.ts";
+import type { LedgerEntry } from "../domain/lux.ts";
 import type { Node } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
 import {
@@ -22,7 +22,7 @@ import {
   toNode,
   toTask,
 } from "./rows.ts";
-import type { Param, Query, Row } from "./store.ts";
+import type { Param, Query } from "./store.ts";
 import { rowsOf } from "./touches.ts";
 
 /** Finds nothing: for what a caller did not name. */
@@ -36,13 +36,8 @@ export type Slice = { readonly limit: number; readonly offset: number };
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
 const NODE_COLUMNS = `
   node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
-  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since`;
-
-const BALANCE_OF_NODE = `
-  (SELECT CAST(balance_micro AS TEXT) FROM ledger l WHERE l.node_id = n.node_id ORDER BY l.n DESC LIMIT 1)`;
-
-/** A node with its balance. */
-export type NodeAccount = { readonly node: Node; readonly balanceMicro: bigint };
+  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since, held, unfiled,
+  last_entry, entries, CAST(balance_micro AS TEXT) AS balance`;
 
 // The texts of the queries that requests run are put together once: a statement is found by its text.
 const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = $1`;
@@ -52,20 +47,17 @@ export function nodeById(nodeId: string): Query<Node | null> {
 }
 
 /** Nodes in the order of their ids, after one of them ("" is before all). */
-export function nodeAccounts(after: string, limit: number): Query<readonly NodeAccount[]> {
-  const sql = `
-    SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n
-    WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
-  return many(sql, [after, limit], toAccount);
+export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
+  const sql = `SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  return many(sql, [after, limit], toNode);
 }
 
-export function nodeAccount(nodeId: string): Query<NodeAccount | null> {
-  const sql = `SELECT ${NODE_COLUMNS}, ${BALANCE_OF_NODE} AS balance FROM nodes n WHERE node_id = $1`;
-  return one(sql, [nodeId], toAccount, [rowsOf.node(nodeId), rowsOf.ledger(nodeId)]);
-}
+const HOLDER = `
+  SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = (SELECT assigned_node FROM tasks WHERE task_id = $1)`;
 
-function toAccount(row: Parameters<typeof toNode>[0]): NodeAccount {
-  return { node: toNode(row), balanceMicro: BigInt(row["balance"] ?? 0) };
+/** The node that has a task, or had it when it was completed. */
+export function holderOf(taskId: string): Query<Node | null> {
+  return one(HOLDER, [taskId], toNode);
 }
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
@@ -135,7 +127,7 @@ export function topNodes(limit: number): Query<readonly Node[]> {
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
-  task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
+  seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, listed,
   balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
@@ -245,7 +237,7 @@ export function poolAfter(
   );
   return {
     sql: `
-      SELECT seq, ${TASK_COLUMNS} FROM tasks t
+      SELECT ${TASK_COLUMNS} FROM tasks t
       WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1)
       ORDER BY priority, seq`,
     params,
@@ -262,24 +254,27 @@ export function strandedTasks(limit: number): Query<readonly Task[]> {
   const sql = `
     SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
     WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
+      AND t.listed = 1
     LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
   return many(sql, [limit], toTask);
 }
 
 // ---- LUX
 
-const ENTRY_COLUMNS = `
-  entry_id, node_id, n, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at`;
+// The last n of the page is $2. The walk begins at the next entry from there on that has a mark, or at the newest.
+const LEDGER_PAGE = `
+  WITH RECURSIVE walk AS (
+    SELECT * FROM ledger WHERE entry_id = coalesce(
+      (SELECT entry_id FROM ledger WHERE node_id = $1 AND n >= $2 AND n % 64 = 0 ORDER BY n LIMIT 1),
+      (SELECT last_entry FROM nodes WHERE node_id = $1))
+    UNION ALL
+    SELECT l.* FROM walk JOIN ledger l ON l.entry_id = walk.previous WHERE walk.n > $3 AND l.n < walk.n)
+  SELECT entry_id, previous, node_id, n, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at
+  FROM walk WHERE n <= $2 AND n >= $3 ORDER BY n DESC`;
 
-const LAST_ENTRY = `
-  SELECT n, CAST(balance_micro AS TEXT) AS balance FROM ledger WHERE node_id = $1 ORDER BY n DESC LIMIT 1`;
-
-export function lastEntry(nodeId: string): Query<LastEntry> {
-  const toLast = (row: Row): { n: number; balanceMicro: bigint } => ({
-    n: Number(row["n"]),
-    balanceMicro: BigInt(row["balance"] ?? 0),
-  });
-  return one(LAST_ENTRY, [nodeId], toLast, [rowsOf.ledger(nodeId)]);
+/** The entries of a node with the numbers `from` to `to`, newest first. */
+export function ledgerPage(nodeId: string, from: number, to: number): Query<readonly LedgerEntry[]> {
+  return many(LEDGER_PAGE, [nodeId, to, from], toLedgerEntry);
 }
 
 /** The latest sign-in of the days before one: `before` is a UTC midnight. */
@@ -288,12 +283,6 @@ export function lastSigninAt(nodeId: string, before: number): Query<number | nul
     SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' AND (at / 86400000) < $2 / 86400000
     ORDER BY (at / 86400000) DESC LIMIT 1`;
   return one(sql, [nodeId, before], (row) => Number(row["at"]), [rowsOf.ledger(nodeId)]);
-}
-
-export function ledgerPage(nodeId: string, slice: Slice): Query<readonly LedgerEntry[]> {
-  const sql = `
-    SELECT ${ENTRY_COLUMNS} FROM ledger WHERE node_id = $1 ORDER BY n DESC LIMIT $2 OFFSET $3`;
-  return many(sql, [nodeId, slice.limit, slice.offset], toLedgerEntry);
 }
 
 // ---- Files
@@ -318,6 +307,18 @@ export function firstEventId(): Query<number> {
 
 export function lastEventId(): Query<number> {
   return count(`SELECT coalesce(max(id), 0) AS n FROM events`, []);
+}
+
+/** The id of the newest event of a kind; 0 when there is none. */
+export function lastEventOf(kind: EventKind): Query<number> {
+  return count(`SELECT coalesce(max(id), 0) AS n FROM events WHERE kind = $1`, [kind]);
+}
+
+/** Who completed a task after a moment of the log: oldest first, once for each task. */
+export function completersAfter(eventId: number, limit: number): Query<readonly string[]> {
+  const sql = `
+    SELECT node_id FROM events WHERE kind = 'task.completed' AND id > $1 ORDER BY id LIMIT $2`;
+  return many(sql, [eventId, limit], (row) => String(row["node_id"]));
 }
 
 /** Events after the cursor (exclusive), oldest first; of any of `kinds`, of all when there are none. */

@@ -2,7 +2,7 @@
 import type { LoggedEvent } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
 import type { KeyRecord } from "../domain/key.ts";
-import type { LedgerEntry } from "../domain/lux.ts";
+import type { LastEntry, LedgerEntry } from "../domain/lux.ts";
 import type { Delivery, DeliveryStub, Message } from "../domain/message.ts";
 import type { Node } from "../domain/node.ts";
 import type { Task } from "../domain/task.ts";
@@ -85,13 +85,29 @@ export function toNode(row: Row): Node {
     tasksCompleted: whole(row["tasks_completed"]),
     luxEarnedMicro: big(row["lux_earned"]),
     idleSince: whole(row["idle_since"]),
+    lastEntry: toLastEntry(row),
+    held: toSeqs(text(row["held"])),
+    unfiled: toSeqs(text(row["unfiled"])),
   };
+}
+
+function toLastEntry(row: Row): LastEntry {
+  const id = maybeText(row["last_entry"]);
+  return id === null ? null : { id, n: whole(row["entries"]), balanceMicro: big(row["balance"]) };
+}
+
+const NONE: readonly number[] = [];
+
+/** "12,15"; "" is none. */
+function toSeqs(stored: string): readonly number[] {
+  return stored === "" ? NONE : (JSON.parse(`[${stored}]`) as readonly number[]);
 }
 
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
   const problem = maybeText(row["problem"]);
   return {
+    seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
     title: text(row["title"]),
     description: text(row["description"]),
@@ -101,6 +117,7 @@ export function toTask(row: Row): Task {
     status: row["status"] as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
+    listed: row["listed"] === 1,
     result:
       problem === null
         ? null
@@ -117,6 +134,7 @@ export function toTask(row: Row): Task {
 export function toLedgerEntry(row: Row): LedgerEntry {
   return {
     id: text(row["entry_id"]),
+    previousId: maybeText(row["previous"]),
     nodeId: text(row["node_id"]),
     n: whole(row["n"]),
     amountMicro: whole(row["amount_micro"]),

@@ -70,7 +70,7 @@ describe("sign-in", () => {
   const day = (hours: number, date = 15): number => Date.UTC(2025, 5, date, hours);
   const midnight = day(0, 16);
   const ask = (lastSigninAt: number | null, now: number, last: LastEntry = null) =>
-    signIn(node("n1"), last, lastSigninAt, { nodeId: "n1", entryId: "e" }, now);
+    signIn(node("n1", { lastEntry: last }), lastSigninAt, { nodeId: "n1", entryId: "e" }, now);
   const words = (answer: SignIn): string =>
     `${answer.luxEarnedMicro} ${answer.already} ${answer.balanceMicro} ${new Date(answer.nextSigninAt).toISOString()}`;
   const paid = (at: number, before: LastEntry): void => {
@@ -78,13 +78,14 @@ describe("sign-in", () => {
     const next = `${new Date(at).toISOString().slice(0, 8)}${String(new Date(at).getUTCDate() + 1)}T00:00:00.000Z`;
     expect(sketch(ask(null, at, before), words)).toEqual([
       `answers 10000000 false ${balance} ${next}`,
+      "n1 0 0 0",
       `ledger n1 #${before === null ? 1 : 42} signin 10000000 ${balance}`,
       'lux.signin n1 null {"amount":10}',
     ]);
   };
 
   test("the first pays", () => paid(day(12), null));
-  test("pays on top of what is there", () => paid(day(12), { n: 41, balanceMicro: 123n }));
+  test("pays on top of what is there", () => paid(day(12), { id: "e41", n: 41, balanceMicro: 123n }));
 
   const rows: readonly (readonly [string, number | null, number, "pays" | "already"])[] = [
     ["again in the same moment", day(12), day(12), "already"],
@@ -99,7 +100,7 @@ describe("sign-in", () => {
   ];
   for (const [name, last, now, outcome] of rows)
     test(name, () => {
-      const decision = ask(last, now, { n: 1, balanceMicro: 5n });
+      const decision = ask(last, now, { id: "e1", n: 1, balanceMicro: 5n });
       expect(decision).toMatchObject({ kind: "accepted", answer: { already: outcome === "already" } });
       if (decision.kind === "accepted" && outcome === "already") {
         expect(decision.changes).toEqual([]);
@@ -124,9 +125,7 @@ describe("sign-in", () => {
   });
 
   test("an unknown node earns nothing", () => {
-    expect(sketch(signIn(null, null, null, { nodeId: "n1", entryId: "e" }, day(12)), words)).toBe(
-      "node_not_found",
-    );
+    expect(sketch(signIn(null, null, { nodeId: "n1", entryId: "e" }, day(12)), words)).toBe("node_not_found");
   });
 
   test("never twice on one UTC day, in whatever order the clock's readings come", () => {
@@ -153,14 +152,15 @@ describe("sign-in", () => {
 describe("the balance limit", () => {
   const reward = task("t", { luxRewardMicro: 7 });
   const pay = (balanceMicro: bigint) =>
-    sketch(payReward("n1", reward, { n: 8, balanceMicro }, "e", 1), String);
+    sketch(payReward("n1", reward, { id: "e8", n: 8, balanceMicro }, "e", 1), String);
   test("takes the last that fits", () => {
     expect(pay(BALANCE_MAX_MICRO - 7n)).toContain(`ledger n1 #9 reward 7 ${BALANCE_MAX_MICRO}`);
   });
   test("refuses what does not fit", () => expect(pay(BALANCE_MAX_MICRO - 6n)).toBe("lux_balance_limit"));
   test("refuses a sign-in that does not fit", () => {
     const asked = { nodeId: "n1", entryId: "e" };
-    const decision = signIn(node("n1"), { n: 1, balanceMicro: BALANCE_MAX_MICRO }, null, asked, 1);
+    const rich = node("n1", { lastEntry: { id: "e1", n: 1, balanceMicro: BALANCE_MAX_MICRO } });
+    const decision = signIn(rich, null, asked, 1);
     expect(decision).toMatchObject({ kind: "rejected", code: "lux_balance_limit" });
   });
   test("leaves room in 64 bits for one more reward of any size", () => {
@@ -175,5 +175,5 @@ test("the first reward is the node's first entry", () => {
 });
 
 test("a reward of 0 is no payment", () => {
-  expect(sketch(payReward("n1", task("t"), null, "e", 1), String)).toEqual(["answers 0"]);
+  expect(sketch(payReward("n1", task("t"), null, "e", 1), String)).toEqual(["answers null"]);
 });

@@ -38,9 +38,28 @@ export function node(nodeId: string, patch: Partial<Node> = {}): Node {
     tasksCompleted: 0,
     luxEarnedMicro: 0n,
     idleSince: EARLIER,
+    lastEntry: null,
+    held: [],
+    unfiled: [],
     ...patch,
   };
 }
+
+/** A tally with what most of them leave as it is. */
+export function tally(patch: Pick<Tally, "nodeId"> & Partial<Tally>): Tally {
+  const nothing = {
+    assigned: 0,
+    completed: 0,
+    luxEarnedMicro: 0,
+    idleSince: 1,
+    lastEntry: null,
+    held: null,
+    unfiled: null,
+  };
+  return { kind: "node.tallied", ...nothing, ...patch };
+}
+
+type Tally = Extract<Change, { kind: "node.tallied" }>;
 
 export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
   return {
@@ -58,9 +77,11 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
   return {
     ...draft(),
+    seq: 0,
     taskId,
     status: "open",
     assignedNode: null,
+    listed: true,
     result: null,
     revokedFrom: null,
     attempts: 0,
@@ -136,6 +157,10 @@ export function sketchChange(change: Change): string {
       return `${change.kind} ${sketchTask(change.task)}`;
     case "task.deleted":
       return `${change.kind} ${change.taskId}`;
+    case "task.listed":
+    case "task.filed":
+    case "task.unfiled":
+      return `${change.kind} ${change.nodeId} ${change.seq}`;
     case "tasks.tallied":
       return `tasks ${signed(change.open, change.assigned, change.completed)}`;
     case "node.tallied": {

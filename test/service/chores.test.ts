@@ -22,7 +22,7 @@ import { history, messageById, waitingCount } from "../../src/store/mail-queries
 import { eventsAfter, nodeById, taskById } from "../../src/store/queries.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { Query } from "../../src/store/store.ts";
-import { message, node, task } from "../domain/samples.ts";
+import { message, node, tally, task } from "../domain/samples.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -75,7 +75,7 @@ function held(taskId: string, nodeId: string, patch: Partial<Task> = {}): readon
   return [
     { kind: "task.created", task: task(taskId, { status: "assigned", assignedNode: nodeId, ...patch }) },
     { kind: "tasks.tallied", open: 0, assigned: 1, completed: 0 },
-    { kind: "node.tallied", nodeId, assigned: 1, completed: 0, luxEarnedMicro: 0, idleSince: 1 },
+    tally({ nodeId, assigned: 1 }),
   ];
 }
 

@@ -7,6 +7,7 @@ import { SQL } from "bun";
 import { Database } from "bun:sqlite";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { FACTS } from "../../src/store/audit.ts";
 import { type Hub, listOf } from "../e2e/program.ts";
 import type { Ledger } from "./crash-writer.ts";
 
@@ -115,7 +116,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
          FROM tasks GROUP BY assigned_node) t ON t.assigned_node = n.node_id
        LEFT JOIN (SELECT node_id, sum(amount_micro) AS earned FROM ledger WHERE kind = 'reward' GROUP BY node_id) l
          ON l.node_id = n.node_id
-     WHERE n.tasks_assigned <> coalesce(held, 0) OR n.tasks_completed <> coalesce(done, 0)
+     WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed <> coalesce(done, 0)
        OR n.lux_earned_micro <> coalesce(earned, 0)`,
   ],
   // Every assignment, completion, payment and file is in the log of events, which has no gap.
@@ -125,6 +126,8 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
     `SELECT count(*) AS entries FROM ledger
      HAVING count(*) <> (SELECT count(*) FROM events WHERE kind IN ('lux.paid', 'lux.signin'))`,
   ],
+  // And what the doctor looks for.
+  ...FACTS.map(({ sql }) => ["unequal", sql] as const),
 ];
 
 type Rows = (sql: string) => Promise<readonly Row[]>;

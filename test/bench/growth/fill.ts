@@ -4,7 +4,6 @@
 // hour: thousands of requests share a commit, and the running totals are added up once a commit.
 import type { Change } from "../../../src/domain/change.ts";
 import { type Decision, accept } from "../../../src/domain/decision.ts";
-import type { LastEntry } from "../../../src/domain/lux.ts";
 import { acknowledge, receive, send } from "../../../src/domain/message.ts";
 import { type Node, register } from "../../../src/domain/node.ts";
 import { type Task, complete, create, take } from "../../../src/domain/task.ts";
@@ -63,8 +62,25 @@ class Commit {
       assigned: before.assigned + tally.assigned,
       completed: before.completed + tally.completed,
       luxEarnedMicro: before.luxEarnedMicro + tally.luxEarnedMicro,
+      lastEntry: tally.lastEntry ?? before.lastEntry,
+      held: tally.held ?? before.held,
+      unfiled: tally.unfiled ?? before.unfiled,
     };
     this.#nodes.set(tally.nodeId, sum ?? tally);
+  }
+}
+
+/** A node, with what the rules look at of it kept as it is by now. */
+type Known = Omit<Node, Moving> & Pick<Mutable<Node>, Moving>;
+type Moving = "lastEntry" | "held" | "unfiled";
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+function keepUp(node: Known, decision: Decision<unknown>): void {
+  for (const change of decision.kind === "accepted" ? decision.changes : []) {
+    if (change.kind !== "node.tallied") continue;
+    node.lastEntry = change.lastEntry ?? node.lastEntry;
+    node.held = change.held ?? node.held;
+    node.unfiled = change.unfiled ?? node.unfiled;
   }
 }
 
@@ -72,8 +88,7 @@ class Commit {
 class History {
   readonly #store: Store;
   readonly #tasks: number;
-  readonly #nodes: Node[] = [];
-  readonly #last = new Map<string, LastEntry>();
+  readonly #nodes: Known[] = [];
   readonly #startedAt = Date.now() - HISTORY_MS;
 
   constructor(store: Store, tasks: number) {
@@ -114,7 +129,10 @@ class History {
       if (isUnfinished && index % 2 === 0) return;
       const node = this.#nodeFor(index);
       const asked = { taskId: made.answer.taskId, nodeId: node.nodeId };
-      const held = this.#accepted(commit, take(made.answer, node, { ...asked, by: "claim" }, now));
+      const stored = { ...made.answer, seq: index + 1 }; // a new table counts from 1
+      const taken = take(stored, node, { ...asked, by: "claim" }, now);
+      const held = this.#accepted(commit, taken);
+      keepUp(node, taken);
       if (!isUnfinished) this.#complete(commit, held, node, now);
     });
   }
@@ -148,7 +166,7 @@ class History {
     });
   }
 
-  #complete(commit: Commit, task: Task, node: Node, now: number): void {
+  #complete(commit: Commit, task: Task, node: Known, now: number): void {
     const asked = {
       taskId: task.taskId,
       nodeId: node.nodeId,
@@ -156,12 +174,9 @@ class History {
       claimOnComplete: false,
       entryId: uuidAt(now),
     };
-    const done = complete(task, node, this.#last.get(node.nodeId) ?? null, asked, now);
+    const done = complete(task, node, asked, now);
     this.#accepted(commit, done);
-    if (done.kind !== "accepted") return;
-    for (const change of done.changes) {
-      if (change.kind === "lux.entered") this.#last.set(node.nodeId, change.entry);
-    }
+    keepUp(node, done);
   }
 
   #accepted<A>(commit: Commit, decision: Decision<A>): A {
@@ -170,7 +185,7 @@ class History {
     return decision.answer;
   }
 
-  #nodeFor(index: number): Node {
+  #nodeFor(index: number): Known {
     const node = this.#nodes[spread(index, this.#nodes.length)];
     if (node === undefined) throw new Error("a fleet without nodes");
     return node;

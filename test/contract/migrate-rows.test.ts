@@ -1,0 +1,119 @@
+/** What was stored under an older schema is the same after the steps of a newer one, on both engines. */
+import { Database } from "bun:sqlite";
+import { SQL } from "bun";
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import { LuxService } from "../../src/service/lux.ts";
+import { TaskService } from "../../src/service/tasks.ts";
+import { FACTS } from "../../src/store/audit.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
+import { nodeById } from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Store } from "../../src/store/store.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+
+const REWARD = 1_500_000;
+const DONE = 150;
+
+/** The rows of a hub before the ledger was kept in order of arrival: a has done much, b holds two, c is new. */
+function rowsBefore(): readonly string[] {
+  const node = (id: string, assigned: number, completed: number): string => `
+    INSERT INTO nodes (node_id, name, capabilities, variant, online, registered_at, last_heartbeat_at, lease_until,
+      tasks_assigned, tasks_completed, lux_earned_micro, idle_since)
+    VALUES ('${id}', '${id}', '', 'A', 1, 1, 1, 1, ${assigned}, ${completed}, ${completed * REWARD}, 1)`;
+  const task = (n: number, status: string, holder: string | null): string => `
+    INSERT INTO tasks (task_id, title, description, task_type, priority, status, lux_reward_micro, assigned_node,
+      balanced, attempts, created_at, updated_at, problem, improvement, lesson)
+    VALUES ('t${n}', 't', '', '', 1, '${status}', ${REWARD}, ${holder === null ? "NULL" : `'${holder}'`}, 0, 0, 1, 1,
+      ${status === "completed" ? "'p', 'i', 'l'" : "NULL, NULL, NULL"})`;
+  const entry = (n: number): string => `
+    INSERT INTO ledger VALUES ('a', ${n}, 'e${String(n).padStart(4, "0")}', ${REWARD}, ${n * REWARD}, 'reward',
+      't${n}', 1)`;
+  return [
+    ...[node("a", 0, DONE), node("b", 2, 0), node("c", 0, 0)],
+    ...Array.from({ length: DONE }, (_, i) => task(i + 1, "completed", "a")),
+    ...[1, 2].map((n) => task(DONE + n, "assigned", "b")),
+    ...Array.from({ length: DONE }, (_, i) => entry(i + 1)),
+    `UPDATE task_totals SET assigned = 2, completed = ${DONE}`,
+  ];
+}
+
+/** The rows are what they were, and the work goes on from them. */
+async function check(store: Store): Promise<void> {
+  const tasks = new TaskService(store, systemClock(), () => Bun.randomUUIDv7());
+  const lux = new LuxService(store, systemClock(), () => Bun.randomUUIDv7());
+  const page = { page: 1, perPage: 500 };
+  const newest = { id: "e0150", n: DONE, balanceMicro: BigInt(DONE * REWARD) };
+  expect(await store.read(nodeById("a"))).toMatchObject({ lastEntry: newest, held: [], unfiled: [] });
+  expect(await store.read(nodeById("c"))).toMatchObject({ lastEntry: null });
+  const numbers = async (): Promise<readonly number[]> =>
+    (await lux.ledger("a", page)).items.map(({ n }) => n);
+  expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));
+  const listed = async (nodeId: string): Promise<readonly string[]> =>
+    (await tasks.list(["assigned", "completed"], nodeId, page)).items.map(({ taskId }) => taskId);
+  expect((await listed("a")).length).toBe(DONE);
+  expect(await listed("b")).toEqual(["t152", "t151"]);
+  const result = { problem: "p", improvement: "i", lesson: "l" };
+  const asked = { taskId: "t151", nodeId: "b", result, claimOnComplete: false };
+  await tasks.complete(store.transact, asked);
+  expect(await listed("b")).toEqual(["t152", "t151"]);
+  expect(await store.read(nodeById("b"))).toMatchObject({ lastEntry: { n: 1 }, tasksCompleted: 1 });
+  await tasks.remove(store.transact, "t9"); // a filed one
+  expect((await listed("a")).includes("t9")).toBe(false);
+  expect((await listed("a")).length).toBe(DONE - 1);
+}
+
+test("sqlite: schema 4, with rows", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "luxhub-migrate-"));
+  try {
+    const path = join(folder, "luxhub.db");
+    const before = new Database(path);
+    for (const step of SQLITE_MIGRATIONS.slice(0, 4)) before.run(step);
+    for (const row of rowsBefore()) before.run(row);
+    before.run("PRAGMA user_version = 4");
+    before.close();
+    const store = openSqlite(path, (error) => {
+      throw error;
+    });
+    expect(store.broughtForward).toMatchObject({ from: 4, to: SQLITE_MIGRATIONS.length });
+    const faults = (): readonly unknown[] => {
+      const db = new Database(path, { readonly: true });
+      try {
+        return FACTS.flatMap(({ sql }) => db.query(sql).values());
+      } finally {
+        db.close();
+      }
+    };
+    expect(faults()).toEqual([]);
+    await check(store);
+    expect(faults()).toEqual([]);
+    await store.close();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test.skipIf(POSTGRES_MISSING !== null)(
+  `postgresql: schema 1, with rows${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
+  async () => {
+    const { url, remove } = await newSchema(await sharedServer());
+    const before = new SQL(url, { max: 1 });
+    await before.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
+    await before.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
+    for (const row of rowsBefore()) await before.unsafe(row);
+    await before.unsafe("INSERT INTO schema_version VALUES (1)");
+    await before.close();
+    const store = await openPostgres(url, systemClock(), (error) => {
+      throw error;
+    });
+    await check(store);
+    await store.close();
+    await remove();
+  },
+  30_000,
+);

@@ -1,0 +1,53 @@
+/** The top nodes as they are kept are those that the store would name, whatever was done in between. */
+import { expect, test } from "bun:test";
+import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../../src/domain/limits.ts";
+import { accept } from "../../src/domain/decision.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { TaskService } from "../../src/service/tasks.ts";
+import { TopNodes } from "../../src/service/top-nodes.ts";
+import { topNodes } from "../../src/store/queries.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { draft, node } from "../domain/samples.ts";
+
+test("after completions, few and many, and after deletions", async () => {
+  const store = openSqlite(":memory:", (error) => {
+    throw error;
+  });
+  const tasks = new TaskService(store, systemClock(), () => Bun.randomUUIDv7());
+  const ids = Array.from({ length: TOP_NODES_MAX + 5 }, (_, i) => `n${i}`);
+  const saved = ids.map((id) => ({ kind: "node.saved", node: node(id) }) as const);
+  await store.transact({}, () => accept(null, saved));
+  const done: string[] = [];
+  const complete = async (count: number, seed: number): Promise<void> => {
+    for (let i = 0; i < count; i++) {
+      const nodeId = ids[(i * i + seed) % ids.length] ?? "";
+      const { taskId } = await tasks.create(store.transact, draft({ luxRewardMicro: (i % 3) * 1_000_000 }));
+      const result = { problem: "p", improvement: "i", lesson: "l" };
+      await tasks.complete(store.transact, { taskId, nodeId, result, claimOnComplete: true });
+      done.push(taskId);
+    }
+  };
+  const kept = new TopNodes(store);
+  let last = "";
+  const check = async (changed: boolean): Promise<void> => {
+    const found = await kept.read();
+    expect(found).toEqual(await store.read(topNodes(TOP_NODES_MAX)));
+    const words = found.map((one) => `${one.nodeId} ${one.tasksCompleted}`).join();
+    expect(words !== last).toBe(changed);
+    last = words;
+  };
+  await check(false);
+  for (let round = 1; round <= 20; round++) {
+    await complete(3, round * round);
+    await check(true);
+  }
+  await check(false);
+  await complete(TOP_NODES_STEPS_MAX + 1, 3);
+  await check(true);
+  for (const taskId of done.slice(-60)) await tasks.remove(store.transact, taskId);
+  await check(true);
+  await complete(1, 2);
+  await kept.read();
+  expect(await kept.read()).toEqual(await store.read(topNodes(TOP_NODES_MAX)));
+  await store.close();
+});
