@@ -244,7 +244,7 @@ function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
 /** Uploads of a hub that died while others live. */
 function uploadsChore(blobs: Blobs): Chore {
   const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
-  return { name: "uploads", everyMs: PRUNE_EVERY_MS, run };
+  return { name: "uploads", everyMs: PRUNE_EVERY_MS, ofEveryHub: true, run };
 }
 
 async function logStart(store: Store, clock: Clock): Promise<void> {

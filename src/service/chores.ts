@@ -36,7 +36,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, keys, log } = parts;
+  const { store, blobs, keys, messages, log } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -49,14 +49,16 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     run: async (signal, lateMs) => (database.isWell ? run(signal, lateMs) : undefined),
   });
   return [
-    { name: "database", everyMs: everySweep, run: () => database.check() },
-    { name: "files", everyMs: everySweep, run: () => files.check() },
-    { name: "keys", everyMs: everySweep, run: () => keys.refresh() },
+    { name: "database", everyMs: everySweep, ofEveryHub: true, run: () => database.check() },
+    { name: "files", everyMs: everySweep, ofEveryHub: true, run: () => files.check() },
+    { name: "keys", everyMs: everySweep, ofEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     writing("nodes", everySweep, (signal) => expireNodes(parts, signal)),
-    writing("messages", everySweep, (signal) => bringBack(parts, signal)),
+    // What a hub owes only that hub knows.
+    { ...writing("owed", everySweep, () => messages.putBackOwed()), ofEveryHub: true },
+    writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
     writing("balance", limit.BALANCE_EVERY_MS, (signal) => balance(parts, signal)),
-    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, run: async () => memory.look() },
+    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, ofEveryHub: true, run: async () => memory.look() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
@@ -172,11 +174,6 @@ class WriteWatch {
       if (first) this.#log.error(`the ${this.#name} cannot be written`, { cause: String(cause) });
     }
   }
-}
-
-async function bringBack({ messages }: ChoreParts, signal: AbortSignal): Promise<void> {
-  await messages.putBackOwed();
-  await untilFewer(signal, () => messages.expireSome());
 }
 
 async function expireNodes({ nodes, tasks, requeueOffline }: ChoreParts, signal: AbortSignal): Promise<void> {

@@ -9,6 +9,8 @@ import type { Log } from "../lib/log.ts";
 export type Chore = {
   readonly name: string;
   readonly everyMs: number;
+  /** Of several hubs on one database each does it for itself, whoever's turn it is. */
+  readonly ofEveryHub?: boolean;
   /** `lateMs`: how much later than planned the sweep began; 0 when it was asked for. */
   readonly run: (signal: AbortSignal, lateMs: number) => Promise<void>;
 };

@@ -5,9 +5,6 @@
 import { type ChoreParts, renewLeases, settle } from "./chores.ts";
 import type { Chore } from "./sweeper.ts";
 
-/** What every hub does for itself, whoever's turn it is. */
-const OF_EVERY_HUB: ReadonlySet<string> = new Set(["keys", "database", "files", "memory", "uploads"]);
-
 export class Turns {
   readonly #parts: ChoreParts;
   /** Nobody had the turn before us, and the leases have not been renewed yet. */
@@ -33,7 +30,7 @@ export class Turns {
   /** The chores, each skipped while the turn is another's. */
   share(chores: readonly Chore[]): readonly Chore[] {
     return chores.map((chore) =>
-      OF_EVERY_HUB.has(chore.name)
+      chore.ofEveryHub
         ? chore
         : {
             ...chore,

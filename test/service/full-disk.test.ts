@@ -17,8 +17,10 @@ import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Sweeper } from "../../src/service/sweeper.ts";
+import { Turns } from "../../src/service/turns.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { nodeById } from "../../src/store/queries.ts";
+import type { Store, Turn } from "../../src/store/store.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
@@ -31,7 +33,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-async function openScene() {
+/** `turn`: whose the periodic work is, of several hubs. */
+async function openScene(turn: Turn = "ours") {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-full-"));
   closing.push(() => rm(folder, { recursive: true }));
   const disk = new FailingDisk();
@@ -55,7 +58,9 @@ async function openScene() {
   const keys = new KeyRing(store, clock, { secret: "s", adminKey: "a" });
   const files = new FileService(store, clock, blobs, () => false);
   const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
-  const chores = choresOf({ ...parts, requeueOffline: true, retainMs: 1e9 });
+  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
+  const shared = { ...choreParts, store: { ...elsewhere(store), turn: async () => turn } };
+  const chores = new Turns(shared).share(choresOf(choreParts));
   const sweeper = new Sweeper(clock, log, 60_000, chores); // swept by hand
   for (const nodeId of ["n1", "n2"]) {
     const beat = { now: clock.now(), steady: clock.steady(), leaseMs: LEASE_MS };
@@ -78,6 +83,20 @@ async function openScene() {
         return [level, message, cause].filter((part) => part !== undefined).join(" | ");
       });
     },
+  };
+}
+
+/** The same store as an object that can be varied. */
+function elsewhere(store: Store): Store {
+  return {
+    engine: store.engine,
+    writable: store.writable,
+    transact: store.transact,
+    read: (query) => store.read(query),
+    onCommit: (listener) => store.onCommit(listener),
+    turn: () => store.turn(),
+    diagnose: () => store.diagnose(),
+    close: () => store.close(),
   };
 }
 
@@ -150,9 +169,14 @@ test("nodes whose heartbeats could not be stored get a full interval when there 
   expect(await store.read(nodeById("n1"))).toMatchObject({ online: false });
 });
 
-for (const requireAck of [false, true])
-  test(`a message that could not be put back is put back later (require_ack ${requireAck})`, async () => {
-    const { store, disk, messages, sweep } = await openScene();
+const OWED: readonly (readonly [boolean, Turn])[] = [
+  [false, "ours"],
+  [true, "ours"],
+  [false, "another's"],
+];
+for (const [requireAck, turn] of OWED)
+  test(`a message that could not be put back is put back later (require_ack ${requireAck}, the turn is ${turn})`, async () => {
+    const { store, disk, messages, sweep } = await openScene(turn);
     const draft = { fromNode: "op", toNode: "n1", type: "text", requireAck } as const;
     for (const content of ["first", "second"]) await messages.send(store.transact, { ...draft, content });
     const caller = new AbortController();
