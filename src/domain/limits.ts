@@ -94,7 +94,7 @@ export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 /** Types of task that the balancer looks up one by one; past it, it walks through the whole pool. */
 export const BALANCE_TYPES_MAX = 100;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
-export const MEMORY_EVERY_MS = 1 * SECOND_MS;
+export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */
 export const QUIET_CPU_SHARE = 0.05;
 /** While it is quiet, code must have run so many times as often as usual before it is compiled. */
