@@ -117,7 +117,7 @@ export function toOpenError(error: unknown): unknown {
   return known instanceof StoreUnavailable
     ? new StoreUnavailable(`PostgreSQL cannot be reached: ${error.message}`, { cause: error })
     : known === error
-      ? new Error(`PostgreSQL refuses the hub: ${error.message}`, { cause: error })
+      ? new Error(`PostgreSQL cannot be used: ${error.message}`, { cause: error })
       : known;
 }
 

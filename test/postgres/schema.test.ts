@@ -63,7 +63,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       const nowhere = new URL(schema.url);
       nowhere.pathname = "/luxhub_that_is_not_there";
       await expect(open(nowhere.href)).rejects.toThrow(
-        'PostgreSQL refuses the hub: database "luxhub_that_is_not_there" does not exist',
+        'PostgreSQL cannot be used: database "luxhub_that_is_not_there" does not exist',
       );
       nowhere.port = "1";
       await expect(open(nowhere.href)).rejects.toThrow("PostgreSQL cannot be reached: Failed to connect");
