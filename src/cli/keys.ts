@@ -9,7 +9,7 @@ import type { VariantName } from "../domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/key-queries.ts";
-import { openPostgres } from "../store/postgres.ts";
+import { joinPostgres } from "../store/postgres.ts";
 import { joinSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { findPlaces } from "./config-file.ts";
@@ -45,10 +45,7 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   if (database === null && !existsSync(dir.database))
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
-  const store =
-    database === null
-      ? joinSqlite(dir.database)
-      : await openPostgres(database, systemClock(), (error) => console.error(error));
+  const store = database === null ? joinSqlite(dir.database) : await joinPostgres(database, systemClock());
   try {
     const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
     return say(await subcommand(keys, { ...args, words }));

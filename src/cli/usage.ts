@@ -66,7 +66,7 @@ ${DATA_LINE}
 FILE is a tar archive of the database, the files and the secrets, all as of one moment, readable by
 its owner only. It must not be there yet; until it is whole it has another name beside it. It takes
 room for the files and twice the database. Secrets that the hub has from its environment are not
-in it.`;
+in it. A hub on PostgreSQL is backed up with PostgreSQL's own tools, such as pg_dump.`;
 
 export const RESTORE_HELP = `luxhub restore FILE: bring a backup back
 

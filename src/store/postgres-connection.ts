@@ -110,6 +110,17 @@ export function toStoreError(error: unknown): unknown {
   return error;
 }
 
+/** What the operator is told, in one line, of a database that cannot be opened. The driver's words name no address. */
+export function toOpenError(error: unknown): unknown {
+  const known = toStoreError(error);
+  if (!(error instanceof Error) || !("code" in error)) return known; // our own words, or none
+  return known instanceof StoreUnavailable
+    ? new StoreUnavailable(`PostgreSQL cannot be reached: ${error.message}`, { cause: error })
+    : known === error
+      ? new Error(`PostgreSQL cannot be used: ${error.message}`, { cause: error })
+      : known;
+}
+
 /** Connection failures, shutdown, start-up, a session that was ended, a server that only reads, too many connections. */
 const LOST_STATES = /^(?:08...|57P0[1-5]|25P03|25006|53300)$/;
 const LOST_CODES = new Set(["ERR_POSTGRES_IDLE_TIMEOUT", "ERR_POSTGRES_LIFETIME_TIMEOUT"]);

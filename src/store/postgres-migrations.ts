@@ -7,6 +7,8 @@
  * read as numbers: flags, priority, status.
  */
 import type { SQL } from "bun";
+import { TURN_MS } from "../domain/limits.ts";
+import { SECOND_MS } from "../lib/clock.ts";
 import { type Connection, query } from "./postgres-connection.ts";
 
 /** The steps; the version is kept in the table schema_version. */
@@ -245,9 +247,14 @@ function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
 }
 
 /** Whether a move into the database is under way or was not finished: `luxhub move` lays its mark before all else. */
-export async function isHalfMoved(connection: Connection): Promise<boolean> {
-  const sql = `SELECT to_regclass(quote_ident(current_schema()) || '.moving') IS NOT NULL AS there`;
-  return Boolean((await query(connection, sql))[0]?.["there"]);
+export function isHalfMoved(connection: Connection): Promise<boolean> {
+  return hasTable(connection, "moving");
+}
+
+export async function hasTable(connection: Connection, name: string): Promise<boolean> {
+  const sql = `SELECT to_regclass(quote_ident(current_schema()) || '.' || $1::text) IS NOT NULL AS there`;
+  const [row] = await query(connection, sql, [name]);
+  return Boolean(row?.["there"]);
 }
 
 /** @throws {Error} one line for the operator */
@@ -256,23 +263,51 @@ export async function refuseHalfMoved(connection: Connection): Promise<void> {
   throw new Error("a move into this database was not finished: run luxhub move --to again");
 }
 
+/** Whether a hub is at work on a database that has the tables: of those that are alive, one has the turn. */
+export async function isHubAtWork(connection: Connection): Promise<boolean> {
+  const [row] = await query(connection, "SELECT until > clock_timestamp() AS taken FROM turn");
+  return Boolean(row?.["taken"]);
+}
+
 /**
  * Brings the schema to the newest version. Hubs that start at the same moment wait for one another.
- * @throws {Error} when the database is of a newer luxhub
+ * @throws {Error} one line: the database is of a newer luxhub, or of an older one that is at work, which would go on
+ *   writing rows as it knows them
  */
 export async function migrate(pool: SQL): Promise<void> {
   await pool.begin(async (tx) => {
     await query(tx, LOCK.migrate);
     await tx.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
-    const [row] = await query(tx, `SELECT coalesce(max(version), 0) AS version FROM schema_version`);
-    const version = Number(row?.["version"]);
+    const version = await schemaOf(tx);
     const known = POSTGRES_MIGRATIONS.length;
     if (version > known) {
       throw new Error(
         `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
       );
     }
+    if (version > 0 && version < known && (await isHubAtWork(tx))) {
+      throw new Error(
+        `a hub of an older luxhub is at work on the database: stop all of them first (one that was killed counts for ${TURN_MS / SECOND_MS} s)`,
+      );
+    }
     for (const step of POSTGRES_MIGRATIONS.slice(version)) await tx.unsafe(step);
     if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
   });
+}
+
+/** For who comes beside the hubs: changes nothing. @throws {Error} one line: there is no hub, or one of another schema */
+export async function refuseOtherSchema(connection: Connection): Promise<void> {
+  const version = (await hasTable(connection, "schema_version")) ? await schemaOf(connection) : 0;
+  const known = POSTGRES_MIGRATIONS.length;
+  if (version === known) return;
+  throw new Error(
+    version === 0
+      ? "there is no hub in the database; start one on it first"
+      : `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hubs run`,
+  );
+}
+
+async function schemaOf(connection: Connection): Promise<number> {
+  const [row] = await query(connection, `SELECT coalesce(max(version), 0) AS version FROM schema_version`);
+  return Number(row?.["version"]);
 }

@@ -14,9 +14,17 @@ import { FATE_WAIT_MS, GROUP_MAX, QUEUE_MAX, READ_CONNECTIONS } from "../domain/
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Group, type Job, answer } from "./job.ts";
 import { Statements } from "./postgres-batch.ts";
-import { checkServer, isConflict, isLost, openPool, query, toStoreError } from "./postgres-connection.ts";
+import {
+  checkServer,
+  isConflict,
+  isLost,
+  openPool,
+  query,
+  toOpenError,
+  toStoreError,
+} from "./postgres-connection.ts";
 import { type GroupWatch, runGroup } from "./postgres-group.ts";
-import { LOCK, migrate, refuseHalfMoved } from "./postgres-migrations.ts";
+import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema } from "./postgres-migrations.ts";
 import { News, type OwnGroup } from "./postgres-news.ts";
 import { Pulse } from "./postgres-pulse.ts";
 import {
@@ -40,23 +48,40 @@ const FATE_RETRY_MS = 100;
  * @param onFault hears what a commit listener throws, and what goes wrong where no request can be told
  * @throws {StoreUnavailable} when the server cannot be reached; {Error} when the database cannot be used
  */
-export async function openPostgres(
+export function openPostgres(
   url: string,
   base: Clock,
   onFault: (error: unknown) => void,
+): Promise<PostgresStore> {
+  return open(url, base, onFault, migrate);
+}
+
+/**
+ * Opens the database of hubs beside them, as a command does: leaves the tables to the hubs.
+ * @throws as openPostgres; {Error} when there is no hub in it, or one of another schema
+ */
+export function joinPostgres(url: string, base: Clock): Promise<PostgresStore> {
+  return open(url, base, () => {}, refuseOtherSchema); // a guest tells no news
+}
+
+async function open(
+  url: string,
+  base: Clock,
+  onFault: (error: unknown) => void,
+  prepare: (pool: SQL) => Promise<void>,
 ): Promise<PostgresStore> {
   const pool = openPool(url, READ_CONNECTIONS + 1);
   try {
     await checkServer(pool);
     await refuseHalfMoved(pool);
-    await migrate(pool);
+    await prepare(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
     const store = new PostgresStore(pool, url, String(row?.["channel"]), base, onFault);
     await store.start();
     return store;
   } catch (error) {
     await pool.close({ timeout: 0 });
-    throw toStoreError(error);
+    throw toOpenError(error);
   }
 }
 

@@ -7,12 +7,14 @@
  */
 import { TURN_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { checkServer, openPool, query, toStoreError } from "../store/postgres-connection.ts";
+import { checkServer, openPool, query, toOpenError } from "../store/postgres-connection.ts";
 import {
   HOLD_WRITES,
   LOCK,
   POSTGRES_MIGRATIONS,
+  hasTable,
   isHalfMoved,
+  isHubAtWork,
   migrate,
 } from "../store/postgres-migrations.ts";
 import { StoreBusy } from "../store/store.ts";
@@ -173,11 +175,9 @@ export class PostgresEnd implements Target {
     await this.#pool.close({ timeout: 0 });
   }
 
-  /** Every hub that is alive keeps one of them the turn. */
   async #refuseHub(): Promise<void> {
     if (!(await this.#hasTable("turn"))) return;
-    const [row] = await query(this.#held, "SELECT until > clock_timestamp() AS taken FROM turn");
-    if (!row?.["taken"]) return;
+    if (!(await isHubAtWork(this.#held))) return;
     const seconds = TURN_MS / SECOND_MS;
     throw new Error(
       `a hub is at work on the database: stop it first (one that was killed counts for ${seconds} s)`,
@@ -205,15 +205,13 @@ export class PostgresEnd implements Target {
     await query(this.#held, `ANALYZE ${table}`);
   }
 
-  async #hasTable(name: string): Promise<boolean> {
-    const sql = `SELECT to_regclass(quote_ident(current_schema()) || '.' || $1::text) IS NOT NULL AS there`;
-    const [row] = await query(this.#held, sql, [name]);
-    return Boolean(row?.["there"]);
+  #hasTable(name: string): Promise<boolean> {
+    return hasTable(this.#held, name);
   }
 }
 
 function atWork(error: unknown): unknown {
-  const known = toStoreError(error);
+  const known = toOpenError(error);
   if (!(known instanceof StoreBusy)) return known;
   return new Error("another luxhub is at work on the database: stop it first", { cause: error });
 }

@@ -228,7 +228,9 @@ suite(`luxhub move${reason}`, () => {
     await hub.close();
     const snapshot = readFileSync(`${data}/luxhub.db`).toBase64();
     const away = "postgres://luxhub:geheim@127.0.0.1:1/luxhub";
-    expect(await refusal(move("to", data, away))).toBe("luxhub: The database cannot be reached.");
+    expect(await refusal(move("to", data, away))).toBe(
+      "luxhub: PostgreSQL cannot be reached: Failed to connect",
+    );
     expect(await refusal(move("to", dir.join("nothing")))).toContain("there is no hub in ");
     expect(await refusal(move("from", dir.join("other")))).toBe("luxhub: there is no hub in the database");
     expect(existsSync(dir.join("other", "luxhub.db.moving"))).toBe(false);

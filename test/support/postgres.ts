@@ -8,6 +8,9 @@ import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, readdirSyn
 import { join } from "node:path";
 import { type Keeper, freePort, keep, sharedAddress } from "./keeper.ts";
 
+/** The oldest PostgreSQL that the hub takes. */
+const OLDEST = 15;
+
 const GIVEN = process.env["LUXHUB_TEST_POSTGRES"];
 
 /** The directory of initdb and postgres; null when there is none here. */
@@ -24,9 +27,16 @@ function findPrograms(): string | null {
   const said = asked ? Bun.spawnSync([asked, "--bindir"]).stdout.toString().trim() : "";
   const debian = "/usr/lib/postgresql";
   const versions = existsSync(debian) ? readdirSync(debian).map(Number) : [];
-  const newest = versions.filter((version) => version >= 15).toSorted((a, b) => b - a);
+  const newest = versions.filter((version) => version >= OLDEST).toSorted((a, b) => b - a);
   const places = [...newest.map((version) => join(debian, String(version), "bin")), said];
-  return places.find((place) => place !== "" && existsSync(join(place, "initdb"))) ?? null;
+  return places.find((place) => place !== "" && majorOf(place) >= OLDEST) ?? null;
+}
+
+/** The version of the server in a directory; 0 when there is none. */
+function majorOf(place: string): number {
+  const program = join(place, "postgres");
+  if (!existsSync(program) || !existsSync(join(place, "initdb"))) return 0;
+  return Number(/\d+/.exec(Bun.spawnSync([program, "--version"]).stdout.toString())?.[0] ?? 0);
 }
 
 /** A server of its own, for tests that stop it, restart it or measure it. */

@@ -1,0 +1,72 @@
+/** Who opens a database that cannot be used as it is: one of another schema, or one that the server does not give. */
+import { SQL } from "bun";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { systemClock } from "../../src/lib/clock.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
+import { type PostgresStore, joinPostgres, openPostgres } from "../../src/store/postgres.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+
+const NEWEST = POSTGRES_MIGRATIONS.length;
+
+describe.skipIf(POSTGRES_MISSING !== null)(
+  `a database${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
+  () => {
+    let schema: { url: string; remove(): Promise<void> };
+    let sql: SQL;
+
+    beforeEach(async () => {
+      schema = await newSchema(await sharedServer());
+      sql = new SQL(schema.url, { max: 1 });
+    });
+
+    afterEach(async () => {
+      await sql.close();
+      await schema.remove();
+    });
+
+    const open = (url = schema.url): Promise<PostgresStore> =>
+      openPostgres(url, systemClock(), (error) => {
+        throw error;
+      });
+    const join = (): Promise<PostgresStore> => joinPostgres(schema.url, systemClock());
+    const version = async (): Promise<unknown> =>
+      (await sql`SELECT max(version) AS n FROM schema_version`)[0]?.n;
+
+    test("of an older schema is not brought forward under a hub that is at work", async () => {
+      await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
+      await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
+      await sql.unsafe("INSERT INTO schema_version VALUES (1)");
+      await sql.unsafe("UPDATE turn SET until = clock_timestamp() + interval '1 minute'");
+      await expect(open()).rejects.toThrow(
+        "a hub of an older luxhub is at work on the database: stop all of them",
+      );
+      await expect(join()).rejects.toThrow(`the database is of schema 1, and this luxhub knows ${NEWEST}`);
+      expect(await version()).toBe(1);
+      await sql.unsafe("UPDATE turn SET until = clock_timestamp()");
+      await expect(join()).rejects.toThrow("the database is of schema 1");
+      await (await open()).close();
+      expect(await version()).toBe(NEWEST);
+      await (await join()).close();
+      await sql`UPDATE schema_version SET version = version + 1`;
+      await expect(open()).rejects.toThrow("The database is of a newer luxhub");
+      await expect(join()).rejects.toThrow(`the database is of schema ${NEWEST + 1}`);
+    });
+
+    test("without a hub is left as it is by a command", async () => {
+      await expect(join()).rejects.toThrow("there is no hub in the database");
+      const tables = await sql`SELECT count(*)::int AS n FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace`;
+      expect(tables[0]?.n).toBe(0);
+    });
+
+    test("that the server does not give: one line that names PostgreSQL", async () => {
+      const nowhere = new URL(schema.url);
+      nowhere.pathname = "/luxhub_that_is_not_there";
+      await expect(open(nowhere.href)).rejects.toThrow(
+        'PostgreSQL cannot be used: database "luxhub_that_is_not_there" does not exist',
+      );
+      nowhere.port = "1";
+      await expect(open(nowhere.href)).rejects.toThrow("PostgreSQL cannot be reached: Failed to connect");
+    });
+  },
+);
