@@ -7,11 +7,23 @@
  */
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
-import { completersAfter, firstEventId, lastEventOf, nodesById, topNodes } from "../store/queries.ts";
+import {
+  completersAfter,
+  firstEventId,
+  lastEventId,
+  lastEventOf,
+  nodesById,
+  topNodes,
+} from "../store/queries.ts";
 import type { Store } from "../store/store.ts";
 
-/** `completed`, `deleted`: the newest events of those kinds when the nodes were read, or ones before. */
-type Known = { readonly completed: number; readonly deleted: number; readonly nodes: readonly Node[] };
+/** `completed`, `deleted`, `last`: the newest events of those kinds and of all when the nodes were read, or ones before. */
+type Known = {
+  readonly completed: number;
+  readonly deleted: number;
+  readonly last: number;
+  readonly nodes: readonly Node[];
+};
 
 export class TopNodes {
   readonly #store: Store;
@@ -23,21 +35,28 @@ export class TopNodes {
 
   /** By completed tasks, then LUX; without who completed nothing. */
   async read(): Promise<readonly Node[]> {
-    const known = this.#known;
+    const last = await this.#store.read(lastEventId());
     const completed = await this.#store.read(lastEventOf("task.completed"));
     const deleted = await this.#store.read(lastEventOf("task.deleted"));
-    if (known?.completed === completed && known.deleted === deleted) return known.nodes;
+    const known = await this.#toldOn();
+    const same = known?.completed === completed && known.deleted === deleted ? known.nodes : null;
     const nodes =
+      same ??
       (known?.deleted === deleted ? await this.#after(known) : null) ??
       (await this.#store.read(topNodes(TOP_NODES_MAX)));
-    this.#known = { completed, deleted, nodes };
+    this.#known = { completed, deleted, last, nodes };
     return nodes;
   }
 
-  /** What was known, with the nodes that completed a task since; null when those are many, or not in the log any more. */
-  async #after({ completed, nodes }: Known): Promise<readonly Node[] | null> {
-    if ((await this.#store.read(firstEventId())) > completed) return null;
-    const completers = await this.#store.read(completersAfter(completed, TOP_NODES_STEPS_MAX));
+  /** What was known, if all that happened since is still in the log: what was pruned may have changed it. */
+  async #toldOn(): Promise<Known | null> {
+    const known = this.#known;
+    return known && (await this.#store.read(firstEventId())) <= known.last + 1 ? known : null;
+  }
+
+  /** What was known, with the nodes that completed a task since; null when those are many. */
+  async #after({ last, nodes }: Known): Promise<readonly Node[] | null> {
+    const completers = await this.#store.read(completersAfter(last, TOP_NODES_STEPS_MAX));
     if (completers.length === TOP_NODES_STEPS_MAX) return null;
     const ids = new Set([...nodes.map(({ nodeId }) => nodeId), ...completers]);
     const found = await this.#store.read(nodesById([...ids]));

@@ -11,6 +11,8 @@ const CONNECT_SECONDS = 3;
 /** What every session asks of the server. */
 const SESSION = {
   application_name: "luxhub",
+  // Whatever is the database's default: who has waited for a lock must see what it was waited for.
+  default_transaction_isolation: "read committed",
   // A statement of ours takes well under a millisecond: compiling it would take more.
   jit: "off",
   // A hub that stops in the middle of a transaction must not stop the others.

@@ -74,6 +74,20 @@ suite(`a database that goes away${reason}`, () => {
     expect(titles).toEqual(["unknown", "committed", "first"]);
   }, 30_000);
 
+  test("a database whose transactions keep to their first moment: who waits for a lock sees what it waited for", async () => {
+    const sql = new SQL(server.url, { max: 1 });
+    await sql.unsafe("CREATE DATABASE steady");
+    await sql.unsafe("ALTER DATABASE steady SET default_transaction_isolation = 'repeatable read'");
+    await sql.close();
+    const { url } = await newSchema(server.url.replace(/postgres$/, "steady"));
+    const hubs = await Promise.all([1, 2, 3].map(() => startHub({ database: url })));
+    const [a] = hubs;
+    if (!a) throw new Error("no hub");
+    await addNodes(a, ["n1"]);
+    for (const hub of hubs) expect(pick(await ok(hub.get("/node/list")), "nodes", "node_id")).toEqual(["n1"]);
+    for (const hub of hubs) await hub.close();
+  }, 30_000);
+
   test("under load, through a stop, a crash and lost connections, no answer is a lie", async () => {
     await using a = await start();
     await using b = await startHub({ database: a.database });

@@ -5,6 +5,7 @@ import { accept } from "../../src/domain/decision.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { TopNodes } from "../../src/service/top-nodes.ts";
+import { oldEvents } from "../../src/store/old-rows.ts";
 import { topNodes } from "../../src/store/queries.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { draft, node } from "../domain/samples.ts";
@@ -49,5 +50,33 @@ test("after completions, few and many, and after deletions", async () => {
   await complete(1, 2);
   await kept.read();
   expect(await kept.read()).toEqual(await store.read(topNodes(TOP_NODES_MAX)));
+  await store.close();
+});
+
+test("what happened between two questions is past its time by the second", async () => {
+  const store = openSqlite(":memory:", (error) => {
+    throw error;
+  });
+  const clock = systemClock();
+  const tasks = new TaskService(store, clock, () => Bun.randomUUIDv7());
+  await store.transact({}, () => accept(null, [{ kind: "node.saved", node: node("n") }]));
+  const forget = async (): Promise<void> => {
+    await tasks.create(store.transact, draft()); // the newest event stays: it is of another kind
+    const limits = { before: clock.now() + 1, limit: 1_000, now: clock.now() };
+    await store.transact({ old: oldEvents(limits) }, () =>
+      accept(null, [{ kind: "events.pruned", ...limits }]),
+    );
+  };
+  const kept = new TopNodes(store);
+  const completed = async (): Promise<number> => (await kept.read())[0]?.tasksCompleted ?? 0;
+  const result = { problem: "p", improvement: "i", lesson: "l" };
+  expect(await completed()).toBe(0);
+  const { taskId } = await tasks.create(store.transact, draft());
+  await tasks.complete(store.transact, { taskId, nodeId: "n", result, claimOnComplete: true });
+  await forget();
+  expect(await completed()).toBe(1);
+  await tasks.remove(store.transact, taskId);
+  await forget();
+  expect(await completed()).toBe(0);
   await store.close();
 });
