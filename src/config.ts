@@ -119,6 +119,14 @@ function isDatabase(text: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
 }
 
+/** As Bun's driver has them, which are libpq's. */
+const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+
+function hasSslMode(text: string): boolean {
+  const mode = URL.parse(text)?.searchParams.get("sslmode");
+  return !mode || SSL_MODES.includes(mode);
+}
+
 const SETTINGS = {
   host: setting(
     "host",
@@ -136,7 +144,12 @@ const SETTINGS = {
       "URL",
       null,
       "PostgreSQL instead of SQLite: postgres://USER:PASSWORD@HOST/NAME",
-      z.string().check(z.refine(isDatabase, DATABASE_FORM)),
+      z
+        .string()
+        .check(
+          z.refine(isDatabase, DATABASE_FORM),
+          z.refine(hasSslMode, `an address with an sslmode of ${SSL_MODES.join(", ")}`),
+        ),
     ),
     isSecret: true,
   },

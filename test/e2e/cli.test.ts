@@ -243,6 +243,15 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
     }
   });
 
+  test("an unknown sslmode is refused, and the address not repeated", () => {
+    const database = (mode: string): string[] => [`postgres://u:hush@h/d?sslmode=${mode}`];
+    const message = /^--database must be an address with an sslmode of disable, (?!.*hush)/;
+    expect(() => readConfig({ ...NOWHERE, flags: { database: database("foo") } })).toThrow(message);
+    expect(readConfig({ ...NOWHERE, flags: { database: database("verify-full") } }).database).toContain(
+      "verify-full",
+    );
+  });
+
   test("a TLS listener needs a certificate and a key", () => {
     const flags = { listen: ["A+tls:0.0.0.0:19443"] };
     expect(() => readConfig({ ...NOWHERE, flags })).toThrow(ConfigError);
