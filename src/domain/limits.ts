@@ -125,6 +125,8 @@ export const DECIDE_AHEAD = 32;
 export const PULSE_MS = 1 * SECOND_MS;
 /** How long the periodic work stays with a hub that is not heard of. */
 export const TURN_MS = 10 * SECOND_MS;
+/** How long a database remembers which write of a hub was the last, after that. */
+export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
 /** Two readings of one clock over a network differ by so much for no reason. */
 export const CLOCK_NOISE_MS = 250;
 /** How long the fate of a commit is asked for after the database was lost in the middle of it. */

@@ -10,7 +10,7 @@
  * Must not: decide anything, or let the address of the database out: it carries the password.
  */
 import type { ReservedSQL, SQL } from "bun";
-import { FATE_WAIT_MS, GROUP_MAX, QUEUE_MAX, READ_CONNECTIONS } from "../domain/limits.ts";
+import { FATE_WAIT_MS, GROUP_MAX, HUB_FORGOTTEN_MS, QUEUE_MAX, READ_CONNECTIONS } from "../domain/limits.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Group, type Job, answer } from "./job.ts";
 import { Statements } from "./postgres-batch.ts";
@@ -53,7 +53,10 @@ export function openPostgres(
   base: Clock,
   onFault: (error: unknown) => void,
 ): Promise<PostgresStore> {
-  return open(url, base, onFault, migrate);
+  return open(url, base, onFault, async (pool) => {
+    await migrate(pool);
+    await query(pool, FORGET_HUBS);
+  });
 }
 
 /**
@@ -96,6 +99,10 @@ type Progress = {
   own: OwnGroup | null;
   committing: Group | null;
 };
+
+/** Those that ended long ago. One that is alive and has written nothing for so long loses nothing by it. */
+const FORGET_HUBS = `
+  DELETE FROM hubs WHERE seen_at < clock_timestamp() - interval '${HUB_FORGOTTEN_MS} milliseconds'`;
 
 const MARK = `
   INSERT INTO hubs (hub_id, last_group, seen_at) VALUES ($1, $2, clock_timestamp())

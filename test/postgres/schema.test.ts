@@ -32,6 +32,18 @@ describe.skipIf(POSTGRES_MISSING !== null)(
     const version = async (): Promise<unknown> =>
       (await sql`SELECT max(version) AS n FROM schema_version`)[0]?.n;
 
+    test("forgets hubs that ended long ago, and no other", async () => {
+      await (await open()).close();
+      await sql`INSERT INTO hubs VALUES ('old', 7, clock_timestamp() - interval '25 hours'),
+        ('young', 7, clock_timestamp() - interval '23 hours')`;
+      await (await join()).close();
+      const marks = async (): Promise<unknown> =>
+        (await sql`SELECT hub_id FROM hubs ORDER BY hub_id`).map((row: { hub_id: string }) => row.hub_id);
+      expect(await marks()).toEqual(["old", "young"]);
+      await (await open()).close();
+      expect(await marks()).toEqual(["young"]);
+    });
+
     test("of an older schema is not brought forward under a hub that is at work", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
