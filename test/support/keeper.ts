@@ -9,17 +9,24 @@ import { dirname, join } from "node:path";
 /** The process at whose end everything is removed: of several workers the one that they have in common. */
 const OWNER = process.env["BUN_TEST_WORKER_ID"] === undefined ? process.pid : process.ppid;
 
+/** Runs a server: $1 is the folder of its log, the rest the command. */
+const KEEPER = `folder=$1; shift; "$@" 2>>"$folder/log" & wait $!`;
+
 /**
- * Runs a server, and ends and removes it when its owner is gone. $1 is the owner, $2 the folder that holds its log, $3
- * what is removed, $4 the signal that ends it at once; the rest is the command.
+ * Ends a server and removes its folder when the owner is gone. A grandchild, which nobody knows of: the runner kills its
+ * workers' own children at the end, a keeper too, and its server would live on. $1 is the owner, $2 the keeper's group,
+ * $3 and $4 what is removed, $5 the signal that ends the server at once.
  */
-const KEEPER = `
-  owner=$1; folder=$2; all=$3; signal=$4; shift 4
-  "$@" 2>>"$folder/log" &
-  server=$!
-  while kill -0 $owner 2>/dev/null && kill -0 $server 2>/dev/null; do sleep 0.2; done
-  if kill -0 $owner 2>/dev/null; then wait $server; exit; fi
-  kill -s $signal $server 2>/dev/null; wait $server; rm -rf "$folder" "$all"`;
+const REAPER = `
+  (
+    while kill -s 0 $1 && kill -s 0 -- -$2; do sleep 0.2; done
+    kill -s 0 $1 && exit
+    kill -s $5 -- -$2
+    tries=0
+    while kill -s 0 -- -$2 && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+    kill -s KILL -- -$2
+    rm -rf "$3" "$4"
+  ) &`;
 
 export type Keeper = Bun.Subprocess<"ignore", "ignore", "ignore">;
 
@@ -33,9 +40,10 @@ export async function endNow(keeper: Keeper): Promise<void> {
 export function keep(command: readonly string[], folder: string, signal: "QUIT" | "TERM" | "KILL"): Keeper {
   // What a run shares lies in one folder of its own, which goes with the last of it.
   const all = dirname(folder) === SHARED ? SHARED : folder;
-  const cmd = ["sh", "-c", KEEPER, "sh", String(OWNER), folder, all, signal, ...command];
-  const quiet = { stdin: "ignore", stdout: "ignore", stderr: "ignore" } as const;
-  const keeper = Bun.spawn({ cmd, cwd: "/", detached: true, ...quiet });
+  const options = { cwd: "/", detached: true, stdin: "ignore", stdout: "ignore", stderr: "ignore" } as const;
+  const keeper = Bun.spawn({ cmd: ["sh", "-c", KEEPER, "sh", folder, ...command], ...options });
+  const watched = [String(OWNER), String(keeper.pid), folder, all, signal];
+  Bun.spawnSync({ cmd: ["sh", "-c", REAPER, "sh", ...watched], ...options });
   keeper.unref();
   return keeper;
 }
