@@ -125,7 +125,7 @@ export const DECIDE_AHEAD = 32;
 export const PULSE_MS = 1 * SECOND_MS;
 /** How long the periodic work stays with a hub that is not heard of. */
 export const TURN_MS = 10 * SECOND_MS;
-/** How long a database remembers which write of a hub was the last, after that. */
+/** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
 /** Two readings of one clock over a network differ by so much for no reason. */
 export const CLOCK_NOISE_MS = 250;

@@ -17,7 +17,8 @@
  *     found in the store by the next look, in its place in the order, which is the store's.
  *   - Stale (the commit of its sending failed or never came; it was handed out, confirmed or dropped meanwhile): nothing
  *     waits under it in the store, and it is thrown away.
- *   - In the hands of a hub that died before its commit: after TICKET_HOLD_MS they are empty, and the message still waits. Died after its commit: the store says that it was handed out. Slow, and its hands were emptied: the
+ *   - In the hands of a hub that died before its commit: after TICKET_HOLD_MS they are empty, and the message still
+ *     waits. Died after its commit: the store says that it was handed out. Slow, and its hands were emptied: the
  *     store commits one of the two takes; the other sees that the message no longer waits.
  *
  * So what a Redis that keeps nothing on disk can lose is tickets and bells: no message, no order, no ACK. The other way

@@ -1,11 +1,13 @@
 /**
  * The store on PostgreSQL: any number of hubs on one database are one hub.
  *
- * A group asks for the write lock, and takes for its members who waits when it is granted (postgres-group.ts). A commit is
- * answered when the server has it on disk; while it is told and answered, the next group is under way. When the connection is lost before the commit is sent, nothing was written. In
- * the middle of it nobody here can tell: so each commit carries the number of its group into the hub's row, and for
- * FATE_WAIT_MS the server is asked for that row, under the write lock: whoever has it knows that the lost one has ended.
- * (The transaction's own number would not do: a server that crashed gives it out again.)
+ * A group asks for the write lock, and takes for its members who waits when it is granted (postgres-group.ts). A commit
+ * is answered when the server has it on disk; while it is told and answered, the next group is under way.
+ *
+ * When the connection is lost before the commit is sent, nothing was written. In the middle of it nobody here can tell:
+ * so each commit carries the number of its group into the hub's row, and for FATE_WAIT_MS the server is asked for that
+ * row, under the write lock: whoever has it knows that the lost one has ended. (The transaction's own number would not
+ * do: a server that crashed gives it out again.)
  *
  * Must not: decide anything, or let the address of the database out: it carries the password.
  */

@@ -142,14 +142,10 @@ async function measure(job: Job): Promise<Measurement> {
     }
 
     Bun.gc(true);
-    const cpuBefore = process.cpuUsage();
-    const startMs = performance.now();
-    const runs = workers.map((worker) => worker.run(startMs + job.windowMs));
-    await within(job.windowMs + DRAIN_MS, "the last answers", Promise.all(runs));
-    const cpu = process.cpuUsage(cpuBefore);
-    const tookMs = performance.now() - startMs;
-
-    return tally.found(job.windowMs, (cpu.user + cpu.system) / 1_000 / tookMs);
+    return await tally.measure(job.windowMs, (untilMs) => {
+      const runs = workers.map((worker) => worker.run(untilMs));
+      return within(job.windowMs + DRAIN_MS, "the last answers", Promise.all(runs));
+    });
   } finally {
     for (const connection of connections) connection.close();
   }

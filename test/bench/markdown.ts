@@ -21,6 +21,18 @@ export function renderTable(
   return [line(header), line(rule), ...rows.map(line)].join("\n");
 }
 
+/** What was not measured, and what failed while it was: a line each. */
+export function renderTroubles(
+  missing: readonly string[],
+  rows: readonly { readonly name: string; readonly failures: number; readonly failure: string | null }[],
+): readonly string[] {
+  const failed = rows.filter((row) => row.failures > 0);
+  return [
+    ...missing.map((line) => `Not measured: ${line}`),
+    ...failed.map(({ name, failures, failure }) => `**${failures} failures** of ${name}: ${failure}`),
+  ];
+}
+
 /** A whole number, with commas. */
 export function whole(value: number): string {
   return Math.round(value).toLocaleString("en-US");

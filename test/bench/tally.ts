@@ -24,8 +24,16 @@ export class Tally {
     this.failure ??= what;
   }
 
-  /** The measurement; `clientCpu` is the load client's own use of a core. */
-  found(windowMs: number, clientCpu: number): Measurement {
+  /** Has the work done, which begins nothing after `untilMs`, and measures it with this process's own use of a core. */
+  async measure(windowMs: number, work: (untilMs: number) => Promise<unknown>): Promise<Measurement> {
+    const cpuBefore = process.cpuUsage();
+    const startMs = performance.now();
+    await work(startMs + windowMs);
+    const { user, system } = process.cpuUsage(cpuBefore);
+    return this.#found(windowMs, (user + system) / 1_000 / (performance.now() - startMs));
+  }
+
+  #found(windowMs: number, clientCpu: number): Measurement {
     const { requests, cycles, cyclesInAll, failures, failure } = this;
     return {
       requests,

@@ -86,12 +86,10 @@ async function measure(message: unknown): Promise<Measurement> {
   const sockets: Bun.Socket<Worker>[] = [];
   try {
     for (let index = 0; index < connections; index++) sockets.push(await open(port, new Worker(tally)));
-    const startMs = performance.now();
-    const cpuBefore = process.cpuUsage();
-    const runs = sockets.map((socket) => socket.data.run(socket, startMs + windowMs));
-    await within(windowMs + DRAIN_MS, "the last answers", Promise.all(runs));
-    const cpu = process.cpuUsage(cpuBefore);
-    return tally.found(windowMs, (cpu.user + cpu.system) / 1_000 / (performance.now() - startMs));
+    return await tally.measure(windowMs, (untilMs) => {
+      const runs = sockets.map((socket) => socket.data.run(socket, untilMs));
+      return within(windowMs + DRAIN_MS, "the last answers", Promise.all(runs));
+    });
   } finally {
     for (const socket of sockets) socket.terminate();
   }

@@ -79,11 +79,9 @@ async function measure(message: unknown): Promise<Measurement> {
   opened ??= open(job);
   const workers = await opened;
   const tally = new Tally();
-  const cpuBefore = process.cpuUsage();
-  const startMs = performance.now();
-  await Promise.all(workers.map((worker) => work(worker, startMs + job.windowMs, tally)));
-  const cpu = process.cpuUsage(cpuBefore);
-  return tally.found(job.windowMs, (cpu.user + cpu.system) / 1_000 / (performance.now() - startMs));
+  return tally.measure(job.windowMs, (untilMs) =>
+    Promise.all(workers.map((worker) => work(worker, untilMs, tally))),
+  );
 }
 
 serveJobs(measure);

@@ -1,6 +1,6 @@
 // The table of the peers as Markdown, ready for the README. It must not measure; it rounds and lays out.
 import type { Machine } from "../machine.ts";
-import { renderMachine, renderTable, whole } from "../markdown.ts";
+import { renderMachine, renderTable, renderTroubles, whole } from "../markdown.ts";
 import type { PeerRow, Peers } from "./peers.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
@@ -17,10 +17,7 @@ export function renderPeers(machine: Machine, peers: Peers): string {
     "Goal",
   ];
   const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 3), renderNotes(peers)];
-  for (const line of peers.missing) parts.push(`Not measured: ${line}`);
-  for (const { name, failures, failure } of peers.rows.filter((row) => row.failures > 0)) {
-    parts.push(`**${failures} failures** of ${name}: ${failure}`);
-  }
+  parts.push(...renderTroubles(peers.missing, peers.rows));
   return parts.join("\n\n");
 }
 

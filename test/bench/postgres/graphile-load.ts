@@ -75,12 +75,9 @@ async function measure(message: unknown): Promise<Measurement> {
   opened ??= open(job);
   const ends = await opened;
   const tally = new Tally();
-  const cpuBefore = process.cpuUsage();
-  const startMs = performance.now();
-  const callers = Array.from({ length: job.workers }, () => work(ends, startMs + job.windowMs, tally));
-  await Promise.all(callers);
-  const cpu = process.cpuUsage(cpuBefore);
-  return tally.found(job.windowMs, (cpu.user + cpu.system) / 1_000 / (performance.now() - startMs));
+  return tally.measure(job.windowMs, (untilMs) =>
+    Promise.all(Array.from({ length: job.workers }, () => work(ends, untilMs, tally))),
+  );
 }
 
 serveJobs(measure);

@@ -67,14 +67,9 @@ async function measure(message: unknown): Promise<Measurement> {
   opened ??= open(job);
   const boss = await opened;
   const tally = new Tally();
-  const cpuBefore = process.cpuUsage();
-  const startMs = performance.now();
-  const workers = Array.from({ length: job.workers }, () =>
-    work(boss, job.batch, startMs + job.windowMs, tally),
+  return tally.measure(job.windowMs, (untilMs) =>
+    Promise.all(Array.from({ length: job.workers }, () => work(boss, job.batch, untilMs, tally))),
   );
-  await Promise.all(workers);
-  const cpu = process.cpuUsage(cpuBefore);
-  return tally.found(job.windowMs, (cpu.user + cpu.system) / 1_000 / (performance.now() - startMs));
 }
 
 serveJobs(measure);

@@ -1,6 +1,6 @@
 // The table of what keeps jobs in PostgreSQL as Markdown, ready for the README. It must not measure; it lays out.
 import type { Machine } from "../machine.ts";
-import { renderMachine, renderTable, whole } from "../markdown.ts";
+import { renderMachine, renderTable, renderTroubles, whole } from "../markdown.ts";
 import type { PostgresReport, PostgresRow } from "./postgres.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
@@ -11,10 +11,7 @@ export function renderPostgres(machine: Machine, report: PostgresReport): string
     renderTable(header, report.rows.map(cells), 3),
     renderNotes(report),
   ];
-  for (const line of report.missing) parts.push(`Not measured: ${line}`);
-  for (const { name, failures, failure } of report.rows.filter((row) => row.failures > 0)) {
-    parts.push(`**${failures} failures** of ${name}: ${failure}`);
-  }
+  parts.push(...renderTroubles(report.missing, report.rows));
   return parts.join("\n\n");
 }
 
