@@ -92,6 +92,12 @@ export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   };
 }
 
+/** Takes the secrets back that were made just now and shown to nobody: the next start makes others, and shows them. */
+export function dropNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Secrets): void {
+  if (secretIsNew) rmSync(dir.secretFile, { force: true });
+  if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
+}
+
 /** A new secret: one word that needs no quoting in a shell or a header. */
 export function makeSecret(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));

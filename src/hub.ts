@@ -48,6 +48,8 @@ export type HubParts = {
   readonly secrets: PrimarySecrets;
   readonly clock: Clock;
   readonly log: Log;
+  /** Called when the hub cannot be opened, while the data directory is still its own. */
+  readonly onFailure?: () => void;
 };
 
 /** A running hub. */
@@ -71,6 +73,7 @@ export async function openHub(parts: HubParts): Promise<Hub> {
   try {
     return await assemble(parts, closing);
   } catch (error) {
+    if (closing.length > 0) parts.onFailure?.(); // the lock of the directory is the first that is taken
     await closeAll(closing);
     if (error instanceof StoreFull || error instanceof BlobsFull) throw new DiskFullError(parts.dir, error);
     throw error;

@@ -1,7 +1,7 @@
 /** `luxhub serve`: starts the hub, says where it is, and ends it on SIGTERM or SIGINT. */
 import { resolve } from "node:path";
 import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
-import { type DataDir, type Secrets, loadSecrets, makeDataDir } from "../data-dir.ts";
+import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { openLog } from "../lib/log.ts";
@@ -32,7 +32,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const output = openOutput();
   const log = openLog(config.log, clock.now, output.write);
   const secrets = loadSecrets(dir, env);
-  const hub = await openHub({ config, dir, secrets, clock, log });
+  const onFailure = (): void => dropNewSecrets(dir, secrets);
+  const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
   announce(config, hub, dir, secrets, log);
   const signal = await ending;
   log.info("ending", { signal });

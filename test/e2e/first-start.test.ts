@@ -1,10 +1,11 @@
 /** The first start of a hub: what it makes, with which modes, what it prints and what it must never print. */
 import { expect, test } from "bun:test";
 import { readFileSync, readdirSync, statSync } from "node:fs";
-import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf } from "./program.ts";
+import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf, run } from "./program.ts";
 
-/** Generous: other tests run beside this one. Alone on this project's machines it is under 150 ms. */
-const READY_MAX_MS = 2_000;
+const READY_MAX_MS = 150;
+/** Other tests run beside this one and can make a start slow, but not so many in a row. */
+const STARTS_MAX = 20;
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
@@ -75,6 +76,24 @@ test("the secrets are printed once: the second start reads them from their files
   expect(second.program.stdout).not.toContain(first.secret);
 }, 20_000);
 
+test("a first start that fails keeps no secrets: they are shown by the one that succeeds", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using other = await Hub.start({ data: dir.join("other") });
+  const args = ["serve", "--host", "127.0.0.1", "--data", data];
+  const failed = await run([...args, "--port", String(other.port)]);
+  expect({ code: failed.code, stdout: failed.stdout }).toEqual({ code: 1, stdout: "" });
+  expect(readdirSync(data)).not.toContain("secret");
+  expect(readdirSync(data)).not.toContain("admin-key");
+  await using hub = await Hub.start({ data, ownSecrets: false });
+  expect(hub.program.stdout).toContain(`secret     ${hub.secret} `);
+  expect(hub.program.stdout).toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
+  await pasteAll(hub.program.stdout);
+  // Beside a hub that runs, a start that fails takes nothing from it.
+  expect((await run([...args, "--port", "0"])).code).toBe(1);
+  expect(readFileSync(`${data}/secret`, "utf8").trim()).toBe(hub.secret);
+}, 20_000);
+
 test("secrets of the environment are neither written nor printed", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
@@ -124,17 +143,25 @@ test("as JSON every line is an object, and no secret is in any", async () => {
   expect(program.stdout).not.toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
 }, 20_000);
 
-test("it is ready soon, at the first start and at the next", async () => {
+test("it is ready in under 150 ms, at the first start and at the next", async () => {
   using dir = new TempDir();
-  const data = dir.join("data");
-  const tookMs: number[] = [];
-  for (let start = 0; start < 4; start++) {
+  const readyMs = async (data: string): Promise<number> => {
     await using hub = await Hub.start({ data });
     expect((await hub.get("/status")).status).toBe(200);
-    tookMs.push(hub.readyMs);
     await hub.stop();
+    return hub.readyMs;
+  };
+  const first: number[] = [];
+  const next: number[] = [];
+  const isSoon = (tookMs: readonly number[]): boolean => Math.min(...tookMs) < READY_MAX_MS;
+  while (first.length < STARTS_MAX && !(isSoon(first) && isSoon(next))) {
+    const data = dir.join(`data-${first.length}`);
+    first.push(Math.round(await readyMs(data)));
+    next.push(Math.round(await readyMs(data)));
   }
-  const [first = 0, ...next] = tookMs.map(Math.round);
-  console.log(`ready from source: ${first} ms at the first start, then ${next.join(", ")} ms`);
-  for (const ms of tookMs) expect(ms).toBeLessThan(READY_MAX_MS);
-}, 20_000);
+  console.log(
+    `ready from source: ${first.join(", ")} ms at the first start, ${next.join(", ")} ms at the next`,
+  );
+  expect(Math.min(...first)).toBeLessThan(READY_MAX_MS);
+  expect(Math.min(...next)).toBeLessThan(READY_MAX_MS);
+}, 60_000);
