@@ -30,6 +30,7 @@ class Stand implements AsyncDisposable {
   readonly #wires: Readonly<Record<VariantName, readonly Wire[]>>;
   readonly #known = new Known();
   readonly #tally: Tally;
+  #fired = 0;
 
   private constructor(hub: Hub, dir: TempDir, tally: Tally) {
     this.#hub = hub;
@@ -67,6 +68,11 @@ class Stand implements AsyncDisposable {
     return this.#hub.program.child.exitCode !== null || this.#hub.program.child.signalCode !== null;
   }
 
+  /** Requests that were answered, what was fired once more among them. */
+  get fired(): number {
+    return this.#fired;
+  }
+
   get memoryMib(): number {
     return memoryMib(this.#hub.pid, "VmRSS");
   }
@@ -84,8 +90,10 @@ class Stand implements AsyncDisposable {
     const sent = volley.map((request) => settle(request, this.#known));
     const answers = await this.#exchange(sent);
     for (const [i, answer] of answers.entries()) {
-      const made = answer.status === 200 && sent[i]?.request.method === "POST";
-      if (made) this.#known.learn(objectOf(answer.body.toString()) ?? {});
+      const one = sent[i];
+      if (one) this.#tally.count(one.request, answer.status); // what is fired once more is not counted again
+      if (answer.status === 200 && one?.request.method === "POST")
+        this.#known.learn(objectOf(answer.body.toString()) ?? {});
     }
     const refused = sent.filter((one, i) => answers[i] !== undefined && changesNothing(one, answers[i]));
     for (let left = TRIES; left > 0; left--) {
@@ -123,7 +131,7 @@ class Stand implements AsyncDisposable {
 
   async #exchangeOne(sent: Sent, wire: Wire): Promise<WireAnswer> {
     const answer = await wire.exchange(sent.bytes, sent.request.method === "HEAD");
-    this.#tally.count(sent.request, answer.status);
+    this.#fired++;
     const fault = faultOf(sent, answer);
     if (fault === null) return answer;
     throw new Error(`${fault}\n${describe(sent)}\n${answer.status} ${answer.body.subarray(0, 500)}`);
@@ -139,6 +147,8 @@ class Stand implements AsyncDisposable {
 
 export type Volleys = {
   readonly tally: Tally;
+  /** Requests that were answered, what was fired once more among them. */
+  readonly fired: number;
   readonly memoryMib: readonly number[];
   readonly tookMs: number;
 };
@@ -156,8 +166,10 @@ export async function fireVolleys(
   const memory: number[] = [];
   const startedMs = performance.now();
   let stand = await Stand.start(tally);
+  let fired = 0;
   const property = fc.asyncProperty(volleyOfRequests, async (volley) => {
     if (stand.ended) {
+      fired += stand.fired;
       await stand[Symbol.asyncDispose]();
       stand = await Stand.start(tally);
     }
@@ -173,7 +185,8 @@ export async function fireVolleys(
   } finally {
     await stand[Symbol.asyncDispose]();
   }
-  return { tally, memoryMib: memory, tookMs: performance.now() - startedMs };
+  fired += stand.fired;
+  return { tally, fired, memoryMib: memory, tookMs: performance.now() - startedMs };
 }
 
 function portOf(hub: Hub, variant: VariantName): number {

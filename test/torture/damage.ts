@@ -214,9 +214,10 @@ async function judge(
     if (wrong.length === 0) {
       const failing = [...found.values()].includes("500");
       report[failing ? "failing" : "right"]++;
-    } else if (harm.file === LOG) judgeEarlier(place, data, { found, truth }, report);
-    else if (seen === null) report.unseen++;
-    else report.faults.push(`${place}: ${wrong[0]?.[0]} is wrong, and SQLite says ${seen}`);
+    } else if (seen !== null)
+      report.faults.push(`${place}: ${wrong[0]?.[0]} is wrong, and SQLite says ${seen}`);
+    else if (harm.file === LOG) judgeEarlier(place, data, { found, truth }, report);
+    else report.unseen++;
     await tryWrites(hub, place, report);
   } finally {
     await hub.close().catch((error: unknown) => {
