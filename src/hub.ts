@@ -125,7 +125,6 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   };
   const turns = new Turns(chores);
   await turns.isOurs();
-  await logStart(store, clock);
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
@@ -150,6 +149,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     });
     listeners.push({ ...listener, spec });
   }
+  await logStart(store, clock); // only now: a port in use is no start
 
   const shared = turns.share([...choresOf(chores), uploadsChore(blobs)]);
   const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, shared);

@@ -76,7 +76,7 @@ test("the secrets are printed once: the second start reads them from their files
   expect(second.program.stdout).not.toContain(first.secret);
 }, 20_000);
 
-test("a first start that fails keeps no secrets: they are shown by the one that succeeds", async () => {
+test("a first start that fails keeps no secrets and logs no start: that is for the one that succeeds", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using other = await Hub.start({ data: dir.join("other") });
@@ -86,6 +86,7 @@ test("a first start that fails keeps no secrets: they are shown by the one that 
   expect(readdirSync(data)).not.toContain("secret");
   expect(readdirSync(data)).not.toContain("admin-key");
   await using hub = await Hub.start({ data, ownSecrets: false });
+  expect((await hub.get("/events?kind=hub.started")).body["events"]).toHaveLength(1);
   expect(hub.program.stdout).toContain(`secret     ${hub.secret} `);
   expect(hub.program.stdout).toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
   await pasteAll(hub.program.stdout);
