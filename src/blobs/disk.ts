@@ -89,6 +89,8 @@ class DiskBlobs implements Blobs {
   readonly #partial: string;
   readonly #io: DiskIo;
   readonly #live = new Map<string, DiskWriter>();
+  /** Ids whose file is being made: it may be there before its writer is. */
+  readonly #opening = new Set<string>();
   #writable = true;
   #closed = false;
 
@@ -109,6 +111,14 @@ class DiskBlobs implements Blobs {
   async #begin(blobId: string = Bun.randomUUIDv7()): Promise<DiskWriter> {
     if (this.#closed) throw new Error("the blob store is closed");
     const path = join(this.#partial, checkedId(blobId));
+    this.#opening.add(blobId);
+    const writer = await this.#open(blobId, path).finally(() => this.#opening.delete(blobId));
+    // close() may have come while the file was being opened.
+    if (this.#closed) await writer.discard();
+    return writer;
+  }
+
+  async #open(blobId: string, path: string): Promise<DiskWriter> {
     // "wx": an id in use is a fault, not a file to write over.
     const file = await open(path, "wx", FILE_MODE).catch((error: unknown) => {
       this.#writable = false;
@@ -120,8 +130,6 @@ class DiskBlobs implements Blobs {
       onEnd: () => this.#live.delete(blobId),
     });
     this.#live.set(blobId, writer);
-    // close() may have come while the file was being opened.
-    if (this.#closed) await writer.discard();
     return writer;
   }
 
@@ -144,7 +152,7 @@ class DiskBlobs implements Blobs {
   async sweepUnfinished(): Promise<number> {
     let swept = 0;
     for (const name of await readdir(this.#partial)) {
-      if (this.#live.has(name)) continue;
+      if (this.#live.has(name) || this.#opening.has(name)) continue;
       if (await unlinkIfThere(join(this.#partial, name))) swept++;
     }
     return swept;

@@ -8,6 +8,7 @@ import { openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
 import { readConfigFile } from "./config-file.ts";
+import { openOutput } from "./output.ts";
 import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -29,7 +30,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(resolve(config.dataDir));
   const clock = systemClock();
-  const output = openOutput();
+  const output = openOutput((lines) => log.warn("lines of the log were lost: nobody took them", { lines }));
   const log = openLog(config.log, clock.now, output.write);
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => dropNewSecrets(dir, secrets);
@@ -40,35 +41,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   await hub.close();
   log.info("ended");
   log.flush();
-  await output.end();
+  if (!(await output.end())) process.exit(0);
   return 0;
-}
-
-/** Standard output for the log. When nobody reads it any more the hub goes on without, and says so once. */
-function openOutput(): { write: (text: string) => void; end: () => Promise<void> } {
-  const sink = Bun.stdout.writer();
-  let broken = false;
-  const failed = (): void => {
-    if (!broken) console.error("luxhub: the log cannot be written any more");
-    broken = true;
-  };
-  const attempt = async (step: () => unknown): Promise<void> => {
-    if (broken) return;
-    try {
-      await step();
-    } catch {
-      failed();
-    }
-  };
-  return {
-    write: (text) => {
-      void attempt(() => {
-        sink.write(text);
-        return sink.flush();
-      });
-    },
-    end: () => attempt(() => sink.end()),
-  };
 }
 
 /** The first signal ends the hub in order; one that comes well after it ends it at once. */

@@ -99,6 +99,8 @@ export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 export const QUIET_CPU_SHARE = 0.05;
 /** While it is quiet, code must have run so many times as often as usual before it is compiled. */
 export const QUIET_JIT_RELUCTANCE = 50;
+/** What of the log nobody has taken yet; past it, lines are dropped and counted. */
+export const LOG_HELD_MAX_CHARS = 8 * MIB;
 /** So much work is worth giving memory back after it. */
 export const COLLECT_AFTER_CPU_MS = 100;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */

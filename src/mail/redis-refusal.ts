@@ -20,8 +20,7 @@ export async function refusalOf(url: string, limitMs: number): Promise<string | 
   const { hostname, port, protocol, username, password } = new URL(url);
   const heard = Promise.withResolvers<string>();
   const timer = setTimeout(() => heard.resolve(""), limitMs);
-  const name = decodeURIComponent(username) || "default";
-  const auth = password === "" ? [] : ["AUTH", name, decodeURIComponent(password)];
+  const auth = password === "" ? [] : ["AUTH", decoded(username) || "default", decoded(password)];
   let text = "";
   const socket = Bun.connect({
     hostname: hostname.replace(/^\[|\]$/g, ""),
@@ -52,6 +51,17 @@ export async function refusalOf(url: string, limitMs: number): Promise<string | 
       () => {},
     );
   }
+}
+
+/** A word of a URL. A "%" that begins no escape stands for itself, as with the client. */
+function decoded(word: string): string {
+  return word.replaceAll(/(?:%[0-9a-fA-F]{2})+/g, (escapes) => {
+    try {
+      return decodeURIComponent(escapes);
+    } catch {
+      return escapes; // no UTF-8
+    }
+  });
 }
 
 /** A command as Redis reads it. */

@@ -61,8 +61,9 @@ export class Feed {
    */
   async events(since: number | null, kind: EventKind | null, limit: number): Promise<EventBatch> {
     if (since === null) {
+      const lastId = await this.lastId(); // first: of what is committed meanwhile the cursor must not be past
       const events = await this.#store.read(newestEvents(kind, limit));
-      return { events, cursor: events.at(-1)?.id ?? (await this.lastId()) };
+      return { events, cursor: events.at(-1)?.id ?? lastId };
     }
     const events = await this.#store.read(eventsAfter(since, kind === null ? [] : [kind], limit));
     return { events, cursor: events.at(-1)?.id ?? Math.min(since, await this.lastId()) };

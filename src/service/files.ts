@@ -9,7 +9,7 @@ import { SWEEP_BATCH } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import { NOTHING, fileById, fileIdsAmong, nodeById, taskById } from "../store/queries.ts";
 import { filePage, fileSizes, filesById, filesCount } from "../store/list-queries.ts";
-import type { Store, Transact } from "../store/store.ts";
+import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageInParts } from "./pages.ts";
 
 /** What the uploader says of a file. */
@@ -37,7 +37,10 @@ export class FileService {
     return this.#blobs.begin();
   }
 
-  /** Makes the bytes durable, then records the file. If it cannot be recorded, nothing is left. */
+  /**
+   * Makes the bytes durable, then records the file. If it is refused, nothing is left; if nobody knows whether it was
+   * recorded, the bytes are, and go with the next sweep if it was not.
+   */
   async save(transact: Transact, writer: BlobWriter, draft: FileDraft): Promise<FileRecord> {
     this.#saving.add(writer.blobId);
     try {
@@ -63,7 +66,8 @@ export class FileService {
     try {
       return await transact(load, ({ task, node }) => upload(file, task, node));
     } catch (error) {
-      await this.#blobs.remove(file.fileId);
+      // Of one that may be recorded nothing goes, and what cannot go now is swept away: the caller is told why he is refused.
+      if (!(error instanceof OutcomeUnknown)) await this.#blobs.remove(file.fileId).catch(() => {});
       throw error;
     }
   }

@@ -258,6 +258,14 @@ for (const engine of ENGINES) {
       expect(await read(await blobs.open(finished, 0, 10))).toEqual(pattern(10));
     });
 
+    test("the sweep takes nothing that is just beginning", async () => {
+      const { blobs } = await engine.start();
+      for (let round = 0; round < 200; round++) {
+        const [one, , other] = await Promise.all([blobs.begin(), blobs.sweepUnfinished(), blobs.begin()]);
+        await Promise.all([one.finish(), other.finish()]);
+      }
+    });
+
     test("probe() shows that there is room, and leaves nothing", async () => {
       const { blobs, reopen } = await engine.start();
       expect(blobs.writable).toBe(true);

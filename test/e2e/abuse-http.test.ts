@@ -450,6 +450,17 @@ describe("a caller that ends its side", () => {
   });
 });
 
+test("a query made to be looked through again and again costs what any other of its length does", async () => {
+  for (const word of ["?key", "&key", "key", "?key="]) {
+    const connection = await RawConnection.open(corpus.hub.port);
+    const startedMs = performance.now();
+    connection.send(get(`/api/v1/nope?${word.repeat(Math.floor(12_000 / word.length))}`));
+    await connection.got(/ 404 /);
+    expect(performance.now() - startedMs).toBeLessThan(1_000); // it was 8 s, in which nobody else was served
+    connection.cut();
+  }
+});
+
 test("afterwards the hub is well", () => corpus.isWell());
 
 test(

@@ -51,6 +51,23 @@ describe.skipIf(withoutRedis(true))("redis", () => {
     expect(hub.program.stdout + hub.program.stderr).not.toContain("geheim");
   });
 
+  test("one whose password has a % in it, written as it is: it may be away at the start, and go at any time", async () => {
+    await using redis = await RedisServer.start("--requirepass", "50%off");
+    using dir = new TempDir();
+    const url = redis.url.replace("//", "//:50%off@");
+    await redis.kill();
+    await using hub = await Hub.start({ data: dir.join("data"), env: { LUXHUB_REDIS: url } });
+    const carries = (transport: string) =>
+      until(async () => (await hub.get("/status")).body["transport"] === transport);
+    await redis.run();
+    await carries("redis");
+    await redis.kill();
+    await carries("sqlite");
+    await redis.run();
+    await carries("redis");
+    expect((await hub.stop()).code).toBe(0);
+  });
+
   test.skipIf(OPENSSL === null)(
     `over TLS: its certificate has to be trusted${OPENSSL === null ? " (there is no openssl to make one with)" : ""}`,
     async () => {

@@ -74,6 +74,21 @@ suite(`a database that goes away${reason}`, () => {
     expect(titles).toEqual(["unknown", "committed", "first"]);
   }, 30_000);
 
+  test("an upload whose record nobody knows of keeps its bytes: if it was recorded, it is whole", async () => {
+    const { url } = await newSchema(server.url);
+    using cable = new Cable(url);
+    await using hub = await startHub({ database: cable.urlOf(url) });
+    const form = new FormData();
+    form.set("file", new Blob(["the bytes"]), "a.txt");
+    cable.cutAtCommit("after, dead", "INSERT INTO files");
+    await refused(hub.post("/file/upload", form), 500, "outcome_unknown");
+    cable.mend();
+    await until("the hub is back", async () => (await hub.get("/status")).status === 200);
+    const [fileId] = pick(await ok(hub.get("/file/list")), "files", "file_id");
+    const response = await fetch(`${hub.base()}/api/v1/file/download/${String(fileId)}`);
+    expect([response.status, await response.text()]).toEqual([200, "the bytes"]);
+  }, 30_000);
+
   test("a database whose transactions keep to their first moment: who waits for a lock sees what it waited for", async () => {
     const sql = new SQL(server.url, { max: 1 });
     await sql.unsafe("CREATE DATABASE steady");

@@ -17,6 +17,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { Feed, type StreamItem } from "../../src/service/feed.ts";
 import { eventsAfter } from "../../src/store/queries.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Store } from "../../src/store/store.ts";
 import { message } from "../domain/samples.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -462,4 +463,26 @@ describe("events", () => {
     expect(await ask("node.online", 2)).toEqual({ ids: [25, 28], cursor: 28 });
     expect(await ask("lux.paid", 2)).toEqual({ ids: [], cursor: 30 });
   });
+});
+
+test("the first event of a kind, committed while the newest of it are looked for, is not behind the cursor", async () => {
+  const { store, commit } = await openScene();
+  await commit(logged("n1"));
+  let reads = 0;
+  const busy: Store = {
+    ...{ engine: store.engine, writable: true, transact: store.transact },
+    read: async (query) => {
+      const found = await store.read(query);
+      if (++reads === 1) await commit(logged("n1", "file.uploaded")); // as on PostgreSQL, where a read is no moment
+      return found;
+    },
+    onCommit: (listener) => store.onCommit(listener),
+    turn: () => store.turn(),
+    diagnose: () => store.diagnose(),
+    close: () => store.close(),
+  };
+  const feed = new Feed(busy, systemClock());
+  const { events, cursor } = await feed.events(null, "file.uploaded", 10);
+  const { events: later } = await feed.events(cursor, "file.uploaded", 10);
+  expect([...events, ...later].map(({ kind }) => kind)).toEqual(["file.uploaded"]);
 });

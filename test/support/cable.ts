@@ -7,7 +7,7 @@
 export type Cut = "before" | "after" | "after, dead";
 
 type Server = Bun.Socket<{ client: Bun.Socket<Client> }>;
-type Client = { server: Promise<Server> };
+type Client = { server: Promise<Server>; isAwaited: boolean };
 
 const COMMIT = Buffer.from("COMMIT\0");
 
@@ -15,6 +15,7 @@ export class Cable implements Disposable {
   readonly #listener: Bun.TCPSocketListener<Client>;
   readonly #port: number;
   #cut: Cut | null = null;
+  #behind = "";
   #isDead = false;
   readonly #clients = new Set<Bun.Socket<Client>>();
 
@@ -39,9 +40,10 @@ export class Cable implements Disposable {
     return through.href;
   }
 
-  /** Cuts it at the next commit. */
-  cutAtCommit(cut: Cut): void {
+  /** Cuts it at the next commit, or the next of a connection that has sent this text before. */
+  cutAtCommit(cut: Cut, behind = ""): void {
     this.#cut = cut;
+    this.#behind = behind;
   }
 
   mend(): void {
@@ -63,13 +65,14 @@ export class Cable implements Disposable {
         close: (socket) => void socket.data.client.end(),
       },
     });
-    client.data = { server };
+    client.data = { server, isAwaited: false };
     this.#clients.add(client);
   }
 
   async #carry(client: Bun.Socket<Client>, bytes: Buffer): Promise<void> {
     const server = await client.data.server;
-    const cut = bytes.includes(COMMIT) ? this.#cut : null;
+    client.data.isAwaited ||= this.#cut !== null && bytes.includes(this.#behind);
+    const cut = client.data.isAwaited && bytes.includes(COMMIT) ? this.#cut : null;
     if (cut !== "before") server.write(bytes);
     if (cut === null) return;
     this.#cut = null;
