@@ -1,10 +1,10 @@
-/** `luxhub serve`: starts the hub, says where it is, and ends it on SIGTERM or SIGINT. */
+/** `luxhub serve`: starts the hub, says where it is, and ends it on SIGTERM, SIGINT or a fault that nobody caught. */
 import { resolve } from "node:path";
 import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
-import { openLog } from "../lib/log.ts";
+import { causeOf, openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
 import { readConfigFile } from "./config-file.ts";
@@ -26,7 +26,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   if (words[0] !== undefined)
     throw new UsageError(`unexpected ${JSON.stringify(words[0])}`, "luxhub serve --help");
   const config = readConfig({ flags, env, file: readConfigFile() });
-  const ending = endSignal(); // before anything is open: a signal that comes early ends the hub in order too
+  const ending = endOfService(); // before anything is open: a signal that comes early ends the hub in order too
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(resolve(config.dataDir));
   const clock = systemClock();
@@ -36,25 +36,33 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const onFailure = (): void => dropNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
   announce(config, hub, dir, secrets, log);
-  const signal = await ending;
-  log.info("ending", { signal });
+  const end = await ending;
+  if ("signal" in end) log.info("ending", end);
+  else log.error("ending after a fault that nobody caught", { cause: causeOf(end.fault) });
   await hub.close();
   log.info("ended");
   log.flush();
-  if (!(await output.end())) process.exit(0);
-  return 0;
+  const code = "signal" in end ? 0 : 1;
+  if (!(await output.end())) process.exit(code);
+  return code;
 }
 
-/** The first signal ends the hub in order; one that comes well after it ends it at once. */
-function endSignal(): Promise<string> {
+/** After a fault that nobody caught nothing is sure any more: what runs is finished, and who started the hub restarts it. */
+type End = { readonly signal: string } | { readonly fault: unknown };
+
+/** The first signal or fault ends the hub in order; a signal that comes well after it ends it at once. */
+function endOfService(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
+    for (const event of ["uncaughtException", "unhandledRejection"] as const) {
+      process.on(event, (fault: unknown) => resolve({ fault }));
+    }
     let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {
         if (clock.steady() - firstAt > SECOND_SIGNAL_MS) process.exit(1);
         firstAt = Math.min(firstAt, clock.steady());
-        resolve(signal);
+        resolve({ signal });
       });
     }
   });

@@ -3,7 +3,7 @@
  * problem, and writes the access log. It knows no endpoint.
  */
 import type { BunRequest, Server } from "bun";
-import type { Log } from "../lib/log.ts";
+import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
 import { linger } from "./linger.ts";
@@ -181,10 +181,4 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
     ...problem.extras.headers,
   };
   return new Response(JSON.stringify(problem), { status: problem.status, headers });
-}
-
-function causeOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause === undefined ? "" : ` <- ${causeOf(error.cause)}`;
-  return `${error.stack ?? error.message}${cause}`;
 }

@@ -64,3 +64,10 @@ function prettyLine(time: string, level: string, message: string, fields: LogFie
   }
   return text;
 }
+
+/** An error with all that caused it, for the log; it is never a caller's to see. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : ` <- ${causeOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}

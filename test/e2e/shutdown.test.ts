@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { Hub, TempDir, listOf, objectOf, until } from "./program.ts";
+import { join } from "node:path";
+import { Hub, PROJECT, TempDir, listOf, objectOf, until } from "./program.ts";
 import { RawConnection, headOf, postOf, uploadOf } from "./raw.ts";
 
 const LIMIT_MS = 5_000;
@@ -149,5 +150,26 @@ describe("SIGTERM", () => {
       return hub.program.child.exitCode !== null;
     }, 2_500);
     expect(await hub.program.ended).toBe(1);
+  });
+});
+
+describe("a fault that nobody caught", () => {
+  test.each([
+    ["SIGUSR1", "a rejection"],
+    ["SIGUSR2", "an exception"],
+  ] as const)("%s ends the hub in order, and with 1: %s", async (signal, cause) => {
+    using dir = new TempDir();
+    const fixture = join(PROJECT, "test/support/fault-fixture.ts");
+    const command = [process.execPath, "--preload", fixture, join(PROJECT, "src/main.ts")];
+    await using hub = await Hub.start({ data: dir.join("data"), command });
+    const poll = await ask(hub, headOf({ path: "/poll?timeout=60" }));
+    await settled(hub);
+    hub.program.child.kill(signal);
+    expect(await hub.program.ended).toBe(1);
+    expect(poll.received).toMatch(/^HTTP\/1\.1 200/);
+    expect(hub.program.stdout).toMatch(
+      new RegExp(`ending after a fault that nobody caught cause=.*nobody caught this.*${cause}`),
+    );
+    expect(hub.program.stdout).toEndWith("ended\n");
   });
 });
