@@ -43,9 +43,9 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   return 0;
 }
 
-/** Standard output for the log. When nobody reads it any more the hub goes on without, and says so once. */
+/** Standard output for the log, opened with its first line. When nobody reads it any more the hub goes on without, and says so once. */
 function openOutput(): { write: (text: string) => void; end: () => Promise<void> } {
-  const sink = Bun.stdout.writer();
+  let sink: ReturnType<typeof Bun.stdout.writer> | undefined;
   let broken = false;
   const failed = (): void => {
     if (!broken) console.error("luxhub: the log cannot be written any more");
@@ -62,11 +62,12 @@ function openOutput(): { write: (text: string) => void; end: () => Promise<void>
   return {
     write: (text) => {
       void attempt(() => {
+        sink ??= Bun.stdout.writer();
         sink.write(text);
         return sink.flush();
       });
     },
-    end: () => attempt(() => sink.end()),
+    end: () => attempt(() => sink?.end()),
   };
 }
 
