@@ -3,7 +3,6 @@
  * Flags win over the environment, the environment over luxhub.toml, and that over the default.
  * The help of the command line and the table in the README are made from this list.
  */
-import * as z from "zod/mini";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
@@ -39,16 +38,34 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
+/** Reads the text of a value, or tells what it must be. */
+type Form<T> = (text: string) => { readonly value: T } | { readonly must: string };
+
+/** `read` answers null for what is not of the form that `must` describes. */
+function form<T>(must: string, read: (text: string) => T | null): Form<T> {
+  return (text) => {
+    const value = read(text);
+    return value === null ? { must } : { value };
+  };
+}
+
+function oneOf<T extends string>(must: string, ...words: readonly T[]): Form<T> {
+  return form(must, (text) => words.find((word) => word === text) ?? null);
+}
+
+function filled(must: string): Form<string> {
+  return form(must, (text) => text || null);
+}
+
 const UNIT_BYTES: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-function measure(pattern: RegExp, units: Readonly<Record<string, number>>, form: string) {
-  const read = (text: string): number => {
+function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must: string): Form<number> {
+  return form(must, (text) => {
     const [, amount, unit] = pattern.exec(text) ?? [];
-    return Number(amount) * (units[unit ?? ""] ?? Number.NaN);
-  };
-  const isAmount = (text: string): boolean => Number.isSafeInteger(read(text)) && read(text) > 0;
-  return z.pipe(z.string().check(z.refine(isAmount, form)), z.transform(read));
+    const value = Number(amount) * (units[unit ?? ""] ?? Number.NaN);
+    return Number.isSafeInteger(value) && value > 0 ? value : null;
+  });
 }
 
 const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
@@ -57,9 +74,7 @@ function isPort(text: string | undefined): boolean {
   return text !== undefined && /^\d{1,5}$/.test(text) && Number(text) <= PORT_MAX;
 }
 
-const port = z.pipe(z.string().check(z.refine(isPort, PORT_FORM)), z.transform(Number));
-
-const variant = z.enum(["A", "B"], "A or B");
+const port = form(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
 const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
 const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/;
@@ -70,17 +85,7 @@ function readListen(text: string): ListenSpec | null {
   return { variant: name, host: host.replace(/^\[|\]$/g, ""), port: Number(digits), tls: tls !== undefined };
 }
 
-const listenSpec = z.pipe(
-  z.string().check(z.refine((text: string) => readListen(text) !== null, LISTEN_FORM)),
-  z.transform((text: string) => readListen(text) ?? z.NEVER),
-);
-
 const NETWORK_FORM = "an address or a network as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
-
-const network = z.pipe(
-  z.string().check(z.refine((text: string) => parseNetwork(text) !== null, NETWORK_FORM)),
-  z.transform((text: string) => parseNetwork(text) ?? z.NEVER),
-);
 
 type Setting<T> = {
   /** The flag without dashes; with LUXHUB_ before it and in capitals, the environment variable. */
@@ -89,7 +94,7 @@ type Setting<T> = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
-  readonly form: z.ZodMiniType<T, string>;
+  readonly form: Form<T>;
   /** It may hold a password: it is never repeated in a message. */
   readonly isSecret?: boolean;
 };
@@ -99,7 +104,7 @@ function setting<T>(
   value: string,
   fallback: string | null,
   help: string,
-  form: z.ZodMiniType<T, string>,
+  form: Form<T>,
 ): Setting<T> {
   return { flag, value, fallback, help, form };
 }
@@ -111,7 +116,7 @@ function isRedis(text: string): boolean {
   return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
 }
 
-const path = z.string().check(z.minLength(1, "a path"));
+const path = filled("a path");
 
 const DATABASE_FORM = "an address as postgres://USER:PASSWORD@HOST/NAME";
 
@@ -127,16 +132,23 @@ function hasSslMode(text: string): boolean {
   return !mode || SSL_MODES.includes(mode);
 }
 
+const readDatabase: Form<string> = (text) => {
+  if (!isDatabase(text)) return { must: DATABASE_FORM };
+  return hasSslMode(text)
+    ? { value: text }
+    : { must: `an address with an sslmode of ${SSL_MODES.join(", ")}` };
+};
+
 const SETTINGS = {
-  host: setting(
-    "host",
-    "HOST",
-    "0.0.0.0",
-    "address to listen on",
-    z.string().check(z.minLength(1, "an address")),
-  ),
+  host: setting("host", "HOST", "0.0.0.0", "address to listen on", filled("an address")),
   port: setting("port", "PORT", "19104", "port to listen on; 0 lets the system choose", port),
-  variant: setting("variant", "A|B", "A", "variant that the listener speaks: A (1.5) or B (1.0)", variant),
+  variant: setting(
+    "variant",
+    "A|B",
+    "A",
+    "variant that the listener speaks: A (1.5) or B (1.0)",
+    oneOf("A or B", "A", "B"),
+  ),
   data: setting("data", "DIR", "./luxhub-data", "directory of database, files and secrets", path),
   database: {
     ...setting(
@@ -144,12 +156,7 @@ const SETTINGS = {
       "URL",
       null,
       "PostgreSQL instead of SQLite: postgres://USER:PASSWORD@HOST/NAME",
-      z
-        .string()
-        .check(
-          z.refine(isDatabase, DATABASE_FORM),
-          z.refine(hasSslMode, `an address with an sslmode of ${SSL_MODES.join(", ")}`),
-        ),
+      readDatabase,
     ),
     isSecret: true,
   },
@@ -174,7 +181,7 @@ const SETTINGS = {
     "requeue|keep",
     "requeue",
     "what becomes of the tasks of a node that goes offline",
-    z.enum(["requeue", "keep"], "requeue or keep"),
+    oneOf("requeue or keep", "requeue", "keep"),
   ),
   redis: {
     ...setting(
@@ -182,27 +189,27 @@ const SETTINGS = {
       "URL",
       null,
       "Redis or Valkey that carries messages; with a password, set it in the environment",
-      z.string().check(z.refine(isRedis, REDIS_FORM)),
+      form(REDIS_FORM, (text) => (isRedis(text) ? text : null)),
     ),
     isSecret: true,
   },
-  log: setting(
-    "log",
-    "pretty|json",
-    "pretty",
-    "form of the log",
-    z.enum(["pretty", "json"], "pretty or json"),
-  ),
+  log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
 };
 
 // These two may be given any number of times, so they stand beside the others.
-const LISTEN = setting("listen", "SPEC", null, `one more listener, repeatable: ${LISTEN_FORM}`, listenSpec);
+const LISTEN = setting(
+  "listen",
+  "SPEC",
+  null,
+  `one more listener, repeatable: ${LISTEN_FORM}`,
+  form(LISTEN_FORM, readListen),
+);
 const TRUST_PROXY = setting(
   "trust-proxy",
   "ADDRESS",
   null,
   "proxy whose X-Forwarded-For counts, repeatable: an address or a network, as 127.0.0.1 or 10.0.0.0/8",
-  network,
+  form(NETWORK_FORM, parseNetwork),
 );
 
 export type SettingRow = {
@@ -302,11 +309,10 @@ function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T
 }
 
 function readValue<T>(one: Setting<T>, text: string, source: string): T {
-  const parsed = one.form.safeParse(text);
-  if (parsed.success) return parsed.data;
-  const form = parsed.error.issues[0]?.message;
-  if (one.isSecret) throw new ConfigError(`${source} must be ${form}`);
-  throw new ConfigError(`${source} is ${JSON.stringify(text)}; it must be ${form}`);
+  const read = one.form(text);
+  if ("value" in read) return read.value;
+  if (one.isSecret) throw new ConfigError(`${source} must be ${read.must}`);
+  throw new ConfigError(`${source} is ${JSON.stringify(text)}; it must be ${read.must}`);
 }
 
 function scalar(value: unknown, key: string): string {

@@ -17,6 +17,7 @@ import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { type Clock, knowing } from "./lib/clock.ts";
+import { parseIp } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
@@ -275,10 +276,11 @@ type Common = Omit<Parameters<typeof openListener>[0], "address">;
 
 async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Listener> {
   const { host, port } = spec;
-  // Asked first: of an address that there is not, the socket says that it is in use.
-  await Bun.dns.lookup(host).catch(() => {
-    throw new ListenError(`cannot listen on ${host}:${port}: there is no such address`);
-  });
+  // A name is looked up first: of one that there is not, the socket says that it is in use.
+  if (parseIp(host) === null)
+    await Bun.dns.lookup(host).catch(() => {
+      throw new ListenError(`cannot listen on ${host}:${port}: there is no such address`);
+    });
   try {
     return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {

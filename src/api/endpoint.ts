@@ -63,12 +63,12 @@ type Declared = {
 
 /**
  * An endpoint that answers JSON. `input` reads the body of a POST (with path parameters, the parameters) or the query
- * of a GET. `handle` answers what its transact answered, and `encode` is pure: it may run inside the commit, to store
+ * of a GET; it is made at the first of them. `handle` answers what its transact answered, and `encode` is pure: it may run inside the commit, to store
  * the answer with the change.
  */
 export type JsonEndpoint<In, Out> = Declared & {
   readonly kind: "json";
-  readonly input: z.ZodMiniType<In>;
+  readonly input: () => z.ZodMiniType<In>;
   /** Reads by `input`. @throws {Problem} 400 */
   readonly parse: (raw: unknown) => In;
   /** The fields of a success beside `success: true`; made when asked for, for it is no part of a request's way. */
@@ -94,7 +94,7 @@ export type Endpoint =
   | RawEndpoint
   | (Declared & {
       readonly kind: "json";
-      readonly input: z.ZodMiniType;
+      readonly input: () => z.ZodMiniType;
       readonly answer: AnswerShape;
       readonly emptyBody?: boolean;
       readonly bind: (pipeline: JsonPipeline) => Handler;

@@ -32,36 +32,39 @@ function bytes(max: number) {
     .check(z.refine(fits, `must be at most ${max} bytes of UTF-8`), z.refine(isStorable, NOT_STORABLE));
 }
 
-const notBlank = z.refine<string>((value) => value.trim() !== "", "must not be blank");
+const notBlank = () => z.refine<string>((value) => value.trim() !== "", "must not be blank");
 const NODE_ID = new RegExp(`^[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}$`);
 
-export const nodeId = z
-  .string()
-  .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
+export const nodeId = () =>
+  z
+    .string()
+    .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
 /** An id that the hub made. */
-export const id = chars(limit.ID_MAX_CHARS).check(notBlank);
-export const nodeName = chars(limit.NODE_NAME_MAX_CHARS).check(notBlank);
-export const host = chars(limit.HOST_MAX_CHARS);
-export const port = z.int().check(z.minimum(1), z.maximum(limit.PORT_MAX));
-export const maxTasks = z.int().check(z.minimum(1), z.maximum(limit.NODE_MAX_TASKS_MAX));
-export const title = chars(limit.TITLE_MAX_CHARS).check(notBlank);
-export const description = bytes(limit.DESCRIPTION_MAX_BYTES).check(notBlank);
-export const taskType = z.pipe(
-  chars(limit.TASK_TYPE_MAX_CHARS),
-  z.transform((value: string) => value.trim()),
-);
-export const reason = chars(limit.REASON_MAX_CHARS);
-export const content = bytes(limit.CONTENT_MAX_BYTES);
-export const sendType = z.enum(SEND_TYPES);
-export const broadcastType = z.enum(BROADCAST_TYPES);
+export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
+export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
+export const host = () => chars(limit.HOST_MAX_CHARS);
+export const port = () => z.int().check(z.minimum(1), z.maximum(limit.PORT_MAX));
+export const maxTasks = () => z.int().check(z.minimum(1), z.maximum(limit.NODE_MAX_TASKS_MAX));
+export const title = () => chars(limit.TITLE_MAX_CHARS).check(notBlank());
+export const description = () => bytes(limit.DESCRIPTION_MAX_BYTES).check(notBlank());
+export const taskType = () =>
+  z.pipe(
+    chars(limit.TASK_TYPE_MAX_CHARS),
+    z.transform((value: string) => value.trim()),
+  );
+export const reason = () => chars(limit.REASON_MAX_CHARS);
+export const content = () => bytes(limit.CONTENT_MAX_BYTES);
+export const sendType = () => z.enum(SEND_TYPES);
+export const broadcastType = () => z.enum(BROADCAST_TYPES);
 
 /** 0, 1, 2 or a word of either variant; inside, the stored number. */
-export const priority = z.pipe(
-  z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
-    error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
-  }),
-  z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
-);
+export const priority = () =>
+  z.pipe(
+    z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
+      error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
+    }),
+    z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
+  );
 
 const TOO_MANY_CAPABILITIES = `must be at most ${limit.CAPABILITIES_MAX} capabilities`;
 const CAPABILITIES_MAX_CHARS = limit.CAPABILITIES_MAX * (limit.CAPABILITY_MAX_CHARS + 2);
@@ -70,40 +73,42 @@ function isShortEnough(value: string | readonly unknown[]): boolean {
   return value.length <= (typeof value === "string" ? CAPABILITIES_MAX_CHARS : limit.CAPABILITIES_MAX);
 }
 
-const capability = chars(limit.CAPABILITY_MAX_CHARS).check(
-  z.refine((value) => !value.includes(","), "must not hold a comma"),
-);
+const capability = () =>
+  chars(limit.CAPABILITY_MAX_CHARS).check(z.refine((value) => !value.includes(","), "must not hold a comma"));
 
 /** A comma-separated string or an array; inside, the distinct names in their order. */
-export const capabilities = z
-  .pipe(
-    z.pipe(
+export const capabilities = () =>
+  z
+    .pipe(
       z.pipe(
-        z
-          .union([z.string(), z.array(z.unknown())], {
-            error: "must be a comma-separated string or an array of strings",
-          })
-          .check(z.refine(isShortEnough, TOO_MANY_CAPABILITIES)), // before each is looked at
-        z.transform((value) => (typeof value === "string" ? value.split(",") : value)),
+        z.pipe(
+          z
+            .union([z.string(), z.array(z.unknown())], {
+              error: "must be a comma-separated string or an array of strings",
+            })
+            .check(z.refine(isShortEnough, TOO_MANY_CAPABILITIES)), // before each is looked at
+          z.transform((value) => (typeof value === "string" ? value.split(",") : value)),
+        ),
+        z.array(capability()),
       ),
-      z.array(capability),
-    ),
-    z.transform((names) => [...new Set(names.map((name) => name.trim()).filter((name) => name !== ""))]),
-  )
-  .check(z.refine((names) => names.length <= limit.CAPABILITIES_MAX, TOO_MANY_CAPABILITIES));
+      z.transform((names) => [...new Set(names.map((name) => name.trim()).filter((name) => name !== ""))]),
+    )
+    .check(z.refine((names) => names.length <= limit.CAPABILITIES_MAX, TOO_MANY_CAPABILITIES));
 
 /** LUX with at most 6 decimals; inside, whole millionths. */
-export const luxReward = z.pipe(
-  z.number().check(
-    z.minimum(0),
-    z.maximum(limit.LUX_REWARD_MAX),
-    z.refine((lux) => toMicro(lux) !== null, "must have at most 6 decimals"),
-  ),
-  z.transform((lux: number) => toMicro(lux) ?? 0),
-);
+export const luxReward = () =>
+  z.pipe(
+    z.number().check(
+      z.minimum(0),
+      z.maximum(limit.LUX_REWARD_MAX),
+      z.refine((lux) => toMicro(lux) !== null, "must have at most 6 decimals"),
+    ),
+    z.transform((lux: number) => toMicro(lux) ?? 0),
+  );
 
-const resultText = bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank);
-export const result = z.object({ problem: resultText, improvement: resultText, lesson: resultText });
+const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
+export const result = () =>
+  z.object({ problem: resultText(), improvement: resultText(), lesson: resultText() });
 
 /** How many, in a JSON body. */
 export function howMany(max: number) {
@@ -111,10 +116,11 @@ export function howMany(max: number) {
 }
 
 /** Seconds to wait, in a JSON body; inside, milliseconds. */
-export const waitSeconds = z.pipe(
-  z.number().check(z.minimum(0), z.maximum(limit.WAIT_MAX_SECONDS)),
-  z.transform((seconds: number) => Math.round(seconds * 1_000)),
-);
+export const waitSeconds = () =>
+  z.pipe(
+    z.number().check(z.minimum(0), z.maximum(limit.WAIT_MAX_SECONDS)),
+    z.transform((seconds: number) => Math.round(seconds * 1_000)),
+  );
 
 // ---- In a query everything is text.
 
@@ -131,24 +137,26 @@ export function queryCount(max: number) {
 }
 
 /** An event id to go on from; 0 is the beginning. */
-export const eventCursor = digits(0, Number.MAX_SAFE_INTEGER);
+export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 
 /** Seconds to wait, in a query; inside, milliseconds. */
-export const queryWaitSeconds = z.pipe(
+export const queryWaitSeconds = () =>
   z.pipe(
-    z.string().check(z.regex(/^\d{1,6}(\.\d{1,6})?$/, "must be a number of seconds")),
-    z.transform(Number),
-  ),
-  waitSeconds,
-);
+    z.pipe(
+      z.string().check(z.regex(/^\d{1,6}(\.\d{1,6})?$/, "must be a number of seconds")),
+      z.transform(Number),
+    ),
+    waitSeconds(),
+  );
 
-export const statusFilter = z.pipe(
-  z.enum(keysOf(STATUS_FILTERS)),
-  z.transform((word) => STATUS_FILTERS[word]),
-);
+export const statusFilter = () =>
+  z.pipe(
+    z.enum(keysOf(STATUS_FILTERS)),
+    z.transform((word) => STATUS_FILTERS[word]),
+  );
 
 /** Paging of every list: `per_page` over its limit is read as the limit, everything else out of range is bad. */
-export const paging = {
+export const paging = () => ({
   page: z.optional(digits(1, limit.PAGE_MAX)),
   per_page: z.optional(
     z.pipe(
@@ -156,7 +164,7 @@ export const paging = {
       z.transform((count: number) => Math.min(count, limit.PER_PAGE_MAX)),
     ),
   ),
-};
+});
 
 function keysOf<K extends string>(words: Readonly<Record<K, unknown>>): K[] {
   return Object.keys(words) as K[]; // of a record that is written out in full

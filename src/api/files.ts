@@ -11,7 +11,7 @@ import type { FileDraft } from "../service/files.ts";
 import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
 import { idempotencyKeyOf } from "./idempotency.ts";
-import { checkActsFor, parseInput } from "./input.ts";
+import { checkActsFor, inputParser } from "./input.ts";
 import { pageRequest } from "./paging.ts";
 import { encodeSuccess, scopeOf } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
@@ -20,7 +20,10 @@ import type { FileRecord } from "../domain/file.ts";
 const UPLOAD_PATH = "/api/v1/file/upload";
 
 /** The JSON object of the form field `metadata`; its task_id and node attach the file. */
-const metadataFields = z.object({ task_id: z.optional(field.id), node: z.optional(field.nodeId) });
+const parseMetadata = inputParser(
+  () => z.object({ task_id: z.optional(field.id()), node: z.optional(field.nodeId()) }),
+  "metadata",
+);
 
 /** `maxFileBytes`: the largest file that is taken. */
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
@@ -70,7 +73,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
 
 function draftOf({ file, texts }: Upload<BlobWriter>): FileDraft {
   const metadata = readMetadata(texts.get("metadata"));
-  const { task_id, node } = parseInput(metadataFields, metadata, "metadata");
+  const { task_id, node } = parseMetadata(metadata);
   return {
     name: file.filename,
     contentType: file.contentType,
@@ -149,7 +152,7 @@ const list = jsonEndpoint({
   auth: "public",
   summary: "Files, newest first",
   rejections: [],
-  input: z.object(field.paging),
+  input: () => z.object(field.paging()),
   answer: () => z.strictObject({ files: z.array(fileShape()), ...pageShape() }),
   handle: ({ services, variant }, paging) => services.files.list(pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("files", page, encodeFile),
@@ -173,12 +176,12 @@ const removeByBody = jsonEndpoint({
   ...removal,
   method: "POST",
   path: "/api/v1/file/delete",
-  input: z.object({ file_id: field.id }),
+  input: () => z.object({ file_id: field.id() }),
 });
 
 const removeByPath = jsonEndpoint({
   ...removal,
   method: "DELETE",
   path: "/api/v1/file/:file_id",
-  input: z.object({ file_id: z.string() }),
+  input: () => z.object({ file_id: z.string() }),
 });

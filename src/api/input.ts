@@ -32,16 +32,18 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
 }
 
 /**
- * parseInput for a schema that may be asked for again and again: then it is compiled, which takes some milliseconds and
- * some memory, and makes it five times as fast. What a compiled schema does not take goes to the one it was made of, so
- * that the words are the same.
+ * parseInput for a schema that may never be asked for, or again and again. It is made when it is asked for first: an
+ * idle hub does without. It is compiled when it is asked for often, which takes some milliseconds and some memory, and
+ * makes it five times as fast. What a compiled schema does not take goes to the one it was made of, so that the words
+ * are the same.
  */
-export function inputParser<In>(schema: z.ZodMiniType<In>): (raw: unknown) => In {
-  let current = schema;
+export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: string): (raw: unknown) => In {
+  let schema: z.ZodMiniType<In> | null = null;
   let uses = 0;
   return (raw) => {
-    if (++uses === COMPILE_INPUT_AFTER) current = z.compile(schema);
-    return parseInput(current, raw);
+    schema ??= makeSchema();
+    if (++uses === COMPILE_INPUT_AFTER) schema = z.compile(schema);
+    return parseInput(schema, raw, within);
   };
 }
 

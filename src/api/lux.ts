@@ -13,7 +13,7 @@ const signin = jsonEndpoint({
   auth: "secret",
   summary: "Signs a node in for the day and pays it 10 LUX",
   rejections: ["node_not_found", "lux_balance_limit"],
-  input: z.object({ node_id: field.nodeId }),
+  input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
@@ -37,7 +37,7 @@ const ledger = jsonEndpoint({
   auth: "secret",
   summary: "What a node was paid, newest first",
   rejections: ["node_not_found"],
-  input: z.object({ node_id: field.nodeId, ...field.paging }),
+  input: () => z.object({ node_id: field.nodeId(), ...field.paging() }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ entries: z.array(entryShape()), ...pageShape() }),
   handle: ({ services, variant }, { node_id, ...paging }) =>

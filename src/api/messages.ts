@@ -20,13 +20,14 @@ function sendEndpoint(path: string): Endpoint {
     auth: "secret",
     summary: "Sends a message to one node",
     rejections: ["node_not_found"],
-    input: z.object({
-      from_node: field.nodeId,
-      to_node: field.nodeId,
-      content: field.content,
-      type: z._default(field.sendType, "text"),
-      require_ack: z._default(z.boolean(), false),
-    }),
+    input: () =>
+      z.object({
+        from_node: field.nodeId(),
+        to_node: field.nodeId(),
+        content: field.content(),
+        type: z._default(field.sendType(), "text"),
+        require_ack: z._default(z.boolean(), false),
+      }),
     actsFor: (input) => [input.from_node],
     answer: () => z.strictObject({ message_id: z.string(), transport: transport() }),
     handle: ({ services, transact }, { from_node, to_node, content, type, require_ack }) => {
@@ -44,11 +45,12 @@ function broadcastEndpoint(path: string): Endpoint {
     auth: "secret",
     summary: "Sends a message to every node that is online",
     rejections: [],
-    input: z.object({
-      from_node: field.nodeId,
-      content: field.content,
-      type: z._default(field.broadcastType, "broadcast"),
-    }),
+    input: () =>
+      z.object({
+        from_node: field.nodeId(),
+        content: field.content(),
+        type: z._default(field.broadcastType(), "broadcast"),
+      }),
     actsFor: (input) => [input.from_node],
     answer: () =>
       z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
@@ -71,7 +73,7 @@ function ackEndpoint(path: string): Endpoint {
     auth: "secret",
     summary: "Confirms a message",
     rejections: ["node_not_found", "message_not_found", "not_your_message"],
-    input: z.object({ node_id: field.nodeId, message_id: field.id }),
+    input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
     actsFor: (input) => [input.node_id],
     answer: () => z.strictObject({}),
     handle: ({ services, transact }, { node_id, message_id }) =>
@@ -86,12 +88,13 @@ const receive = jsonEndpoint({
   auth: "secret",
   summary: "Takes messages out of a mailbox, oldest first, and may wait for the first",
   rejections: ["node_not_found"],
-  input: z.object({
-    node_id: field.nodeId,
-    count: z._default(field.howMany(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
-    blocking: z._default(z.boolean(), false),
-    timeout: z._default(field.waitSeconds, limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
-  }),
+  input: () =>
+    z.object({
+      node_id: field.nodeId(),
+      count: z._default(field.howMany(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
+      blocking: z._default(z.boolean(), false),
+      timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
+    }),
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({ count: z.int(), messages: z.array(deliveryShape()), transport: transport() }),
@@ -116,10 +119,11 @@ const history = jsonEndpoint({
   auth: "secret",
   summary: "What a node sent and got, newest first",
   rejections: ["node_not_found"],
-  input: z.object({
-    node_id: field.nodeId,
-    count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
-  }),
+  input: () =>
+    z.object({
+      node_id: field.nodeId(),
+      count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
+    }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()), transport: transport() }),
   handle: ({ services }, { node_id, count }) =>
@@ -137,11 +141,12 @@ const agentMessages = jsonEndpoint({
   auth: "secret",
   summary: "What a node got, newest first, taking nothing out",
   rejections: ["node_not_found", "message_not_found"],
-  input: z.object({
-    node_id: field.nodeId,
-    since: z.optional(field.id),
-    limit: z.optional(field.queryCount(limit.MESSAGES_MAX)),
-  }),
+  input: () =>
+    z.object({
+      node_id: field.nodeId(),
+      since: z.optional(field.id()),
+      limit: z.optional(field.queryCount(limit.MESSAGES_MAX)),
+    }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()) }),
   handle: ({ services }, { node_id, since, limit: most }) =>

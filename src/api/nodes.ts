@@ -13,14 +13,15 @@ const register = jsonEndpoint({
   auth: "secret",
   summary: "Registers a node, or updates it, and puts it online",
   rejections: [],
-  input: z.object({
-    node_id: field.nodeId,
-    name: field.nodeName,
-    host: z.optional(field.host),
-    port: z.optional(field.port),
-    capabilities: z.optional(field.capabilities),
-    max_tasks: z.optional(field.maxTasks),
-  }),
+  input: () =>
+    z.object({
+      node_id: field.nodeId(),
+      name: field.nodeName(),
+      host: z.optional(field.host()),
+      port: z.optional(field.port()),
+      capabilities: z.optional(field.capabilities()),
+      max_tasks: z.optional(field.maxTasks()),
+    }),
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
@@ -61,7 +62,7 @@ const heartbeat = jsonEndpoint({
   auth: "secret",
   summary: "Keeps a node online, and tells what waits for it",
   rejections: ["node_not_found"],
-  input: z.object({ node_id: field.nodeId }),
+  input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
@@ -91,7 +92,7 @@ const list = jsonEndpoint({
   auth: "public",
   summary: "All nodes",
   rejections: [],
-  input: z.object({}),
+  input: () => z.object({}),
   answer: () => z.strictObject({ nodes: z.array(nodeShape()) }),
   handle: ({ services }) => services.nodes.list(),
   rest: ({ rest }) => rest,
@@ -104,7 +105,7 @@ const get = jsonEndpoint({
   auth: "public",
   summary: "One node",
   rejections: ["node_not_found"],
-  input: z.object({ node_id: z.string() }),
+  input: () => z.object({ node_id: z.string() }),
   answer: () => z.strictObject({ node: nodeShape() }),
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),

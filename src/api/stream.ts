@@ -15,11 +15,11 @@ import type { Log } from "../lib/log.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
-import { checkActsFor, parseInput } from "./input.ts";
+import { checkActsFor, inputParser } from "./input.ts";
 import { overloaded } from "./problems.ts";
 import { encodeEvent, encodeMessage } from "./shapes.ts";
 
-const query = z.object({ node_id: field.nodeId });
+const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
 
 /** Sent first: how long a client waits before it comes back after a break. */
 const RETRY = "retry: 3000\n\n";
@@ -60,7 +60,7 @@ export class StreamRoom {
 
   async #answer(call: Call): Promise<Response> {
     const { exchange, services } = call;
-    const { node_id: nodeId } = parseInput(query, queryOf(exchange.request));
+    const { node_id: nodeId } = parseQuery(queryOf(exchange.request));
     checkActsFor(call, nodeId);
     await services.nodes.get(nodeId);
     const lastId = await this.#feed.lastId();
@@ -220,6 +220,6 @@ function framed(item: StreamItem): string {
 
 /** Where a client that comes back goes on; null for a new one, or for what is no id. */
 function lastEventIdOf({ request }: Exchange): number | null {
-  const parsed = field.eventCursor.safeParse(request.headers.get("last-event-id") ?? undefined);
+  const parsed = field.eventCursor().safeParse(request.headers.get("last-event-id") ?? undefined);
   return parsed.success ? parsed.data : null;
 }

@@ -14,7 +14,7 @@ const status = jsonEndpoint({
   auth: "public",
   summary: "Whether the hub is well, and its counts",
   rejections: [],
-  input: z.object({}),
+  input: () => z.object({}),
   answer: () =>
     z.strictObject({
       status: z.enum(["ok", "degraded"]),
@@ -47,11 +47,12 @@ const events = jsonEndpoint({
   auth: "public",
   summary: "The event log, oldest first: after a cursor, or its newest end",
   rejections: [],
-  input: z.object({
-    since: z.optional(field.eventCursor),
-    limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
-    kind: z.optional(z.enum(EVENT_KINDS)),
-  }),
+  input: () =>
+    z.object({
+      since: z.optional(field.eventCursor()),
+      limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
+      kind: z.optional(z.enum(EVENT_KINDS)),
+    }),
   answer: batchShape,
   handle: ({ services }, { since, kind, limit: most }) =>
     services.feed.events(since ?? null, kind ?? null, most ?? limit.EVENTS_DEFAULT),
@@ -64,7 +65,8 @@ const poll = jsonEndpoint({
   auth: "public",
   summary: "Waits for task events after a cursor",
   rejections: [],
-  input: z.object({ since: z.optional(field.eventCursor), timeout: z.optional(field.queryWaitSeconds) }),
+  input: () =>
+    z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),
   answer: batchShape,
   handle: ({ services, exchange }, { since, timeout }) => {
     holdOpen(services.feed, exchange);
@@ -80,7 +82,7 @@ const diagnostic = jsonEndpoint({
   auth: "public",
   summary: "How the hub's store is",
   rejections: [],
-  input: z.object({}),
+  input: () => z.object({}),
   answer: () =>
     z.strictObject({
       engine: z.enum(["sqlite", "postgresql"]),

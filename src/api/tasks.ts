@@ -8,7 +8,7 @@ import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
 import { pageRequest } from "./paging.ts";
-import { checkActsFor, parseInput } from "./input.ts";
+import { checkActsFor, inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./problems.ts";
 import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shapes.ts";
 
@@ -38,14 +38,15 @@ const create = jsonEndpoint({
   auth: "secret",
   summary: "Creates a task; on B the hub assigns it at once when a node is available",
   rejections: [],
-  input: z.object({
-    title: field.title,
-    description: field.description,
-    task_type: z.optional(field.taskType),
-    priority: z.optional(field.priority),
-    creator_node: z.optional(field.nodeId),
-    lux_reward: z.optional(field.luxReward),
-  }),
+  input: () =>
+    z.object({
+      title: field.title(),
+      description: field.description(),
+      task_type: z.optional(field.taskType()),
+      priority: z.optional(field.priority()),
+      creator_node: z.optional(field.nodeId()),
+      lux_reward: z.optional(field.luxReward()),
+    }),
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
   handle: ({ services, variant, transact }, input) =>
@@ -61,7 +62,7 @@ const create = jsonEndpoint({
   encode: encodeTaskAnswer,
 });
 
-const taskAndNode = z.object({ task_id: field.id, node_id: field.nodeId });
+const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
 
 function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   return jsonEndpoint({
@@ -92,7 +93,7 @@ const complete = jsonEndpoint({
     "task_completed",
     "lux_balance_limit",
   ],
-  input: z.extend(taskAndNode, { result: field.result }),
+  input: () => z.extend(taskAndNode(), { result: field.result() }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
   handle: ({ services, variant, transact }, { task_id, node_id, result }) =>
@@ -115,11 +116,12 @@ const revoke = jsonEndpoint({
   auth: "admin",
   summary: "Takes a task back from its node, or hands it to another",
   rejections: ["task_not_found", "node_not_found", "task_not_assigned", "task_completed", "node_offline"],
-  input: z.object({
-    task_id: field.id,
-    node_id: z.optional(field.nodeId),
-    reason: z.optional(field.reason),
-  }),
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      node_id: z.optional(field.nodeId()),
+      reason: z.optional(field.reason()),
+    }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
   handle: ({ services, transact }, { task_id, node_id, reason }) =>
@@ -133,15 +135,17 @@ const remove = jsonEndpoint({
   auth: "admin",
   summary: "Deletes a task for good",
   rejections: ["task_not_found"],
-  input: z.object({ task_id: field.id }),
+  input: () => z.object({ task_id: field.id() }),
   answer: () => z.strictObject({ task_id: z.string() }),
   handle: ({ services, transact }, { task_id }) => services.tasks.remove(transact, task_id),
   encode: ({ taskId }) => ({ task_id: taskId }),
 });
 
-const listedBatch = z.object({
-  assignments: z.array(taskAndNode).check(z.minLength(1), z.maxLength(limit.BATCH_ASSIGN_MAX)),
-});
+const parseListedBatch = inputParser(() =>
+  z.object({
+    assignments: z.array(taskAndNode()).check(z.minLength(1), z.maxLength(limit.BATCH_ASSIGN_MAX)),
+  }),
+);
 
 const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
   method: "POST",
@@ -150,7 +154,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   summary: "A: assigns the tasks of a list, each by itself; B: lets the balancer assign all open tasks",
   rejections: [],
   // Whether there is a list to read depends on the variant; on B every field is an unknown one.
-  input: z.object({ assignments: z.optional(z.unknown()) }),
+  input: () => z.object({ assignments: z.optional(z.unknown()) }),
   emptyBody: true,
   answer: () =>
     z.union([
@@ -175,7 +179,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
 });
 
 function assignListed(call: Call, input: unknown): Promise<readonly BatchItem[]> {
-  const { assignments } = parseInput(listedBatch, input);
+  const { assignments } = parseListedBatch(input);
   for (const { node_id } of assignments) checkActsFor(call, node_id);
   const asked = assignments.map(({ task_id, node_id }) => ({ taskId: task_id, nodeId: node_id }));
   return call.services.tasks.assignAll(call.transact, asked);
@@ -212,11 +216,12 @@ const list = jsonEndpoint({
   auth: "public",
   summary: "Tasks, newest first",
   rejections: [],
-  input: z.object({
-    status: z.optional(field.statusFilter),
-    node_id: z.optional(field.nodeId),
-    ...field.paging,
-  }),
+  input: () =>
+    z.object({
+      status: z.optional(field.statusFilter()),
+      node_id: z.optional(field.nodeId()),
+      ...field.paging(),
+    }),
   answer: () => z.strictObject({ tasks: z.array(taskShape()), ...pageShape() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
     services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpaged)),
@@ -230,7 +235,7 @@ const pull = jsonEndpoint({
   auth: "secret",
   summary: "The open tasks that a node could claim, best first",
   rejections: ["node_not_found"],
-  input: z.object({ node_id: field.nodeId, limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
+  input: () => z.object({ node_id: field.nodeId(), limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
   handle: ({ services }, { node_id, limit: most }) =>
@@ -244,7 +249,7 @@ const stats = jsonEndpoint({
   auth: "public",
   summary: "Tasks counted by status, and the nodes that completed most",
   rejections: [],
-  input: z.object({}),
+  input: () => z.object({}),
   answer: () =>
     z.strictObject({
       total: z.int(),

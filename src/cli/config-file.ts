@@ -1,5 +1,5 @@
 /** luxhub.toml in the current directory, as far as it is there. What its keys mean is config.ts's business. */
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { ConfigError, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
@@ -11,9 +11,9 @@ const PATH = "luxhub.toml";
 export function readConfigFile(): Record<string, unknown> | null {
   let text: string;
   try {
+    if (statSync(PATH, { throwIfNoEntry: false }) === undefined) return null;
     text = readFileSync(PATH, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw new ConfigError(`cannot read ${PATH}: ${error instanceof Error ? error.message : error}`);
   }
   try {

@@ -80,7 +80,7 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
   const keyId = oneWord(words, "keys add wants an ID", HELP_AT);
   if (!KEY_ID.test(keyId)) throw new UsageError("an ID is 1 to 64 characters of A-Z a-z 0-9 . _ -", HELP_AT);
   const node = flags["node"]?.at(-1);
-  if (node !== undefined && !nodeIdField.safeParse(node).success)
+  if (node !== undefined && !nodeIdField().safeParse(node).success)
     throw new UsageError("--node is no node_id", HELP_AT);
   const variant = flags["variant"]?.at(-1);
   const expires = flags["expires"]?.at(-1);

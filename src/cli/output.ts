@@ -16,7 +16,7 @@ const END_MAX_MS = 1_000;
 
 /** `onDropped` hears how many lines were dropped, once what was held has been taken. */
 export function openOutput(onDropped: (lines: number) => void): Output {
-  const sink = Bun.stdout.writer();
+  let sink: ReturnType<typeof Bun.stdout.writer> | undefined; // opened with the first line: it costs memory
   let broken = false;
   let heldChars = 0;
   let dropped = 0;
@@ -32,6 +32,7 @@ export function openOutput(onDropped: (lines: number) => void): Output {
   const take = async (text: string): Promise<void> => {
     heldChars += text.length;
     await attempt(() => {
+      sink ??= Bun.stdout.writer();
       sink.write(text);
       return sink.flush();
     });
@@ -50,7 +51,7 @@ export function openOutput(onDropped: (lines: number) => void): Output {
     end: async () => {
       const late = Promise.withResolvers<boolean>();
       const timer = setTimeout(late.resolve, END_MAX_MS, false);
-      const ended = attempt(() => sink.end()).then(() => true);
+      const ended = attempt(() => sink?.end()).then(() => true);
       return Promise.race([ended, late.promise]).finally(() => clearTimeout(timer));
     },
   };

@@ -5,7 +5,7 @@ export const newId: NewId = () => Bun.randomUUIDv7();
 
 /** Ids that only have to differ from one another, for less than a UUID costs: one random start, then a count. */
 export function countingIds(): NewId {
-  const start = Bun.randomUUIDv7();
+  let start: string | null = null;
   let count = 0;
-  return () => `${start}-${(count++).toString(36)}`;
+  return () => `${(start ??= Bun.randomUUIDv7())}-${(count++).toString(36)}`;
 }

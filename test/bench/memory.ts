@@ -3,6 +3,7 @@
 // and would otherwise depend on how many other Bun processes there happen to be.
 import { chmodSync, copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import packageJson from "../../package.json";
 import { keepChild, makeDirectory, removeDirectory } from "./children.ts";
 import { type Memory, readMemory } from "./machine.ts";
 import { median } from "./median.ts";
@@ -12,15 +13,6 @@ import { ECHO_SOURCE, PROJECT, type RunningServer, startEcho, startHub } from ".
 const IDLE_MS = 15_000;
 const STARTS = 3;
 const EXECUTABLE = join(PROJECT, "dist", "luxhub");
-/** Those of `bun run build`, so that both are built alike. */
-const COMPILE_FLAGS = [
-  "--compile",
-  "--minify",
-  "--sourcemap",
-  "--bytecode",
-  "--format=esm",
-  "--compile-jit-policy=50",
-];
 
 /** One row: medians over the starts. */
 export type IdleMemory = { name: string; rssKib: number; pssKib: number };
@@ -79,9 +71,13 @@ async function prepareSubjects(programs: string, dataRoot: string): Promise<Subj
   return subjects;
 }
 
+/** Compiles it as `bun run build` does the hub, with the same flags. */
 async function compileEcho(outfile: string): Promise<string> {
-  const build = [process.execPath, "build", ...COMPILE_FLAGS, ECHO_SOURCE, "--outfile", outfile];
-  const child = keepChild(Bun.spawn(build, { cwd: PROJECT, stdout: "ignore", stderr: "inherit" }));
+  const build = packageJson.scripts.build.split(" && ").at(-1) ?? "";
+  const [, ...words] = build.replace("src/main.ts", ECHO_SOURCE).replace("dist/luxhub", outfile).split(" ");
+  const child = keepChild(
+    Bun.spawn([process.execPath, ...words], { cwd: PROJECT, stdout: "ignore", stderr: "inherit" }),
+  );
   if ((await child.exited) !== 0) throw new Error("the bare server did not compile");
   return outfile;
 }

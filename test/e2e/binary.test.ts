@@ -15,7 +15,7 @@ const NOWHERE = { PATH: "/nonexistent", HOME: "" };
 const openssl = Bun.which("openssl");
 
 beforeAll(async () => {
-  const [, build = ""] = packageJson.scripts.build.split(" && ");
+  const build = packageJson.scripts.build.split(" && ").at(-1) ?? "";
   const [bun = "", ...words] = build.replace("dist/luxhub", EXECUTABLE).split(" ");
   expect(bun).toBe("bun");
   const child = Bun.spawn([process.execPath, ...words], { cwd: PROJECT, stdout: "ignore", stderr: "pipe" });

@@ -30,7 +30,12 @@ const SSE: Target = {
   rejections: ["node_not_found"],
 };
 
-export const TARGETS: readonly Target[] = [...ENDPOINTS, ...fileEndpoints(MAX_FILE_BYTES), SSE];
+export const TARGETS: readonly Target[] = [
+  ...[...ENDPOINTS, ...fileEndpoints(MAX_FILE_BYTES)].map((endpoint): Target =>
+    endpoint.kind === "json" ? { ...endpoint, input: endpoint.input() } : endpoint,
+  ),
+  SSE,
+];
 
 export const SECRETS = ["right", "bound", "pinned", "wrong", "missing"] as const;
 export type Secret = (typeof SECRETS)[number];

@@ -91,7 +91,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   config: {
     files: ["config.ts", "version.ts"],
     layers: ["domain", "lib"],
-    packages: ["zod/mini", "node:*"],
+    packages: ["node:*"],
   },
   // `service` for the form of the two secrets that the key ring is given.
   "data directory": {
