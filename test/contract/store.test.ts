@@ -1284,7 +1284,11 @@ function pruneQueries(engine: Engine): void {
 
   test("a task that is deleted is gone; an entry of the ledger and a day's sign-in can be entered once", async () => {
     const { store } = await openFresh(engine);
-    await write(store, { kind: "task.created", task: task("t") }, { kind: "task.deleted", taskId: "t" });
+    await write(
+      store,
+      { kind: "task.created", task: task("t") },
+      { kind: "task.deleted", taskId: "t", seq: 1 },
+    );
     expect(await store.read(q.taskById("t"))).toBeNull();
     const amounts = { amountMicro: 1, balanceMicro: 1n };
     const entry = { id: "e", previousId: null, nodeId: "n1", n: 64, ...amounts, taskId: "t", at: 5 };
@@ -1612,7 +1616,7 @@ describe("store: sqlite: plans", () => {
   const writes: Readonly<Record<string, Change>> = {
     "node.beaten": { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 },
     "task.moved": { kind: "task.moved", task: task("t") },
-    "task.deleted": { kind: "task.deleted", taskId: "t" },
+    "task.deleted": { kind: "task.deleted", taskId: "t", seq: 1 },
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "answers.pruned": { kind: "answers.pruned", ...old },
