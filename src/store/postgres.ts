@@ -26,7 +26,7 @@ import {
   toStoreError,
 } from "./postgres-connection.ts";
 import { type GroupWatch, runGroup } from "./postgres-group.ts";
-import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema } from "./postgres-migrations.ts";
+import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema, schemaMoved } from "./postgres-migrations.ts";
 import { News, type OwnGroup } from "./postgres-news.ts";
 import { Pulse } from "./postgres-pulse.ts";
 import {
@@ -155,7 +155,7 @@ export class PostgresStore implements Store {
   };
 
   get writable(): boolean {
-    return this.#writable;
+    return this.#writable && !this.#pulse.isOutdated;
   }
 
   async read<R>(wanted: Query<R>): Promise<R> {
@@ -208,6 +208,7 @@ export class PostgresStore implements Store {
   }
 
   async #read<R>(wanted: Query<R>): Promise<R> {
+    if (this.#pulse.isOutdated) throw schemaMoved();
     try {
       return wanted.shape(await query(this.#pool, wanted.sql, wanted.params));
     } catch (error) {
