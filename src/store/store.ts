@@ -22,6 +22,9 @@ export type Query<R> = {
   readonly reads?: readonly string[];
 };
 
+/** Runs a query. */
+export type Read = <R>(query: Query<R>) => Promise<R>;
+
 /** What a decision looks at: a query for each name. */
 export type Load = Readonly<Record<string, Query<unknown>>>;
 
@@ -87,6 +90,12 @@ export interface Store {
   readonly writable: boolean;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
+  /**
+   * Several reads of one moment, each of which may follow from what the one before it found: all that `reads` asks of its
+   * argument is answered as of the first of them, whoever commits meanwhile. It waits for nothing else, and asks for
+   * nothing more when it has ended.
+   */
+  readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R>;
   /**
    * Called after each commit for each transaction in it, in order, before the transactions are answered; and for what
    * other hubs on the same database commit, soon after it.

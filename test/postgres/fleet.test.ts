@@ -116,6 +116,28 @@ suite(`several hubs on one database${reason}`, () => {
     }
   });
 
+  test("a page of a node's tasks is of one moment: what it completes meanwhile at the other hub is on it", async () => {
+    await addNodes(a, ["n1"]);
+    const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => addTask(i % 2 ? a : b)));
+    for (const task_id of ids) await ok(a.post("/task/claim", { task_id, node_id: "n1" }));
+    let working = true;
+    const work = (async () => {
+      for (const taskId of ids) await ok(complete(b, taskId, "n1"));
+      working = false;
+    })();
+    const filters = ["", "&status=assigned", "&status=completed"];
+    const readers = Array.from({ length: 6 }, async (_, i) => {
+      const filter = filters[i % 3] ?? "";
+      while (working) {
+        const body = await ok(a.get(`/task/list?node_id=n1&per_page=50${filter}`));
+        const listed = pick(body, "tasks", "task_id");
+        expect([filter, body["total"]]).toEqual([filter, listed.length]);
+        if (filter === "") expect(listed.length).toBe(ids.length);
+      }
+    });
+    await Promise.all([work, ...readers]);
+  });
+
   test("a poll waits at one for what happens at the other", async () => {
     const { cursor } = await ok(a.get("/events"));
     const polled = b.get(`/poll?since=${cursor}&timeout=4`);
