@@ -387,7 +387,7 @@ for (const engine of ENGINES) {
       const commits: Promise<unknown>[] = [];
       const seen = await store.readTogether(async (read) => {
         const ids = [await read(q.lastEventId())];
-        for (let i = 0; i < 20; i++) {
+        for (let i = 0; i < 100; i++) {
           commits.push(store.transact({}, log(`${i}`)));
           ids.push(await read(q.lastEventId()), (await read(q.newestEvents(null, 1)))[0]?.id ?? 0);
         }
@@ -395,8 +395,8 @@ for (const engine of ENGINES) {
       });
       expect(new Set(seen).size).toBe(1);
       await Promise.all(commits);
-      expect(await store.read(q.lastEventId())).toBe(Number(seen[0]) + 20);
-      expect(await place.look("SELECT count(*) AS n FROM events")).toBe(Number(seen[0]) + 20);
+      expect(await store.read(q.lastEventId())).toBe(Number(seen[0]) + 100);
+      expect(await place.look("SELECT count(*) AS n FROM events")).toBe(Number(seen[0]) + 100);
     });
 
     test("reads together that fail are told why, and the store goes on", async () => {

@@ -102,6 +102,16 @@ suite(`a database that goes away${reason}`, () => {
         await Bun.sleep(answers.get(content)?.status === 200 ? 0 : 20);
       }
     });
+    // Each holds a connection of its own for two reads: none may be lost with it.
+    const listed = { 200: 0, 503: 0 };
+    const readers = Array.from({ length: 8 }, async (_, i) => {
+      while (going) {
+        const { status } = await (i % 2 ? a : b).get("/task/list?node_id=n1");
+        if (status !== 200 && status !== 503) throw new Error(`task/list answered ${status}`);
+        listed[status]++;
+        await Bun.sleep(status === 200 ? 0 : 20);
+      }
+    });
     for (const how of ["connections", "fast", "connections", "immediate", "connections"] as const) {
       await Bun.sleep(300);
       if (how === "connections") await endConnections(server.url);
@@ -113,7 +123,10 @@ suite(`a database that goes away${reason}`, () => {
     }
     await Bun.sleep(300);
     going = false;
-    await Promise.all(writers);
+    await Promise.all([...writers, ...readers]);
+    for (const hub of [a, b])
+      await Promise.all(Array.from({ length: 20 }, () => ok(hub.get("/task/list?node_id=n1"))));
+    expect(listed[200]).toBeGreaterThan(100);
     const sql = new SQL(a.database ?? "", { max: 1 });
     const rows: readonly { content: string; n: string; delivered: string; logged: string }[] = await sql`
       SELECT content, count(*) AS n,
