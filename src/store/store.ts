@@ -103,6 +103,7 @@ export interface Store {
   onCommit(listener: CommitListener): void;
   /** Whose the periodic work is, of all hubs on the database: one's at a time; of one that is gone, another's in 15 s. */
   turn(): Promise<Turn>;
+  /** @throws {StoreUnavailable} when the database is away; its message says how, and no path, address or credential */
   diagnose(): Promise<Diagnosis>;
   /** Finishes what is queued, then lets go of everything. Further calls fail. */
   close(): Promise<void>;
