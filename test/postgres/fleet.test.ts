@@ -337,6 +337,8 @@ suite(`several hubs on one database${reason}`, () => {
     await Bun.sleep(2 * PULSE_MS); // the time in which nothing may happen
     expect(await holder()).toBeNull();
     for (const hub of [a, b]) expect(said(hub)).toBe(1);
+    const fault = expect.stringContaining("A newer luxhub has brought the database forward");
+    expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: false, details: { fault } });
     expect(await number("SELECT count(*) AS n FROM tasks")).toBe(0);
     expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
   }, 15_000);
