@@ -39,7 +39,7 @@ export type Change =
   | { readonly kind: "task.created"; readonly task: Task }
   /** The fields of a task that change in its life. */
   | { readonly kind: "task.moved"; readonly task: Task }
-  | { readonly kind: "task.deleted"; readonly taskId: string }
+  | { readonly kind: "task.deleted"; readonly taskId: string; readonly seq: number }
   /** A task that a node holds is found by its node from now on: see Task's `listed`. */
   | { readonly kind: "task.listed"; readonly nodeId: string; readonly seq: number }
   /** A completed task is entered among those of its node, or taken out again: see Node's `unfiled`. */

@@ -110,6 +110,8 @@ export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 
 // The store.
+/** A database that needs longer to answer a diagnostic is told to be away. */
+export const DIAGNOSIS_MAX_MS = 2 * SECOND_MS;
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
 /** A database up to this size is checked whole at every start: about a second's work. */

@@ -217,7 +217,7 @@ export function remove(task: Task | null, node: Node | null, taskId: string, now
   if (!task) return taskNotFound(taskId);
   const filing = node && task.status === "completed" ? unfile(node, task.seq) : NOT_FILED;
   return accept(task, [
-    { kind: "task.deleted", taskId },
+    { kind: "task.deleted", taskId, seq: task.seq },
     ...tallies(task, null, now, { ...NOTHING_EARNED, unfiled: filing.list }),
     ...filing.changes,
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),

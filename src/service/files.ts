@@ -79,13 +79,14 @@ export class FileService {
     return file;
   }
 
-  async list(page: PageRequest): Promise<Page<FileRecord>> {
-    return pageInParts(page, await this.#store.read(filesCount()), {
-      slice: (slice) => this.#store.read(filePage(slice)),
-      sizes: (slice) => this.#store.read(fileSizes(slice)),
-      some: (ids) => this.#store.read(filesById(ids)),
+  list(page: PageRequest): Promise<Page<FileRecord>> {
+    return pageInParts(page, this.#store, async (read) => ({
+      total: await read(filesCount()),
+      slice: filePage,
+      sizes: fileSizes,
+      some: filesById,
       sizeOf: ({ fileId, name, metadata }) => ({ id: fileId, bytes: name.length + metadata.length }),
-    });
+    }));
   }
 
   /**

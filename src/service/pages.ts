@@ -2,11 +2,13 @@
  * Pages of a list: what is asked, what is answered, and the arithmetic between (decisions.md, Tasks list).
  *
  * A page is always whole, but never all in memory if it is large: then it comes in parts, each loaded when it is asked
- * for. Which rows are on it is settled at the start; one that is deleted before its part is loaded is left out.
+ * for. How many rows there are and which of them are on the page is of one moment; each part is as it is when it is
+ * loaded, and a row that has been deleted by then is left out.
  */
 import { LIST_PART_MAX_BYTES, LIST_UNMEASURED_MAX } from "../domain/limits.ts";
 import type { Sized } from "../store/list-queries.ts";
 import type { Slice } from "../store/queries.ts";
+import type { Query, Read, Store } from "../store/store.ts";
 
 /** `page` counts from 1. */
 export type PageRequest = { readonly page: number; readonly perPage: number };
@@ -20,14 +22,15 @@ export type Page<T> = PageRequest & {
   readonly rest: AsyncGenerator<Page<T>> | null;
 };
 
-/** Where the rows of a list come from. */
+/** A list, and what to ask for its rows. */
 export type PageSource<T> = {
+  readonly total: number;
   /** A slice of the list at once. */
-  readonly slice: (slice: Slice) => Promise<readonly T[]>;
+  readonly slice: (slice: Slice) => Query<readonly T[]>;
   /** What is in a slice, without loading it. */
-  readonly sizes: (slice: Slice) => Promise<readonly Sized[]>;
+  readonly sizes: (slice: Slice) => Query<readonly Sized[]>;
   /** Some rows by their ids, in any order. */
-  readonly some: (ids: readonly string[]) => Promise<readonly T[]>;
+  readonly some: (ids: readonly string[]) => Query<readonly T[]>;
   /** The size of a row that is loaded. */
   readonly sizeOf: (row: T) => Sized;
 };
@@ -44,20 +47,26 @@ export async function pageOf<T>(
   return { ...head, items: slice.offset >= total ? [] : await load(slice), rest: null };
 }
 
-/** Loads one page of a list whose rows may be large, or the first part of it. */
-export async function pageInParts<T>(
+/**
+ * Loads one page of a list whose rows may be large, or the first part of it.
+ * @param listed looks at the list, and tells what it is; null: there is none
+ */
+export function pageInParts<T>(
   request: PageRequest,
-  total: number,
-  source: PageSource<T>,
+  store: Store,
+  listed: (read: Read) => Promise<PageSource<T> | null>,
 ): Promise<Page<T>> {
-  const { slice, head } = laidOut(request, total);
-  if (slice.offset >= total) return { ...head, items: [], rest: null };
-  // Measuring costs about as much as loading what is small: a few rows are loaded first and measured then.
-  const rows = slice.limit <= LIST_UNMEASURED_MAX ? await source.slice(slice) : null;
-  const [first = [], ...later] = partsOf(rows?.map(source.sizeOf) ?? (await source.sizes(slice)));
-  if (later.length === 0) return { ...head, items: rows ?? (await source.slice(slice)), rest: null };
-  const items = rows?.slice(0, first.length) ?? (await inOrder(source, first));
-  return { ...head, items, rest: restOf(head, source, later) };
+  return store.readTogether(async (read) => {
+    const source = await listed(read);
+    const { slice, head } = laidOut(request, source?.total ?? 0);
+    if (source === null || slice.offset >= source.total) return { ...head, items: [], rest: null };
+    // Measuring costs about as much as loading what is small: a few rows are loaded first and measured then.
+    const rows = slice.limit <= LIST_UNMEASURED_MAX ? await read(source.slice(slice)) : null;
+    const [first = [], ...later] = partsOf(rows?.map(source.sizeOf) ?? (await read(source.sizes(slice))));
+    if (later.length === 0) return { ...head, items: rows ?? (await read(source.slice(slice))), rest: null };
+    const items = rows?.slice(0, first.length) ?? (await inOrder(source, first, read));
+    return { ...head, items, rest: restOf(head, source, later, (query) => store.read(query)) };
+  });
 }
 
 function laidOut({ page, perPage }: PageRequest, total: number): { slice: Slice; head: Head } {
@@ -71,12 +80,13 @@ async function* restOf<T>(
   head: Head,
   source: PageSource<T>,
   parts: readonly (readonly string[])[],
+  read: Read,
 ): AsyncGenerator<Page<T>> {
-  for (const ids of parts) yield { ...head, items: await inOrder(source, ids), rest: null };
+  for (const ids of parts) yield { ...head, items: await inOrder(source, ids, read), rest: null };
 }
 
-async function inOrder<T>(source: PageSource<T>, ids: readonly string[]): Promise<readonly T[]> {
-  const rows = new Map((await source.some(ids)).map((row) => [source.sizeOf(row).id, row]));
+async function inOrder<T>(source: PageSource<T>, ids: readonly string[], read: Read): Promise<readonly T[]> {
+  const rows = new Map((await read(source.some(ids))).map((row) => [source.sizeOf(row).id, row]));
   return ids.flatMap((id) => rows.get(id) ?? []);
 }
 

@@ -1,9 +1,10 @@
 /** The use cases of the hub itself: how it is, and how its store is. */
 import type { Blobs } from "../blobs/blobs.ts";
-import type { Clock } from "../lib/clock.ts";
+import { DIAGNOSIS_MAX_MS } from "../domain/limits.ts";
+import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Mail } from "../mail/mail.ts";
 import { nodesCount, taskTotals } from "../store/queries.ts";
-import type { Diagnosis, Store } from "../store/store.ts";
+import { type Diagnosis, type Store, StoreUnavailable } from "../store/store.ts";
 
 export type HubStatus = {
   /** False while the database or the files refuse writes: their last one failed. Reads go on. */
@@ -15,7 +16,12 @@ export type HubStatus = {
   readonly transport: string;
 };
 
-export type StoreReport = Diagnosis & { readonly engine: Store["engine"]; readonly latencyMs: number };
+type Found = Diagnosis & { readonly latencyMs: number };
+
+/** `fault` says in what way a database is away of which nothing was found out. */
+export type StoreReport = { readonly engine: Store["engine"] } & (
+  { readonly found: Found; readonly fault: null } | { readonly found: null; readonly fault: string }
+);
 
 export class SystemService {
   readonly #store: Store;
@@ -47,10 +53,27 @@ export class SystemService {
     };
   }
 
+  /** Tells of a database that is away too, and within DIAGNOSIS_MAX_MS. */
   async diagnose(): Promise<StoreReport> {
+    const { engine } = this.#store;
+    const { promise: timeIsUp, resolve } = Promise.withResolvers<null>();
+    const timer = setTimeout(resolve, DIAGNOSIS_MAX_MS, null);
+    try {
+      const found = await Promise.race([this.#look(), timeIsUp]);
+      if (found) return { engine, found, fault: null };
+      return { engine, found, fault: `The database has not answered for ${DIAGNOSIS_MAX_MS / SECOND_MS} s.` };
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      return { engine, found: null, fault: error.message };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #look(): Promise<Found> {
     const started = performance.now();
     await this.#store.read(taskTotals());
     const latencyMs = performance.now() - started;
-    return { ...(await this.#store.diagnose()), engine: this.#store.engine, latencyMs };
+    return { ...(await this.#store.diagnose()), latencyMs };
   }
 }

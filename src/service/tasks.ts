@@ -219,14 +219,18 @@ export class TaskService {
   }
 
   /** One page of tasks in any of `statuses`, of one node if given, newest first. */
-  async list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
-    const node = nodeId === null ? null : await this.#store.read(nodeById(nodeId));
-    if (nodeId !== null && node === null) return { ...page, items: [], total: 0, pages: 0, rest: null };
-    return pageInParts(page, await this.#count(statuses, node), {
-      slice: (slice) => this.#store.read(taskPage(statuses, node, slice)),
-      sizes: (slice) => this.#store.read(taskSizes(statuses, node, slice)),
-      some: (ids) => this.#store.read(tasksById(ids)),
-      sizeOf,
+  list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
+    return pageInParts(page, this.#store, async (read) => {
+      const node = nodeId === null ? null : await read(nodeById(nodeId));
+      if (nodeId !== null && node === null) return null;
+      const totals = node ? totalsOf(node) : await read(taskTotals());
+      return {
+        total: statuses.reduce((sum, status) => sum + totals[status], 0),
+        slice: (slice) => taskPage(statuses, node, slice),
+        sizes: (slice) => taskSizes(statuses, node, slice),
+        some: tasksById,
+        sizeOf,
+      };
     });
   }
 
@@ -240,13 +244,11 @@ export class TaskService {
     const totals = await this.#store.read(taskTotals());
     return { totals, top: await this.#top.read() };
   }
+}
 
-  async #count(statuses: readonly TaskStatus[], node: Node | null): Promise<number> {
-    const totals: TaskTotals = node
-      ? { open: 0, assigned: node.tasksAssigned, completed: node.tasksCompleted }
-      : await this.#store.read(taskTotals());
-    return statuses.reduce((sum, status) => sum + totals[status], 0);
-  }
+/** An open task is nobody's. */
+function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
+  return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
 }
 
 /** The types of task that somebody with one of these sets of capabilities takes: null is any, [] that nobody is there. */

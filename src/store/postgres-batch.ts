@@ -1,8 +1,9 @@
 /**
  * Many runs of one statement as one: what costs is the statement, not the row. The bulk form is made from the text of
  * the single one, so that every statement is written once (queries.ts, statements.ts); its parameters become columns of
- * values. The types of the columns are learned from the first runs, which are sent one by one. Writes in bulk that do not
- * build on one another are sent as one statement, too: a message and its answer cost as much as some rows.
+ * values. The types of the columns are learned from the first runs, which are sent one by one unless they are many. Writes
+ * in bulk that do not build on one another are sent as one statement, too: a message and its answer cost as much as some
+ * rows.
  *
  * Must not: change what a statement means, or the order of its runs. Runs that touch one row twice are the caller's to
  * keep apart: a bulk UPDATE would do one of them.
@@ -25,6 +26,9 @@ const TYPE_NAMES: Readonly<Record<number, string>> = {
 
 /** A bulk statement carries about so much at most. */
 const BULK_MAX_CHARS = 4 * 1024 * 1024;
+
+/** Runs of a statement that are sent one by one, if they are the first, for the server to tell the types. */
+const FIRST_RUNS_MAX = 16;
 
 /** Different statements that are made of several; the server keeps a plan of each. What comes beyond goes one by one. */
 const TOGETHER_MAX = 64;
@@ -59,7 +63,7 @@ export class Statements {
 
   /** Sends a write for each set of parameters, which touch different rows. */
   async write(connection: Connection, sql: string, sets: readonly Params[]): Promise<void> {
-    const types = sets.length > 1 ? this.#types.get(sql) : undefined;
+    const types = sets.length > 1 ? this.#typesFor(sql, sets) : null;
     const bulk = types ? this.#bulkWrite(sql, types) : null;
     if (!types || bulk === null) {
       await this.#oneByOne(connection, sql, sets);
@@ -114,6 +118,12 @@ export class Statements {
     return results;
   }
 
+  /** What is known of a statement; of one that comes in numbers before it has been sent once, what its values tell. */
+  #typesFor(sql: string, sets: readonly Params[]): readonly string[] | null {
+    const known = this.#types.get(sql);
+    return known === undefined && sets.length > FIRST_RUNS_MAX ? typesOfValues(sets) : (known ?? null);
+  }
+
   #bulkWrite(sql: string, types: readonly string[]): string | null {
     let bulk = this.#bulk.get(sql);
     if (bulk === undefined) this.#bulk.set(sql, (bulk = bulkWrite(sql, types)));
@@ -127,6 +137,17 @@ type Part = Write & { readonly types: readonly string[]; readonly bulk: string }
 function typesOf(result: Result | undefined): readonly string[] | null {
   const types = (result?.statement?.types ?? []).map((type) => TYPE_NAMES[type]);
   return types.length > 0 && types.every((name) => name !== undefined) ? types : null;
+}
+
+/** As the driver declares such values; null when there is a column of which they tell nothing. */
+function typesOfValues([first = [], ...others]: readonly Params[]): readonly string[] | null {
+  const types: string[] = [];
+  for (let i = 0; i < first.length; i++) {
+    const value = first[i] ?? others.find((params) => params[i] !== null)?.[i] ?? null;
+    if (value === null) return null;
+    types.push(typeof value === "string" ? "text" : "bigint");
+  }
+  return types.length > 0 ? types : null;
 }
 
 /** The values of each parameter over all sets, each column in the words of an array: much cheaper than the driver's. */

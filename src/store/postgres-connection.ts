@@ -104,8 +104,9 @@ export function isFull(error: unknown): boolean {
 
 /** What the caller of the store may know of the driver's error. */
 export function toStoreError(error: unknown): unknown {
-  const { state } = codesOf(error);
-  if (isLost(error)) return new StoreUnavailable("The database cannot be reached.", { cause: error });
+  const { code, state } = codesOf(error);
+  if (isLost(error))
+    return new StoreUnavailable(`The database cannot be reached (${state || code}).`, { cause: error });
   if (isFull(error)) return new StoreFull("The database's disk is full.", { cause: error });
   if (state === LOCK_NOT_AVAILABLE || isConflict(error))
     return new StoreBusy("Another hub holds the database up.", { cause: error });

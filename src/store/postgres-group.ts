@@ -23,7 +23,7 @@ import type { Group, Job, Outcome, Written } from "./job.ts";
 import type { Statements, Write } from "./postgres-batch.ts";
 import { type Connection, query } from "./postgres-connection.ts";
 import { Loads, type Look, valuesOf } from "./postgres-loads.ts";
-import { LOCK } from "./postgres-migrations.ts";
+import { LOCK, SCHEMA, isMoved, schemaMoved } from "./postgres-migrations.ts";
 import { Writes } from "./postgres-writes.ts";
 
 /**
@@ -31,8 +31,8 @@ import { Writes } from "./postgres-writes.ts";
  * it has the lock. READ COMMITTED whatever is the database's default: the loads must see what the lock was waited for.
  */
 const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED; ${LOCK.write}`;
-/** With a parameter, for such a statement is planned once. */
-const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n FROM events`;
+/** The newest id, and whose schema it is. With a parameter, for such a statement is planned once. */
+const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema FROM events`;
 
 /** Who hears how far a group is. */
 export type GroupWatch = {
@@ -84,7 +84,9 @@ class GroupRun implements Group {
     const begun = query(this.#connection, BEGIN);
     const last = query(this.#connection, LAST_ID, [0]);
     await allOf([begun, last]);
-    this.#lastId = Number((await last)[0]?.["n"]);
+    const [row] = await last;
+    if (isMoved(row?.["schema"])) throw schemaMoved(); // nobody moves it while we have the lock
+    this.#lastId = Number(row?.["n"]);
     this.#jobs = watch.granted(this.#lastId);
     this.#looks = this.#jobs.map(({ load }) => this.#loads.look(load));
     await this.#loads.fetch(this.#connection, this.#statements, this.#looks);

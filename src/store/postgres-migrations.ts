@@ -10,6 +10,7 @@ import type { SQL } from "bun";
 import { TURN_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Connection, query } from "./postgres-connection.ts";
+import { StoreUnavailable } from "./store.ts";
 
 /** The steps; the version is kept in the table schema_version. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
@@ -271,10 +272,13 @@ export async function isHubAtWork(connection: Connection): Promise<boolean> {
 
 /**
  * Brings the schema to the newest version. Hubs that start at the same moment wait for one another.
- * @throws {Error} one line: the database is of a newer luxhub, or of an older one that is at work, which would go on
- *   writing rows as it knows them
+ * One of an older luxhub that is frozen counts as gone. When it wakes it finds that the schema is another (isMoved()); the
+ * write lock is for a group of it that has looked at the schema already.
+ * @param writesAreHeld by who asks, through another connection
+ * @throws {Error} one line: the database is of a newer luxhub, or of an older one that is at work, which would have to
+ *   stop in the middle of it
  */
-export async function migrate(pool: SQL): Promise<void> {
+export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
   await pool.begin(async (tx) => {
     await query(tx, LOCK.migrate);
     await tx.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
@@ -290,6 +294,7 @@ export async function migrate(pool: SQL): Promise<void> {
         `a hub of an older luxhub is at work on the database: stop all of them first (one that was killed counts for ${TURN_MS / SECOND_MS} s)`,
       );
     }
+    if (version > 0 && version < known && !writesAreHeld) await query(tx, LOCK.write);
     for (const step of POSTGRES_MIGRATIONS.slice(version)) await tx.unsafe(step);
     if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
   });
@@ -307,7 +312,20 @@ export async function refuseOtherSchema(connection: Connection): Promise<void> {
   );
 }
 
+/** The schema of the database, as an expression. */
+export const SCHEMA = `(SELECT coalesce(max(version), 0) FROM schema_version)`;
+
 async function schemaOf(connection: Connection): Promise<number> {
-  const [row] = await query(connection, `SELECT coalesce(max(version), 0) AS version FROM schema_version`);
+  const [row] = await query(connection, `SELECT ${SCHEMA} AS version`);
   return Number(row?.["version"]);
+}
+
+/** Whether a hub that is at work finds a schema that is not its own any more. */
+export const isMoved = (schema: unknown): boolean => Number(schema) !== POSTGRES_MIGRATIONS.length;
+
+/** What such a hub says to everything from then on; the operator finds it in the log. */
+export function schemaMoved(): StoreUnavailable {
+  return new StoreUnavailable(
+    "A newer luxhub has brought the database forward, and this hub neither reads nor writes it any more. Start the newer one in its place.",
+  );
 }

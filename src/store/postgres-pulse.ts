@@ -10,16 +10,20 @@
  * The turn. One row says whose it is and until when, by the database's clock. Its hub renews it at every pulse; a hub
  * that is dead, frozen or cut off does not, and after TURN_MS another takes it. Who takes or keeps it after it could not
  * reach the database for that long says so: most likely nobody could, and no heartbeat was written meanwhile.
+ *
+ * The schema. A hub that was frozen for longer than its turn may find the database brought forward by a newer one: it
+ * leaves the turn to that, for good.
  */
 import { CLOCK_NOISE_MS, PULSE_MS, TURN_MS } from "../domain/limits.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Connection, query } from "./postgres-connection.ts";
+import { SCHEMA, isMoved } from "./postgres-migrations.ts";
 import type { Turn } from "./store.ts";
 
 const NOW_MS = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`;
 
 const LOOK = `
-  SELECT ${NOW_MS} AS now, holder, until <= clock_timestamp() AS free,
+  SELECT ${NOW_MS} AS now, ${SCHEMA} AS schema, holder, until <= clock_timestamp() AS free,
     CASE WHEN isfinite(renewed_at) THEN (extract(epoch FROM renewed_at) * 1000)::bigint ELSE 0 END AS renewed_at
   FROM turn`;
 const TAKE = `
@@ -42,6 +46,7 @@ export class Pulse {
   /** When the database last answered, by this machine's clock. */
   #answeredAt = 0;
   #afterGap = false;
+  #isOutdated = false;
   #timer: Timer | null = null;
   #beating: Promise<void> = Promise.resolve();
   #isClosed = false;
@@ -66,6 +71,11 @@ export class Pulse {
     this.#schedule();
   }
 
+  /** The database has another schema than this hub knows. */
+  get isOutdated(): boolean {
+    return this.#isOutdated;
+  }
+
   /** Whose the periodic work is now. */
   async turn(): Promise<Turn> {
     if (this.#machine.steady() >= this.#oursUntil) await this.#beat();
@@ -80,7 +90,12 @@ export class Pulse {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
     await this.#beating;
+    await this.#leave();
+  }
+
+  async #leave(): Promise<void> {
     if (this.#oursUntil === 0) return;
+    this.#oursUntil = 0;
     await query(this.#connection, LEAVE, [this.#hubId]).catch(() => {}); // then its time runs out by itself
   }
 
@@ -97,7 +112,9 @@ export class Pulse {
   async #beat(): Promise<void> {
     const started = this.#machine.steady();
     const wasAway = started - this.#answeredAt > TURN_MS;
-    const { offsetMs, isFree, holder, renewedAt } = await this.#look();
+    const { offsetMs, isFree, holder, renewedAt, schema } = await this.#look();
+    this.#isOutdated = isMoved(schema);
+    if (this.#isOutdated) return this.#leave();
     if (Math.abs(offsetMs - this.#shiftMs) > CLOCK_NOISE_MS) this.#shiftMs = offsetMs;
     if (holder !== this.#hubId && !isFree) {
       this.#oursUntil = 0;
@@ -116,6 +133,7 @@ export class Pulse {
     const now = Number(row?.["now"]);
     return {
       now,
+      schema: row?.["schema"],
       offsetMs: now - between,
       isFree: Boolean(row?.["free"]),
       holder: String(row?.["holder"]),

@@ -73,10 +73,11 @@ export class Writes {
     }
   }
 
-  #place({ sql, params }: Statement, { row, after }: Place): void {
+  #place({ sql, params }: Statement, { rows, after }: Place): void {
     const newest = this.#batches.length - 1;
-    const behind = (key: string | null): number => (key === null ? -1 : (this.#rows.get(key) ?? -1));
-    const floor = row === ALL ? newest : Math.max(this.#barrier, behind(row), behind(after));
+    let floor = rows === ALL ? newest : this.#barrier;
+    if (rows !== ALL) for (const row of rows) floor = Math.max(floor, this.#rows.get(row) ?? -1);
+    if (after !== null) floor = Math.max(floor, this.#rows.get(after) ?? -1);
     const last = this.#last.get(sql) ?? -1;
     const at = last > floor ? last : newest + 1;
     const batch = this.#batches[at] ?? { sql, sets: [], isFree: true };
@@ -84,18 +85,21 @@ export class Writes {
     batch.sets.push(params);
     if (floor >= 0) batch.isFree = false;
     this.#last.set(sql, at);
-    if (row === ALL) this.#barrier = at;
-    else if (row !== null) this.#rows.set(row, at);
+    if (rows === ALL) this.#barrier = at;
+    else for (const row of rows) this.#rows.set(row, at);
   }
 }
 
-/** The row that a change is of, and one that must have been written before it. */
-type Place = { readonly row: string | null; readonly after: string | null };
+/** The row that a change is of, by each name that changes know it by, and one that must have been written before it. */
+type Place = { readonly rows: readonly string[] | typeof ALL; readonly after: string | null };
 
 const ALL = "all rows";
-const ANYWHERE: Place = { row: null, after: null };
+const ANYWHERE: Place = { rows: [], after: null };
 
 const rowOfNode = (nodeId: string): string => `node ${nodeId}`;
+const rowOfTask = (taskId: string): string => `task ${taskId}`;
+/** A task that is in the database has a number too, which is all that some changes know of it. */
+const rowOfNumber = (seq: number): string => `task #${seq}`;
 const rowOfMessage = (messageId: string): string => `message ${messageId}`;
 
 function writeOf(change: Change, eventId: number): Statement {
@@ -107,38 +111,43 @@ function writeOf(change: Change, eventId: number): Statement {
 function placeOf(change: Change): Place {
   switch (change.kind) {
     case "node.saved":
-      return { row: rowOfNode(change.node.nodeId), after: null };
+      return { rows: [rowOfNode(change.node.nodeId)], after: null };
     case "node.beaten":
     case "node.returned":
     case "node.offline":
     case "node.tallied":
-      return { row: rowOfNode(change.nodeId), after: null };
+      return { rows: [rowOfNode(change.nodeId)], after: null };
     case "task.created":
+      return { rows: [rowOfTask(change.task.taskId)], after: null };
     case "task.moved":
-      return { row: `task ${change.task.taskId}`, after: null };
+      return { rows: [rowOfTask(change.task.taskId), rowOfNumber(change.task.seq)], after: null };
     case "task.deleted":
-      return { row: `task ${change.taskId}`, after: null };
+      return { rows: [rowOfTask(change.taskId), rowOfNumber(change.seq)], after: null };
+    case "task.listed":
+      return { rows: [rowOfNumber(change.seq)], after: null };
     case "task.filed":
     case "task.unfiled":
-      return { row: `completion ${change.seq}`, after: null };
+      return { rows: [`completion ${change.seq}`], after: null };
     case "message.stored":
-      return { row: rowOfMessage(change.message.messageId), after: null };
+      return { rows: [rowOfMessage(change.message.messageId)], after: null };
     case "delivery.queued":
     case "delivery.moved":
-      return { row: `delivery ${change.toNode} ${change.messageId}`, after: rowOfMessage(change.messageId) };
+      return {
+        rows: [`delivery ${change.toNode} ${change.messageId}`],
+        after: rowOfMessage(change.messageId),
+      };
     case "file.saved":
-      return { row: `file ${change.file.fileId}`, after: null };
+      return { rows: [`file ${change.file.fileId}`], after: null };
     case "file.deleted":
-      return { row: `file ${change.fileId}`, after: null };
+      return { rows: [`file ${change.fileId}`], after: null };
     case "answer.stored":
-      return { row: `answer ${change.answer.scope}`, after: null };
+      return { rows: [`answer ${change.answer.scope}`], after: null };
     case "key.saved":
-      return { row: `key ${change.key.keyId}`, after: null };
+      return { rows: [`key ${change.key.keyId}`], after: null };
     case "lux.entered": // a row that is entered once
     case "event.logged":
     case "tasks.tallied":
       return ANYWHERE;
-    case "task.listed": // by its number, which its other changes do not tell
     case "node.leases.renewed":
     case "delivery.leases.renewed":
     case "deliveries.pruned":
@@ -146,7 +155,7 @@ function placeOf(change: Change): Place {
     case "events.pruned":
     case "answers.pruned":
     case "answers.shifted":
-      return { row: ALL, after: null };
+      return { rows: ALL, after: null };
   }
 }
 

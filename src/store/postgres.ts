@@ -17,6 +17,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { type Group, type Job, answer } from "./job.ts";
 import { Statements } from "./postgres-batch.ts";
 import {
+  type Connection,
   checkServer,
   isConflict,
   isLost,
@@ -26,7 +27,7 @@ import {
   toStoreError,
 } from "./postgres-connection.ts";
 import { type GroupWatch, runGroup } from "./postgres-group.ts";
-import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema } from "./postgres-migrations.ts";
+import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema, schemaMoved } from "./postgres-migrations.ts";
 import { News, type OwnGroup } from "./postgres-news.ts";
 import { Pulse } from "./postgres-pulse.ts";
 import {
@@ -35,6 +36,7 @@ import {
   type Load,
   OutcomeUnknown,
   type Query,
+  type Read,
   type Store,
   StoreBusy,
   StoreFull,
@@ -155,12 +157,34 @@ export class PostgresStore implements Store {
   };
 
   get writable(): boolean {
-    return this.#writable;
+    return this.#writable && !this.#pulse.isOutdated;
   }
 
   async read<R>(wanted: Query<R>): Promise<R> {
     if (this.#closed) throw new StoreBusy("The store is closed.");
     return this.#read(wanted);
+  }
+
+  async readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    this.#refuseIfOutdated();
+    const session = await this.#pool.reserve().catch((error: unknown) => {
+      throw toStoreError(error);
+    });
+    const begun = query(session, SNAPSHOT); // on its way with the first read
+    begun.catch(() => {}); // what the reads throw is told first
+    try {
+      const answer = await reads((wanted) => shaped(session, wanted));
+      await begun;
+      return answer;
+    } catch (error) {
+      throw toStoreError(error);
+    } finally {
+      // Nobody has to wait for it. Of a session that is lost the pool knows by itself.
+      void query(session, "END")
+        .catch(() => {})
+        .then(() => session.release());
+    }
   }
 
   onCommit(listener: CommitListener): void {
@@ -208,11 +232,12 @@ export class PostgresStore implements Store {
   }
 
   async #read<R>(wanted: Query<R>): Promise<R> {
-    try {
-      return wanted.shape(await query(this.#pool, wanted.sql, wanted.params));
-    } catch (error) {
-      throw toStoreError(error);
-    }
+    this.#refuseIfOutdated();
+    return shaped(this.#pool, wanted);
+  }
+
+  #refuseIfOutdated(): void {
+    if (this.#pulse.isOutdated) throw schemaMoved();
   }
 
   /** Group after group, until nothing waits. */
@@ -348,6 +373,17 @@ const DIAGNOSIS = `
     current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
     (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions,
     current_setting('max_connections') AS sessions_max, pg_is_in_recovery() AS read_only`;
+
+/** Of one moment: that of the first statement after it. */
+const SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+async function shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+  try {
+    return wanted.shape(await query(connection, wanted.sql, wanted.params));
+  } catch (error) {
+    throw toStoreError(error);
+  }
+}
 
 /** Resolves after the I/O of this turn of the event loop. */
 function afterThisTurn(): Promise<void> {

@@ -23,6 +23,7 @@ import {
   type Load,
   type Param,
   type Query,
+  type Read,
   type Row,
   type Store,
   StoreBusy,
@@ -138,6 +139,11 @@ export class SqliteStore implements Store {
     } catch (error) {
       throw this.#fault(error);
     }
+  }
+
+  /** A commit is an immediate (#schedule): none comes before reads that wait for nothing but one another. */
+  readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
+    return reads((query) => this.read(query));
   }
 
   onCommit(listener: CommitListener): void {

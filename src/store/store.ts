@@ -22,6 +22,9 @@ export type Query<R> = {
   readonly reads?: readonly string[];
 };
 
+/** Runs a query. */
+export type Read = <R>(query: Query<R>) => Promise<R>;
+
 /** What a decision looks at: a query for each name. */
 export type Load = Readonly<Record<string, Query<unknown>>>;
 
@@ -88,12 +91,19 @@ export interface Store {
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /**
+   * Several reads of one moment, each of which may follow from what the one before it found: all that `reads` asks of its
+   * argument is answered as of the first of them, whoever commits meanwhile. It waits for nothing else, and asks for
+   * nothing more when it has ended.
+   */
+  readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R>;
+  /**
    * Called after each commit for each transaction in it, in order, before the transactions are answered; and for what
    * other hubs on the same database commit, soon after it.
    */
   onCommit(listener: CommitListener): void;
   /** Whose the periodic work is, of all hubs on the database: one's at a time; of one that is gone, another's in 15 s. */
   turn(): Promise<Turn>;
+  /** @throws {StoreUnavailable} when the database is away; its message says how, and no path, address or credential */
   diagnose(): Promise<Diagnosis>;
   /** Finishes what is queued, then lets go of everything. Further calls fail. */
   close(): Promise<void>;

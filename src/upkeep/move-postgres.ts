@@ -104,7 +104,7 @@ export class PostgresEnd implements Target {
       await query(this.#held, "INSERT INTO moving VALUES ($1)", [identity]);
       await query(this.#held, "COMMIT");
     }
-    await migrate(this.#pool);
+    await migrate(this.#pool, true);
     // Left behind by the same move when it was killed; no hub is here to have others.
     await query(this.#held, "DELETE FROM blobs WHERE size_bytes IS NULL");
   }

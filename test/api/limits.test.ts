@@ -46,7 +46,7 @@ test("the numbers are the ones that were asked for", () => {
 
 test("a receive that says nothing takes 10, and blocks for 5 s if it is to block", () => {
   const receive = MESSAGE_ENDPOINTS.find(({ path }) => path === "/api/v1/message/receive");
-  const read = receive?.kind === "json" ? receive.input.parse({ node_id: "n1" }) : null;
+  const read = receive?.kind === "json" ? receive.input().parse({ node_id: "n1" }) : null;
   expect(read).toEqual({ node_id: "n1", count: 10, blocking: false, timeout: 5_000 });
 });
 

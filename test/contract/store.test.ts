@@ -381,6 +381,41 @@ for (const engine of ENGINES) {
       expect(await names(again)).toEqual(Array.from({ length: 2_000 }, (_, i) => `${i}`));
     });
 
+    test("reads together are of one moment, whoever commits meanwhile", async () => {
+      const { store, place } = await openFresh(engine);
+      await write(store, event("first"));
+      const commits: Promise<unknown>[] = [];
+      const seen = await store.readTogether(async (read) => {
+        const ids = [await read(q.lastEventId())];
+        for (let i = 0; i < 100; i++) {
+          commits.push(store.transact({}, log(`${i}`)));
+          ids.push(await read(q.lastEventId()), (await read(q.newestEvents(null, 1)))[0]?.id ?? 0);
+        }
+        return ids;
+      });
+      expect(new Set(seen).size).toBe(1);
+      await Promise.all(commits);
+      expect(await store.read(q.lastEventId())).toBe(Number(seen[0]) + 100);
+      expect(await place.look("SELECT count(*) AS n FROM events")).toBe(Number(seen[0]) + 100);
+    });
+
+    test("reads together that fail are told why, and the store goes on", async () => {
+      const { store } = await openFresh(engine);
+      await write(store, event("a"));
+      const wrong: Query<null> = { sql: "SELECT 1 FROM nowhere", params: [], shape: () => null };
+      for (let i = 0; i < 20; i++) {
+        expect(await outcome(store.readTogether((read) => read(wrong)))).toBeInstanceOf(Error);
+        const thrown = store.readTogether(async (read) => {
+          await read(q.lastEventId());
+          throw new Error("no more");
+        });
+        expect(await outcome(thrown)).toMatchObject({ message: "no more" });
+      }
+      const many = Array.from({ length: 50 }, () => store.readTogether((read) => read(q.lastEventId())));
+      expect(new Set(await Promise.all([...many, store.read(q.lastEventId())])).size).toBe(1);
+      expect(await outcome(write(store, event("b")))).toBeNull();
+    });
+
     test("after close every call fails; close again does nothing", async () => {
       const { store } = await openFresh(engine);
       await write(store, event("a"));
@@ -389,6 +424,7 @@ for (const engine of ENGINES) {
       await store.close();
       expect(await outcome(store.transact({}, log("b")))).toBeInstanceOf(Error);
       expect(await outcome(store.read(q.lastEventId()))).toBeInstanceOf(Error);
+      expect(await outcome(store.readTogether((read) => read(q.lastEventId())))).toBeInstanceOf(Error);
       expect(await outcome(store.diagnose())).toBeInstanceOf(Error);
     });
 
@@ -1284,7 +1320,11 @@ function pruneQueries(engine: Engine): void {
 
   test("a task that is deleted is gone; an entry of the ledger and a day's sign-in can be entered once", async () => {
     const { store } = await openFresh(engine);
-    await write(store, { kind: "task.created", task: task("t") }, { kind: "task.deleted", taskId: "t" });
+    await write(
+      store,
+      { kind: "task.created", task: task("t") },
+      { kind: "task.deleted", taskId: "t", seq: 1 },
+    );
     expect(await store.read(q.taskById("t"))).toBeNull();
     const amounts = { amountMicro: 1, balanceMicro: 1n };
     const entry = { id: "e", previousId: null, nodeId: "n1", n: 64, ...amounts, taskId: "t", at: 5 };
@@ -1612,7 +1652,7 @@ describe("store: sqlite: plans", () => {
   const writes: Readonly<Record<string, Change>> = {
     "node.beaten": { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 },
     "task.moved": { kind: "task.moved", task: task("t") },
-    "task.deleted": { kind: "task.deleted", taskId: "t" },
+    "task.deleted": { kind: "task.deleted", taskId: "t", seq: 1 },
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "answers.pruned": { kind: "answers.pruned", ...old },

@@ -8,7 +8,19 @@ import { PULSE_MS, TURN_MS } from "../../src/domain/limits.ts";
 import { SseReader } from "../support/sse.ts";
 import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
-import { addNode, addNodes, addTask, complete, list, ok, pick, receive, send, until } from "../api/scene.ts";
+import {
+  addNode,
+  addNodes,
+  addTask,
+  complete,
+  list,
+  ok,
+  pick,
+  receive,
+  refused,
+  send,
+  until,
+} from "../api/scene.ts";
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
@@ -102,6 +114,28 @@ suite(`several hubs on one database${reason}`, () => {
       const body = await ok(waiting);
       expect(list(body, "messages")).toMatchObject([{ redelivered: true }]);
     }
+  });
+
+  test("a page of a node's tasks is of one moment: what it completes meanwhile at the other hub is on it", async () => {
+    await addNodes(a, ["n1"]);
+    const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => addTask(i % 2 ? a : b)));
+    for (const task_id of ids) await ok(a.post("/task/claim", { task_id, node_id: "n1" }));
+    let working = true;
+    const work = (async () => {
+      for (const taskId of ids) await ok(complete(b, taskId, "n1"));
+      working = false;
+    })();
+    const filters = ["", "&status=assigned", "&status=completed"];
+    const readers = Array.from({ length: 6 }, async (_, i) => {
+      const filter = filters[i % 3] ?? "";
+      while (working) {
+        const body = await ok(a.get(`/task/list?node_id=n1&per_page=50${filter}`));
+        const listed = pick(body, "tasks", "task_id");
+        expect([filter, body["total"]]).toEqual([filter, listed.length]);
+        if (filter === "") expect(listed.length).toBe(ids.length);
+      }
+    });
+    await Promise.all([work, ...readers]);
   });
 
   test("a poll waits at one for what happens at the other", async () => {
@@ -280,6 +314,34 @@ suite(`several hubs on one database${reason}`, () => {
     await join(fleet);
     expect(await lease()).toBeGreaterThan(before + 50_000);
   });
+
+  test("a hub that finds the database brought forward, as after it was frozen, leaves it alone and says why", async () => {
+    await addNodes(a, ["n1"]);
+    const holder = async (): Promise<string | null> =>
+      (await fleet.sql`SELECT holder FROM turn WHERE until > clock_timestamp()`)[0]?.holder ?? null;
+    expect(await holder()).not.toBeNull();
+    // What a newer one does, for them in the middle of their work.
+    await fleet.sql`INSERT INTO schema_version SELECT max(version) + 1 FROM schema_version`;
+    const creates = Array.from({ length: 20 }, (_, i) =>
+      (i % 2 ? a : b).post("/task/create", { title: "t", description: "d" }),
+    );
+    for (const create of creates) await refused(create, 503, "database_unavailable");
+    const says =
+      /"message":"the database cannot be written","cause":"A newer luxhub has brought the database forward/g;
+    const said = (hub: TestHub): number => hub.logged.join("").match(says)?.length ?? 0;
+    for (const hub of [a, b]) {
+      await until("it stops reading", async () => (await hub.get("/node/list")).status === 503);
+      await until("it says why", async () => said(hub) > 0);
+    }
+    await until("the turn is left to the newer one", async () => (await holder()) === null);
+    await Bun.sleep(2 * PULSE_MS); // the time in which nothing may happen
+    expect(await holder()).toBeNull();
+    for (const hub of [a, b]) expect(said(hub)).toBe(1);
+    const fault = expect.stringContaining("A newer luxhub has brought the database forward");
+    expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: false, details: { fault } });
+    expect(await number("SELECT count(*) AS n FROM tasks")).toBe(0);
+    expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
+  }, 15_000);
 
   test("a lease that one hub gave ends by another's clock at the same moment", async () => {
     await addNode(a, "n1", {}, "B");

@@ -35,11 +35,15 @@ suite(`a database that goes away${reason}`, () => {
     for (const call of [
       a.get("/node/list"),
       a.get("/status"),
-      a.get("/pg/diagnostic"),
       a.post("/task/create", { title: "t", description: "d" }),
       b.post("/node/heartbeat", { node_id: "n1" }),
     ])
       expect((await refused(call, 503, "database_unavailable")).headers.get("retry-after")).toBe("2");
+    const away = await ok(a.get("/pg/diagnostic"));
+    expect(away).toMatchObject({ engine: "postgresql", connected: false, latency_ms: null, queued: null });
+    expect(away["details"]).toEqual({
+      fault: expect.stringMatching(/^The database cannot be reached \(\w+\)\.$/),
+    });
     await server.up();
     for (const hub of [a, b])
       await until(
@@ -47,10 +51,36 @@ suite(`a database that goes away${reason}`, () => {
         async () => (await hub.post("/node/heartbeat", { node_id: "n1" })).status === 200,
         5_000,
       );
+    expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: true, queued: 0 });
     // Whoever waited through it is woken, though all connections are new.
     await ok(a.post("/message/send", { from_node: "x", to_node: "n1", content: "after" }));
     expect(list(await ok(waiting), "messages")).toMatchObject([{ content: "after" }]);
   }, 30_000);
+
+  test("a diagnostic of a database that does not answer does not wait for it", async () => {
+    await using hub = await start();
+    const sql = new SQL(server.url, { max: 1 });
+    const found: readonly { pid: number }[] = await sql`SELECT pid FROM pg_stat_activity
+      UNION SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int`;
+    const signal = (name: "SIGSTOP" | "SIGCONT"): void => {
+      for (const { pid } of found) process.kill(pid, name);
+    };
+    signal("SIGSTOP");
+    const startedMs = performance.now();
+    try {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => ok(hub.get("/pg/diagnostic"))));
+      expect(performance.now() - startedMs).toBeLessThan(4_000);
+      for (const answer of answers)
+        expect(answer).toMatchObject({
+          connected: false,
+          details: { fault: "The database has not answered for 2 s." },
+        });
+    } finally {
+      signal("SIGCONT");
+      await sql.close();
+    }
+    expect(await ok(hub.get("/pg/diagnostic"))).toMatchObject({ connected: true });
+  }, 15_000);
 
   test("a connection lost in the middle of a commit: the answer is the server's word, or that nobody knows", async () => {
     const { url } = await newSchema(server.url);
@@ -117,6 +147,16 @@ suite(`a database that goes away${reason}`, () => {
         await Bun.sleep(answers.get(content)?.status === 200 ? 0 : 20);
       }
     });
+    // Each holds a connection of its own for two reads: none may be lost with it.
+    const listed = { 200: 0, 503: 0 };
+    const readers = Array.from({ length: 8 }, async (_, i) => {
+      while (going) {
+        const { status } = await (i % 2 ? a : b).get("/task/list?node_id=n1");
+        if (status !== 200 && status !== 503) throw new Error(`task/list answered ${status}`);
+        listed[status]++;
+        await Bun.sleep(status === 200 ? 0 : 20);
+      }
+    });
     for (const how of ["connections", "fast", "connections", "immediate", "connections"] as const) {
       await Bun.sleep(300);
       if (how === "connections") await endConnections(server.url);
@@ -128,7 +168,10 @@ suite(`a database that goes away${reason}`, () => {
     }
     await Bun.sleep(300);
     going = false;
-    await Promise.all(writers);
+    await Promise.all([...writers, ...readers]);
+    for (const hub of [a, b])
+      await Promise.all(Array.from({ length: 20 }, () => ok(hub.get("/task/list?node_id=n1"))));
+    expect(listed[200]).toBeGreaterThan(100);
     const sql = new SQL(a.database ?? "", { max: 1 });
     const rows: readonly { content: string; n: string; delivered: string; logged: string }[] = await sql`
       SELECT content, count(*) AS n,

@@ -2,7 +2,7 @@
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
+import { LOCK, POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
 import { type PostgresStore, joinPostgres, openPostgres } from "../../src/store/postgres.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
@@ -62,6 +62,28 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await sql`UPDATE schema_version SET version = version + 1`;
       await expect(open()).rejects.toThrow("The database is of a newer luxhub");
       await expect(join()).rejects.toThrow(`the database is of schema ${NEWEST + 1}`);
+    });
+
+    test("of an older schema is brought forward when a group that had begun by it has ended", async () => {
+      await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
+      await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
+      await sql.unsafe("INSERT INTO schema_version VALUES (1)");
+      const frozen = new SQL(schema.url, { max: 1 });
+      const group = await frozen.reserve();
+      await group.unsafe(`BEGIN; ${LOCK.write}`);
+      const opening = open();
+      const waits = async (): Promise<boolean> =>
+        (
+          await sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+          AND objid = current_schema()::regnamespace::oid`
+        ).length > 0;
+      while (!(await waits())) await Bun.sleep(5);
+      expect(await version()).toBe(1);
+      await group.unsafe("UPDATE turn SET holder = 'frozen'; COMMIT");
+      await (await opening).close();
+      expect(await version()).toBe(NEWEST);
+      await group.release();
+      await frozen.close();
     });
 
     test("without a hub is left as it is by a command", async () => {

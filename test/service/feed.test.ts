@@ -243,7 +243,7 @@ describe("following", () => {
     await commit(logged("n1"));
     const told: number[] = [];
     feed.follow("n1", (eventId) => told.push(eventId));
-    await commit({ kind: "task.deleted", taskId: "t" }, { kind: "node.offline", nodeId: "n1" });
+    await commit({ kind: "task.deleted", taskId: "t", seq: 1 }, { kind: "node.offline", nodeId: "n1" });
     expect(told).toEqual([]);
   });
 
@@ -476,6 +476,7 @@ test("the first event of a kind, committed while the newest of it are looked for
       if (++reads === 1) await commit(logged("n1", "file.uploaded")); // as on PostgreSQL, where a read is no moment
       return found;
     },
+    readTogether: (reads) => store.readTogether(reads),
     onCommit: (listener) => store.onCommit(listener),
     turn: () => store.turn(),
     diagnose: () => store.diagnose(),

@@ -93,6 +93,7 @@ function elsewhere(store: Store): Store {
     writable: store.writable,
     transact: store.transact,
     read: (query) => store.read(query),
+    readTogether: (reads) => store.readTogether(reads),
     onCommit: (listener) => store.onCommit(listener),
     turn: () => store.turn(),
     diagnose: () => store.diagnose(),

@@ -29,6 +29,7 @@ function openScene() {
     },
     transact,
     read: (query) => sqlite.read(query),
+    readTogether: (reads) => sqlite.readTogether(reads),
     onCommit: (listener) => sqlite.onCommit(listener),
     turn: () => sqlite.turn(),
     diagnose: () => sqlite.diagnose(),
