@@ -22,6 +22,9 @@ describe("help and version", () => {
     [["backup", "--help"], /tar archive/],
     [["restore", "--help"], /must be empty/],
     [["help", "doctor"], /Exit code 0/],
+    [["help", "help"], /luxhub keys/],
+    [["--help", "--help"], /luxhub keys/],
+    [["help", "-h"], /luxhub keys/],
     [["version"], new RegExp(`^luxhub ${version}\n$`)],
     [["--version"], new RegExp(`^luxhub ${version}\n$`)],
   ];
