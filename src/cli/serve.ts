@@ -4,10 +4,11 @@ import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
-import { openLog } from "../lib/log.ts";
+import { type Log, openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
 import { readConfigFile } from "./config-file.ts";
+import { type LogOutput, openLogOutput } from "./log-output.ts";
 import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -29,46 +30,19 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(resolve(config.dataDir));
   const clock = systemClock();
-  const output = openOutput();
+  const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(config.log, clock.now, output.write);
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => dropNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
-  announce(config, hub, dir, secrets, log);
+  announce({ config, hub, dir, secrets, log, output });
   const signal = await ending;
   log.info("ending", { signal });
   await hub.close();
   log.info("ended");
   log.flush();
-  await output.end();
+  if (!(await output.end())) process.exit(0); // its reader stands still
   return 0;
-}
-
-/** Standard output for the log. When nobody reads it any more the hub goes on without, and says so once. */
-function openOutput(): { write: (text: string) => void; end: () => Promise<void> } {
-  const sink = Bun.stdout.writer();
-  let broken = false;
-  const failed = (): void => {
-    if (!broken) console.error("luxhub: the log cannot be written any more");
-    broken = true;
-  };
-  const attempt = async (step: () => unknown): Promise<void> => {
-    if (broken) return;
-    try {
-      await step();
-    } catch {
-      failed();
-    }
-  };
-  return {
-    write: (text) => {
-      void attempt(() => {
-        sink.write(text);
-        return sink.flush();
-      });
-    },
-    end: () => attempt(() => sink.end()),
-  };
 }
 
 /** The first signal ends the hub in order; one that comes well after it ends it at once. */
@@ -86,10 +60,17 @@ function endSignal(): Promise<string> {
   });
 }
 
-type Log = ReturnType<typeof openLog>;
+type Announced = {
+  readonly config: Config;
+  readonly hub: Hub;
+  readonly dir: DataDir;
+  readonly secrets: Secrets;
+  readonly log: Log;
+  readonly output: LogOutput;
+};
 
 /** A collector gets lines; a person gets a page, with the new secrets on it, once. */
-function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log: Log): void {
+function announce({ config, hub, dir, secrets, log, output }: Announced): void {
   if (config.log === "json") {
     for (const listener of hub.listeners) {
       log.info("listening", { url: urlOf(listener), variant: listener.spec.variant });
@@ -112,7 +93,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
     lines.push(`  admin key  ${secrets.adminKey}   (kept in ${dir.adminKeyFile}, not shown again)`);
   }
   lines.push("", "Try:", "", ...curlLines(hub.listeners, dir, secrets), "");
-  say(lines.join("\n"));
+  output.write(`${lines.join("\n")}\n`);
 }
 
 /** Three calls that work when they are pasted into a shell. */

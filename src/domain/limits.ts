@@ -106,6 +106,10 @@ export const SWEEP_BATCH = 500;
 /** Blobs that no record names are looked for on one shelf of many at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
+/** Of the log, what its reader has not taken; lines past it are lost, and counted. */
+export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
+/** How long the end of the hub waits for the reader of its log. */
+export const LOG_END_MS = 500;
 
 // The store.
 export const GROUP_MAX = 1_024;
