@@ -1,4 +1,4 @@
-/** `luxhub serve`: starts the hub, says where it is, and ends it on SIGTERM or SIGINT. */
+/** `luxhub serve`: starts the hub, says where it is, and ends it on a signal. */
 import { resolve } from "node:path";
 import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
@@ -9,6 +9,7 @@ import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
 import { readConfigFile } from "./config-file.ts";
 import { type LogOutput, openLogOutput } from "./log-output.ts";
+import { endingSignals } from "./signals.ts";
 import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -50,7 +51,7 @@ function endSignal(): Promise<string> {
   const clock = systemClock();
   return new Promise((resolve) => {
     let firstAt = Number.POSITIVE_INFINITY;
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    for (const signal of endingSignals()) {
       process.on(signal, () => {
         if (clock.steady() - firstAt > SECOND_SIGNAL_MS) process.exit(1);
         firstAt = Math.min(firstAt, clock.steady());

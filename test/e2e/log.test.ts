@@ -1,8 +1,8 @@
-/** The log of the real program when nobody takes it: the disk is full, or its reader stands still. */
+/** Output of the real program that nobody takes: the disk is full, its reader stands still, the terminal is closed. */
 import { expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, readSync } from "node:fs";
-import { FROM_SOURCE, TempDir } from "./program.ts";
+import { FROM_SOURCE, Hub, TempDir } from "./program.ts";
 
 const SECRET = "log-secret";
 const LIMIT_MS = 5_000;
@@ -54,3 +54,25 @@ test("a reader of the log that stands still holds up no request, and not the end
   expect(await hub.child.exited).toBe(0);
   expect(performance.now() - endingAt).toBeLessThan(LIMIT_MS);
 }, 30_000);
+
+test("a command whose answer cannot be written says so and fails", async () => {
+  const full = openSync("/dev/full", "w");
+  const child = Bun.spawn([...FROM_SOURCE, "help"], { stdin: "ignore", stdout: full, stderr: "pipe" });
+  expect(await child.stderr.text()).toBe("luxhub: cannot write to standard output: ENOSPC\n");
+  expect(await child.exited).toBe(1);
+  closeSync(full);
+});
+
+test("a terminal that is closed ends the hub in order, but not under nohup", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data") });
+  hub.program.child.kill("SIGHUP");
+  expect(await hub.program.ended).toBe(0);
+  expect(hub.program.stdout).toMatch(/ending signal=SIGHUP[^]*ended\n$/);
+
+  await using kept = await Hub.start({ data: dir.join("data"), command: ["nohup", ...FROM_SOURCE] });
+  kept.program.child.kill("SIGHUP");
+  expect((await kept.get("/status")).status).toBe(200);
+  expect((await kept.stop()).code).toBe(0);
+  expect(kept.program.stdout).toContain("ending signal=SIGTERM");
+});
