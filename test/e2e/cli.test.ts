@@ -350,6 +350,7 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve"], toml: "colour = 1\n", says: /unknown key colour/ },
     { args: ["serve"], toml: "port = -1\n", says: /port in luxhub\.toml is "-1"/ },
     { args: ["serve"], toml: "port = \n", says: /luxhub\.toml is not TOML/ },
+    { args: ["serve"], toml: "redis = pass-word\n", says: /is not TOML: [^\n]*Strings must be quoted\n$/ },
     {
       args: ["serve", "--tls-cert", "none.pem", "--tls-key", "none.pem", "--port", "0"],
       says: /cannot read none\.pem/,
