@@ -39,9 +39,10 @@ function versionCommand(words: readonly string[]): number {
   return say(help ? VERSION_HELP : SOFTWARE);
 }
 
-/** `luxhub help COMMAND` is `luxhub COMMAND --help`. */
+/** `luxhub help COMMAND` is `luxhub COMMAND --help`; help for help is the help. */
 function helpCommand([command]: readonly string[]): Promise<number> | number {
-  return command === undefined ? say(HELP) : main([command, "--help"]);
+  const isAboutAll = command === undefined || ["help", "--help", "-h"].includes(command);
+  return isAboutAll ? say(HELP) : main([command, "--help"]);
 }
 
 try {

@@ -19,8 +19,14 @@ export function readConfigFile(): Record<string, unknown> | null {
   try {
     return { ...Bun.TOML.parse(text) };
   } catch (error) {
-    throw new ConfigError(`${PATH} is not TOML: ${error instanceof Error ? error.message : error}`);
+    throw new ConfigError(`${PATH} is not TOML: ${reasonOf(error)}`);
   }
+}
+
+/** Without the word itself that wants quotes: it may be a password. */
+function reasonOf(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return reason.replace(/(Strings must be quoted):.*/s, "$1");
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,14 +1,15 @@
-/** `luxhub serve`: starts the hub, says where it is, and ends it on SIGTERM, SIGINT or a fault that nobody caught. */
+/** `luxhub serve`: starts the hub, says where it is, and ends it on a signal or a fault that nobody caught. */
 import { resolve } from "node:path";
 import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
-import { causeOf, openLog } from "../lib/log.ts";
+import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
 import { readConfigFile } from "./config-file.ts";
-import { openOutput } from "./output.ts";
+import { openLogOutput } from "./log-output.ts";
+import { endingSignals } from "./signals.ts";
 import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -30,7 +31,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(resolve(config.dataDir));
   const clock = systemClock();
-  const output = openOutput((lines) => log.warn("lines of the log were lost: nobody took them", { lines }));
+  const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(config.log, clock.now, output.write);
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => dropNewSecrets(dir, secrets);
@@ -43,7 +44,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   log.info("ended");
   log.flush();
   const code = "signal" in end ? 0 : 1;
-  if (!(await output.end())) process.exit(code);
+  if (!(await output.end())) process.exit(code); // its reader stands still
   return code;
 }
 
@@ -58,7 +59,7 @@ function endOfService(): Promise<End> {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
     let firstAt = Number.POSITIVE_INFINITY;
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    for (const signal of endingSignals()) {
       process.on(signal, () => {
         if (clock.steady() - firstAt > SECOND_SIGNAL_MS) process.exit(1);
         firstAt = Math.min(firstAt, clock.steady());
@@ -67,8 +68,6 @@ function endOfService(): Promise<End> {
     }
   });
 }
-
-type Log = ReturnType<typeof openLog>;
 
 /** A collector gets lines; a person gets a page, with the new secrets on it, once. */
 function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log: Log): void {
@@ -94,7 +93,11 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
     lines.push(`  admin key  ${secrets.adminKey}   (kept in ${dir.adminKeyFile}, not shown again)`);
   }
   lines.push("", "Try:", "", ...curlLines(hub.listeners, dir, secrets), "");
-  say(lines.join("\n"));
+  try {
+    say(lines.join("\n"));
+  } catch (error) {
+    console.error(`luxhub: ${error instanceof Error ? error.message : error}`); // it can serve all the same
+  }
 }
 
 /** Three calls that work when they are pasted into a shell. */

@@ -1,5 +1,9 @@
 /** The words of the command line: its help texts, and how flags are read. */
+import { writeSync } from "node:fs";
 import { SETTING_ROWS, type SettingRow } from "../config.ts";
+
+const STANDARD_OUTPUT = 1;
+const FULL_PIPE_MS = 10;
 
 /** A command that was called wrongly; the message is one line for the user. */
 export class UsageError extends Error {
@@ -101,11 +105,24 @@ the same command again. The secrets stay in the data directory, which a hub on P
 
 /**
  * Prints for a person; the answer is the exit code of a command that had only this to do.
- * console and not process.stdout: that one brings Node's streams along, 7 MiB of memory for the life of the hub.
+ * Not console, which drops what cannot be written: a new secret that went nowhere is lost.
+ * @throws {Error} one line when the standard output does not take it
  */
 export function say(text: string): number {
-  console.log(text);
+  const bytes = new TextEncoder().encode(`${text}\n`);
+  for (let done = 0; done < bytes.length;) done += writeSome(bytes.subarray(done));
   return 0;
+}
+
+function writeSome(bytes: Uint8Array): number {
+  try {
+    return writeSync(STANDARD_OUTPUT, bytes);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : error;
+    if (code !== "EAGAIN") throw new Error(`cannot write to standard output: ${code}`, { cause: error });
+    Bun.sleepSync(FULL_PIPE_MS); // a pipe that is full, and that whoever started us has set not to wait
+    return 0;
+  }
 }
 
 /** Flags by name, each with its values; what is no flag stands in `words`. */

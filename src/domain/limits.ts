@@ -99,8 +99,6 @@ export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 export const QUIET_CPU_SHARE = 0.05;
 /** While it is quiet, code must have run so many times as often as usual before it is compiled. */
 export const QUIET_JIT_RELUCTANCE = 50;
-/** What of the log nobody has taken yet; past it, lines are dropped and counted. */
-export const LOG_HELD_MAX_CHARS = 8 * MIB;
 /** So much work is worth giving memory back after it. */
 export const COLLECT_AFTER_CPU_MS = 100;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
@@ -108,6 +106,10 @@ export const SWEEP_BATCH = 500;
 /** Blobs that no record names are looked for on one shelf of many at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
+/** Of the log, what its reader has not taken; lines past it are lost, and counted. */
+export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
+/** How long the end of the hub waits for the reader of its log. */
+export const LOG_END_MS = 500;
 
 // The store.
 /** A database that needs longer to answer a diagnostic is told to be away. */

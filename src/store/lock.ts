@@ -3,7 +3,8 @@
  * lets go of it when the process ends, however it ends, so no lock is ever left behind.
  */
 import { Database } from "bun:sqlite";
-import { existsSync } from "node:fs";
+import { lchownSync, existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { StoreFull } from "./store.ts";
 
 export type Lock = { release(): void };
@@ -30,16 +31,28 @@ export function isHeld(path: string): boolean {
 }
 
 function begin(path: string, waitMs: number, steps: readonly string[]): Lock | null {
-  const db = new Database(path, { create: true });
+  const isNew = !existsSync(path);
+  let db: Database | null = null;
   try {
+    db = new Database(path, { create: true });
     db.run(`PRAGMA busy_timeout = ${waitMs}`);
     for (const step of steps) db.run(step);
+    if (isNew) giveToOwner(path);
+    const held = db;
+    return { release: () => held.close(true) };
   } catch (error) {
-    db.close();
+    db?.close();
     const code = error instanceof Error && "code" in error ? error.code : null;
     if (code === "SQLITE_BUSY") return null;
     if (code === "SQLITE_FULL") throw new StoreFull("The disk is full.", { cause: error });
-    throw error;
+    const reason = error instanceof Error ? error.message : error;
+    throw new Error(`cannot use ${path} as a lock: ${reason}`, { cause: error });
   }
-  return { release: () => db.close(true) };
+}
+
+/** Made by root, it is the directory's owner's all the same, as SQLite does with its own: the hub must be able to take it. */
+function giveToOwner(path: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const { uid, gid } = statSync(dirname(path));
+  lchownSync(path, uid, gid);
 }

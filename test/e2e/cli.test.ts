@@ -22,6 +22,9 @@ describe("help and version", () => {
     [["backup", "--help"], /tar archive/],
     [["restore", "--help"], /must be empty/],
     [["help", "doctor"], /Exit code 0/],
+    [["help", "help"], /luxhub keys/],
+    [["--help", "--help"], /luxhub keys/],
+    [["help", "-h"], /luxhub keys/],
     [["version"], new RegExp(`^luxhub ${version}\n$`)],
     [["--version"], new RegExp(`^luxhub ${version}\n$`)],
   ];
@@ -347,6 +350,7 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve"], toml: "colour = 1\n", says: /unknown key colour/ },
     { args: ["serve"], toml: "port = -1\n", says: /port in luxhub\.toml is "-1"/ },
     { args: ["serve"], toml: "port = \n", says: /luxhub\.toml is not TOML/ },
+    { args: ["serve"], toml: "redis = pass-word\n", says: /is not TOML: [^\n]*Strings must be quoted\n$/ },
     {
       args: ["serve", "--tls-cert", "none.pem", "--tls-key", "none.pem", "--port", "0"],
       says: /cannot read none\.pem/,

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
+  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -252,4 +253,24 @@ test("what was restored is the database as it was", () => {
     }
   };
   expect(rowsOf(join(folder, "whole"))).toEqual(rowsOf(data));
+});
+
+const asRoot = process.geteuid?.() === 0 ? test : test.skip;
+
+asRoot(
+  "a lock that root makes is the directory's owner's: the hub must be able to take it (root only)",
+  () => {
+    const dir = dataDirAt(newDataDir());
+    chownSync(dir.path, 65_534, 65_534);
+    takePin(dir.pin)?.release();
+    expect(statSync(dir.pin)).toMatchObject({ uid: 65_534, gid: 65_534 });
+    rmSync(dir.path, { recursive: true });
+  },
+);
+
+test("a lock that cannot be taken is named", () => {
+  const dir = dataDirAt(newDataDir());
+  mkdirSync(dir.lock);
+  expect(() => isHeld(dir.lock)).toThrow(`cannot use ${dir.lock} as a lock: unable to open database file`);
+  rmSync(dir.path, { recursive: true });
 });
