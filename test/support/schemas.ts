@@ -6,6 +6,7 @@ import { SQL } from "bun";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { newSchema } from "./postgres.ts";
+import { Sessions } from "./sessions.ts";
 
 export type Schema = {
   readonly url: string;
@@ -15,6 +16,7 @@ export type Schema = {
 
 type Made = Awaited<ReturnType<typeof newSchema>>;
 
+let sessions: Promise<Sessions> | null = null;
 const idle: Schema[] = [];
 const made: Made[] = [];
 const cleanings = new Set<Promise<void>>();
@@ -32,13 +34,15 @@ export async function takeSchema(): Promise<Schema> {
 async function makeSchema(): Promise<Schema> {
   const fresh = await newSchema();
   made.push(fresh);
-  const store = await openPostgres(fresh.url, systemClock(), () => undefined);
+  sessions ??= Sessions.open(fresh.url);
+  const url = (await sessions).urlOf(fresh.url);
+  const store = await openPostgres(url, systemClock(), () => undefined);
   await store.close();
-  const cleaning = await cleaningOf(fresh.url);
+  const cleaning = await cleaningOf(url);
   const schema: Schema = {
-    url: fresh.url,
+    url,
     giveBack: () => {
-      const cleaned = run(fresh.url, cleaning).then(() => {
+      const cleaned = run(url, cleaning).then(() => {
         cleanings.delete(cleaned);
         idle.push(schema);
       });
