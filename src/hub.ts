@@ -276,9 +276,10 @@ type Common = Omit<Parameters<typeof openListener>[0], "address">;
 
 async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Listener> {
   const { host, port } = spec;
-  // A name is looked up first: of one that there is not, the socket says that it is in use.
+  // A name is looked up first: of one that there is not, the socket says that it is in use. (Bun 1.4.5's own resolver
+  // would keep the process for a second, also one that has ended by then.)
   if (parseIp(host) === null)
-    await Bun.dns.lookup(host).catch(() => {
+    await Bun.dns.lookup(host, { backend: "system" }).catch(() => {
       throw new ListenError(`cannot listen on ${host}:${port}: there is no such address`);
     });
   try {

@@ -4,7 +4,7 @@
  * SQLite; api-parts.test.ts sees to it that none is left out. A test that wants a single hub says why: ALONE in
  * support/hub.ts. Without nginx or Redis it is one hub that is called directly.
  */
-import { afterAll, describe, test } from "bun:test";
+import { afterAll, beforeAll, describe, test } from "bun:test";
 import { closeFronts } from "../support/front.ts";
 import { carryMessagesBy, useEngine } from "../support/hub.ts";
 import { NGINX_MISSING } from "../support/nginx.ts";
@@ -50,11 +50,17 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
   }
   await sharedServer(); // so that no test's time goes into its start
   const fleets = FLEETS_MISSING === null && !ALONE.has(part);
-  useEngine("postgresql", { fleets });
-  if (fleets) {
-    if (!WITHOUT_REDIS.has(part)) carryMessagesBy(await sharedRedis());
-    afterAll(closeFronts);
-  }
-  afterAll(dropSchemas);
-  for (const name of PARTS[part]) await import(`../api/${name}.test.ts`);
+  const redis = fleets && !WITHOUT_REDIS.has(part) ? await sharedRedis() : null;
+  beforeAll(() => {
+    useEngine("postgresql", { fleets });
+    carryMessagesBy(redis);
+  });
+  afterAll(async () => {
+    useEngine("sqlite");
+    carryMessagesBy(null);
+    await closeFronts();
+    await dropSchemas();
+  });
+  // The query makes it a module of its own: without --isolate the same file is loaded for SQLite in this process too.
+  for (const name of PARTS[part]) await import(`../api/${name}.test.ts?engine=postgresql`);
 }

@@ -205,7 +205,10 @@ export type EngineName = "sqlite" | "postgresql";
 let engine: EngineName = "sqlite";
 let inFleets = false;
 
-/** From here on, hubs are started on this engine; `fleets`: each as two on one database behind an nginx. */
+/**
+ * From here on, hubs are started on this engine; `fleets`: each as two on one database behind an nginx. Whoever changes
+ * it puts it back: other files may come in the same process.
+ */
 export function useEngine(name: EngineName, { fleets = false } = {}): void {
   engine = name;
   inFleets = fleets;

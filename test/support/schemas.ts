@@ -6,6 +6,7 @@ import { SQL } from "bun";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { newSchema } from "./postgres.ts";
+import { Sessions } from "./sessions.ts";
 
 export type Schema = {
   readonly url: string;
@@ -15,6 +16,7 @@ export type Schema = {
 
 type Made = Awaited<ReturnType<typeof newSchema>>;
 
+let sessions: Promise<Sessions> | null = null;
 const idle: Schema[] = [];
 const made: Made[] = [];
 const cleanings = new Set<Promise<void>>();
@@ -32,13 +34,15 @@ export async function takeSchema(): Promise<Schema> {
 async function makeSchema(): Promise<Schema> {
   const fresh = await newSchema();
   made.push(fresh);
-  const store = await openPostgres(fresh.url, systemClock(), () => undefined);
+  sessions ??= Sessions.open(fresh.url);
+  const url = (await sessions).urlOf(fresh.url);
+  const store = await openPostgres(url, systemClock(), () => undefined);
   await store.close();
-  const cleaning = await cleaningOf(fresh.url);
+  const cleaning = await cleaningOf(url);
   const schema: Schema = {
-    url: fresh.url,
+    url,
     giveBack: () => {
-      const cleaned = run(fresh.url, cleaning).then(() => {
+      const cleaned = run(url, cleaning).then(() => {
         cleanings.delete(cleaned);
         idle.push(schema);
       });
@@ -64,22 +68,30 @@ async function run(url: string, text: string): Promise<readonly Readonly<Record<
 }
 
 const TABLES = `SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()`;
+const SEQUENCES = `SELECT sequencename AS name FROM pg_sequences WHERE schemaname = current_schema()`;
+/** What is left of deleted rows is in the way of those who read a table whole; to make it anew takes longer than to delete few. */
+const WORN_BYTES = 2 ** 20;
 
-/** Empties what has rows, and puts back those that the tables are made with; only the database's own id is another. */
+/** Empties all, and puts back the rows that the tables are made with; only the database's own id is another. */
 async function cleaningOf(url: string): Promise<string> {
   const names = (await run(url, TABLES)).map(({ name }) => String(name));
+  const sequences = (await run(url, SEQUENCES)).map(({ name }) => `setval('${name}', 1, false)`);
   const parts = names.map((name) => `SELECT '${name}' AS name, json_agg(t)::text AS rows FROM ${name} t`);
   const seeds = (await run(url, parts.join(" UNION ALL "))).filter(({ rows }) => rows !== null);
   const literal = (text: unknown): string => `'${String(text).replaceAll("'", "''")}'`;
   return `
     DO $clean$
-    DECLARE name text; filled boolean;
+    DECLARE name text; gone int;
     BEGIN
-      FOR name IN ${TABLES} LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM %I)', name) INTO filled;
-        IF filled THEN EXECUTE format('TRUNCATE %I RESTART IDENTITY CASCADE', name); END IF;
+      FOREACH name IN ARRAY ARRAY[${names.map(literal).join(", ")}] LOOP
+        EXECUTE format('DELETE FROM %I', name);
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        IF gone > 0 AND pg_total_relation_size(name::regclass) > ${WORN_BYTES} THEN
+          EXECUTE format('TRUNCATE %I CASCADE', name);
+        END IF;
       END LOOP;
     END $clean$;
+    SELECT ${sequences.join(", ")};
     ${seeds.map(({ name, rows }) => `INSERT INTO ${name} SELECT * FROM json_populate_recordset(NULL::${name}, ${literal(rows)});`).join("\n")}
     UPDATE identity SET database_id = replace(gen_random_uuid()::text, '-', '');`;
 }
