@@ -7,6 +7,7 @@ import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
 import type { Message } from "../../src/domain/message.ts";
+import { saved } from "../../src/domain/node.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { FallbackMail } from "../../src/mail/fallback.ts";
 import type { Mail, Taken } from "../../src/mail/mail.ts";
@@ -102,7 +103,7 @@ async function openSqliteStore(): Promise<Store> {
 async function openOffice(engine: Engine): Promise<Office> {
   const store = await (engine.openStore ?? openSqliteStore)();
   closing.push(() => store.close());
-  const nodes = ["n0", "n1", "n2", "n3"].map((id): Change => ({ kind: "node.saved", node: node(id) }));
+  const nodes = ["n0", "n1", "n2", "n3"].flatMap((id) => saved(node(id)));
   await store.transact({}, () => accept(null, [...nodes, { kind: "node.offline", nodeId: "n0" }]));
   return { mail: await engine.open(store), store };
 }
