@@ -1654,7 +1654,9 @@ describe("store: sqlite: plans", () => {
     const fresh = await openFresh(SQLITE);
     const fleet = Array.from({ length: 2_000 }, (_, i) => saved(node(`n${i}`))).flat();
     await fresh.store.transact({}, () => accept(null, fleet));
-    expect(await fresh.place.look("SELECT count(*) AS n FROM sqlite_schema WHERE tbl_name = 'beats'")).toBe(1);
+    expect(await fresh.place.look("SELECT count(*) AS n FROM sqlite_schema WHERE tbl_name = 'beats'")).toBe(
+      1,
+    );
     expect(await fresh.place.look("SELECT count(*) AS n FROM dbstat WHERE name = 'beats'")).toBeLessThan(13);
   });
 
