@@ -12,6 +12,7 @@ import type { Node } from "./node.ts";
 import type { Task } from "./task.ts";
 
 export type Change =
+  /** What a node says of itself when it registers, which is a heartbeat too: a `node.beaten` comes with it. */
   | { readonly kind: "node.saved"; readonly node: Node }
   | {
       readonly kind: "node.beaten";

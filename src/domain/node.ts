@@ -75,7 +75,7 @@ export function register(
     held: existing?.held ?? [],
     unfiled: existing?.unfiled ?? [],
   };
-  const changes: Change[] = [{ kind: "node.saved", node }];
+  const changes: Change[] = [...saved(node)];
   if (!existing) changes.push(nodeEvent("node.registered", node, beat.now));
   if (!existing?.online) changes.push(nodeEvent("node.online", node, beat.now));
   const given = giveWaiting(node, waiting, beat.now);
@@ -133,6 +133,11 @@ function listHeld({ nodeId, held, idleSince }: Node): Change[] {
     ...held.map((seq): Change => ({ kind: "task.listed", nodeId, seq })),
     { kind: "node.tallied", nodeId, ...nothing, idleSince, held: [] },
   ];
+}
+
+/** Writes a node: what it said of itself, and that it is alive. Its totals are those that are stored. */
+export function saved(node: Node): readonly Change[] {
+  return [{ kind: "node.saved", node }, beaten(node)];
 }
 
 function alive(node: Node, beat: Beat): Node {

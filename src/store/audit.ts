@@ -67,6 +67,15 @@ export const FACTS: readonly Fact[] = [
         OR n.lux_earned_micro <> coalesce(l.earned, 0) LIMIT ${SHOWN}`,
   },
   {
+    name: "beats",
+    holds: "every node has its last heartbeat, and nobody else has one",
+    sql: `
+      SELECT 'node ' || node_id || ' has no last heartbeat' FROM nodes WHERE seq NOT IN (SELECT seq FROM beats)
+      UNION ALL
+      SELECT 'a last heartbeat is of no node, the ' || seq || 'th' FROM beats
+      WHERE seq NOT IN (SELECT seq FROM nodes) LIMIT ${SHOWN}`,
+  },
+  {
     name: "tasks",
     holds: "every task's state, node and result agree, and the totals are their counts",
     sql: `

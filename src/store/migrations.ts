@@ -249,4 +249,48 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- a day pays once: the rules see to it, and the store would not take it otherwise
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
   `,
+  `
+  -- What every heartbeat writes is apart from what it does not, and short: 200 to a page by a number for a key, where of
+  -- whole nodes there are 15. So 64 heartbeats of ten thousand nodes write to some 36 pages of 50, and not to 64 of 700.
+  CREATE TABLE nodes_by_arrival (
+    seq INTEGER PRIMARY KEY,                 -- order of registration
+    node_id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    host TEXT,
+    port INTEGER,
+    capabilities TEXT NOT NULL,              -- ",coding,research,"; "" is none
+    variant TEXT NOT NULL,
+    max_tasks INTEGER,
+    online INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task.ts
+    tasks_completed INTEGER NOT NULL,
+    lux_earned_micro INTEGER NOT NULL,
+    idle_since INTEGER NOT NULL,
+    last_entry TEXT,                         -- its newest in the ledger
+    entries INTEGER NOT NULL DEFAULT 0,      -- the n of that
+    balance_micro INTEGER NOT NULL DEFAULT 0, -- and its balance
+    unfiled TEXT NOT NULL DEFAULT '',        -- "12,15": completed, not in completions yet
+    held TEXT NOT NULL DEFAULT ''            -- "16,17": claimed, not listed
+  ) STRICT;
+  INSERT INTO nodes_by_arrival
+    SELECT row_number() OVER (ORDER BY registered_at, node_id), node_id, name, host, port, capabilities, variant,
+      max_tasks, online, registered_at, tasks_assigned, tasks_completed, lux_earned_micro, idle_since, last_entry,
+      entries, balance_micro, unfiled, held
+    FROM nodes;
+  CREATE TABLE beats (
+    seq INTEGER PRIMARY KEY CHECK (seq > 0), -- of the node
+    last_heartbeat_at INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL             -- steady clock
+  ) STRICT;
+  INSERT INTO beats
+    SELECT a.seq, n.last_heartbeat_at, n.lease_until
+    FROM nodes_by_arrival a JOIN nodes n ON n.node_id = a.node_id ORDER BY a.seq;
+  DROP TABLE nodes;
+  ALTER TABLE nodes_by_arrival RENAME TO nodes;
+  -- the balancer's order
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1;
+  -- who went offline with tasks
+  CREATE INDEX nodes_stranded ON nodes (node_id) WHERE online = 0 AND tasks_assigned > 0;
+  `,
 ];

@@ -235,6 +235,16 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX ledger_marks ON ledger (node_id, n) WHERE n % 64 = 0;
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
   `,
+  `
+  ALTER TABLE nodes ADD COLUMN seq BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE;
+  CREATE TABLE beats (
+    seq BIGINT PRIMARY KEY CHECK (seq > 0),
+    last_heartbeat_at BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL
+  );
+  INSERT INTO beats SELECT seq, last_heartbeat_at, lease_until FROM nodes ORDER BY seq;
+  ALTER TABLE nodes DROP COLUMN last_heartbeat_at, DROP COLUMN lease_until;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */

@@ -38,9 +38,11 @@ const NODE_COLUMNS = `
   node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since, held, unfiled,
   last_entry, entries, CAST(balance_micro AS TEXT) AS balance`;
+/** Every node has its row in beats, from its registration on. */
+const NODES = `nodes JOIN beats USING (seq)`;
 
 // The texts of the queries that requests run are put together once: a statement is found by its text.
-const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = $1`;
+const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`;
 
 export function nodeById(nodeId: string): Query<Node | null> {
   return one(NODE_BY_ID, [nodeId], toNode, [rowsOf.node(nodeId)]);
@@ -48,12 +50,12 @@ export function nodeById(nodeId: string): Query<Node | null> {
 
 /** Nodes in the order of their ids, after one of them ("" is before all). */
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
-  const sql = `SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toNode);
 }
 
 const HOLDER = `
-  SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id = (SELECT assigned_node FROM tasks WHERE task_id = $1)`;
+  SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = (SELECT assigned_node FROM tasks WHERE task_id = $1)`;
 
 /** The node that has a task, or had it when it was completed. */
 export function holderOf(taskId: string): Query<Node | null> {
@@ -62,7 +64,7 @@ export function holderOf(taskId: string): Query<Node | null> {
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   const ids = filledUp(nodeIds);
-  return many(`SELECT ${NODE_COLUMNS} FROM nodes WHERE node_id IN (${places(ids)})`, ids, toNode);
+  return many(`SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${places(ids)})`, ids, toNode);
 }
 
 export function nodesCount(): Query<number> {
@@ -77,13 +79,13 @@ export function onlineNodeIds(): Query<readonly string[]> {
 
 export function expiredNodes(steady: number, limit: number): Query<readonly Node[]> {
   const sql = `
-    SELECT ${NODE_COLUMNS} FROM nodes WHERE online = 1 AND lease_until <= $1 ORDER BY lease_until, node_id LIMIT $2`;
+    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE online = 1 AND lease_until <= $1 ORDER BY lease_until, node_id LIMIT $2`;
   return many(sql, [steady, limit], toNode);
 }
 
 /** When the first of the leases that still run ends, by the steady clock; null when none runs. */
 export function nextLeaseEnd(steady: number): Query<number | null> {
-  const sql = `SELECT min(lease_until) AS at FROM nodes WHERE online = 1 AND lease_until > $1`;
+  const sql = `SELECT min(lease_until) AS at FROM ${NODES} WHERE online = 1 AND lease_until > $1`;
   return one(sql, [steady], ({ at }) => (at == null ? null : Number(at)));
 }
 
@@ -93,7 +95,7 @@ const NO_CAPABILITY = ",,";
 const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
 
 const CANDIDATES = `
-  SELECT ${NODE_COLUMNS} FROM nodes
+  SELECT ${NODE_COLUMNS} FROM ${NODES}
   WHERE ${AVAILABLE} AND node_id <> $1
     AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
   ${BALANCER_ORDER} LIMIT 1`;
@@ -106,7 +108,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
 }
 
 export function availableNodes(): Query<readonly Node[]> {
-  return many(`SELECT ${NODE_COLUMNS} FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER}`, [], toNode);
+  return many(`SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE ${AVAILABLE} ${BALANCER_ORDER}`, [], toNode);
 }
 
 /** The capabilities of those who are available, each set once. */
@@ -118,7 +120,7 @@ export function availableCapabilities(): Query<readonly (readonly string[])[]> {
 
 export function topNodes(limit: number): Query<readonly Node[]> {
   const sql = `
-    SELECT ${NODE_COLUMNS} FROM nodes WHERE tasks_completed > 0
+    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0
     ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode);
 }
@@ -127,7 +129,7 @@ export function topNodes(limit: number): Query<readonly Node[]> {
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
-  seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, listed,
+  t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, listed,
   balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;

@@ -20,14 +20,16 @@ const flag = (value: boolean): number => (value ? 1 : 0);
 
 const SAVE_NODE = `
   INSERT INTO nodes (node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at,
-    last_heartbeat_at, lease_until, tasks_assigned, tasks_completed, lux_earned_micro, idle_since)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, 0, 0, 0, $11)
+    tasks_assigned, tasks_completed, lux_earned_micro, idle_since)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, 0, 0, 0, $9)
   ON CONFLICT (node_id) DO UPDATE SET name = excluded.name, host = excluded.host, port = excluded.port,
-    capabilities = excluded.capabilities, variant = excluded.variant, max_tasks = excluded.max_tasks, online = 1,
-    last_heartbeat_at = excluded.last_heartbeat_at, lease_until = excluded.lease_until`;
+    capabilities = excluded.capabilities, variant = excluded.variant, max_tasks = excluded.max_tasks, online = 1`;
 
-// Without `online`, which stands in the conditions of indexes: what is named is written, changed or not.
-const BEAT_NODE = `UPDATE nodes SET last_heartbeat_at = $2, lease_until = $3 WHERE node_id = $1`;
+// The first one is its node's registration. Of no node: 0, which the table refuses; SQLite would number a NULL itself.
+const BEAT_NODE = `
+  INSERT INTO beats (seq, last_heartbeat_at, lease_until)
+  VALUES (coalesce((SELECT seq FROM nodes WHERE node_id = $1), 0), $2, $3)
+  ON CONFLICT (seq) DO UPDATE SET last_heartbeat_at = excluded.last_heartbeat_at, lease_until = excluded.lease_until`;
 
 const TALLY_NODE = `
   UPDATE nodes SET tasks_assigned = tasks_assigned + $2, tasks_completed = tasks_completed + $3,
@@ -95,7 +97,8 @@ const SAVE_KEY = `
   ON CONFLICT (key_id) DO UPDATE SET hash = excluded.hash, variant = excluded.variant,
     node_id = excluded.node_id, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`;
 
-const RENEW_NODES = `UPDATE nodes SET lease_until = $2 WHERE online = 1 AND variant = $1`;
+const RENEW_NODES = `
+  UPDATE beats SET lease_until = $2 WHERE seq IN (SELECT seq FROM nodes WHERE online = 1 AND variant = $1)`;
 const SHIFT_ANSWERS = `UPDATE answers SET stored_at = stored_at + $3 WHERE stored_at > $1 AND stored_at <= $2`;
 const RENEW_DELIVERIES = `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`;
 
@@ -106,7 +109,7 @@ export function statementOf(change: Change): Statement {
       const n = change.node;
       const capabilities = encodeCapabilities(n.capabilities);
       const params = [n.nodeId, n.name, n.host, n.port, capabilities, n.variant, n.maxTasks, n.registeredAt];
-      return { sql: SAVE_NODE, params: [...params, n.lastHeartbeatAt, n.leaseUntil, n.idleSince] };
+      return { sql: SAVE_NODE, params: [...params, n.idleSince] };
     }
     case "node.beaten":
       return { sql: BEAT_NODE, params: [change.nodeId, change.lastHeartbeatAt, change.leaseUntil] };

@@ -33,6 +33,7 @@ export function touchesOf(change: Change): readonly string[] {
     case "node.saved":
       return ["nodes", rowsOf.node(change.node.nodeId)];
     case "node.beaten":
+      return ["beats", rowsOf.node(change.nodeId)];
     case "node.returned":
     case "node.offline":
     case "node.tallied":

@@ -12,7 +12,8 @@ export type Table = { readonly name: string; readonly key: readonly string[] };
 /** All that both engines have. What PostgreSQL has besides is of its hubs (whose turn it is), or holds files. */
 export const TABLES: readonly Table[] = [
   { name: "identity", key: ["one"] },
-  { name: "nodes", key: ["node_id"] },
+  { name: "nodes", key: ["seq"] },
+  { name: "beats", key: ["seq"] },
   { name: "tasks", key: ["seq"] },
   { name: "task_totals", key: ["one"] },
   { name: "completions", key: ["node_id", "seq"] },

@@ -25,7 +25,7 @@ function rowsBefore(): readonly string[] {
   const node = (id: string, assigned: number, completed: number): string => `
     INSERT INTO nodes (node_id, name, capabilities, variant, online, registered_at, last_heartbeat_at, lease_until,
       tasks_assigned, tasks_completed, lux_earned_micro, idle_since)
-    VALUES ('${id}', '${id}', '', 'A', 1, 1, 1, 1, ${assigned}, ${completed}, ${completed * REWARD}, 1)`;
+    VALUES ('${id}', '${id}', '', 'A', 1, 1, 7, 9, ${assigned}, ${completed}, ${completed * REWARD}, 1)`;
   const task = (n: number, status: string, holder: string | null): string => `
     INSERT INTO tasks (task_id, title, description, task_type, priority, status, lux_reward_micro, assigned_node,
       balanced, attempts, created_at, updated_at, problem, improvement, lesson)
@@ -50,7 +50,11 @@ async function check(store: Store): Promise<void> {
   const page = { page: 1, perPage: 500 };
   const newest = { id: "e0150", n: DONE, balanceMicro: BigInt(DONE * REWARD) };
   expect(await store.read(nodeById("a"))).toMatchObject({ lastEntry: newest, held: [], unfiled: [] });
-  expect(await store.read(nodeById("c"))).toMatchObject({ lastEntry: null });
+  expect(await store.read(nodeById("c"))).toMatchObject({
+    lastEntry: null,
+    lastHeartbeatAt: 7,
+    leaseUntil: 9,
+  });
   const numbers = async (): Promise<readonly number[]> =>
     (await lux.ledger("a", page)).items.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { Rejection, accept, nodeNotFound } from "../../src/domain/decision.ts";
+import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { lastEventId } from "../../src/store/queries.ts";
@@ -133,7 +134,7 @@ for (const [fault, error] of FAULTS) {
       store.onCommit((_, eventIds) => heard.push(eventIds));
       const feed = new Feed(store, clock);
       feed.follow("n1", (eventId) => told.push(eventId));
-      await store.transact({}, () => accept(null, [{ kind: "node.saved", node: node("n1") }]));
+      await store.transact({}, () => accept(null, saved(node("n1"))));
       const receiver = feed.mail.join("n1");
       const woken: string[] = [];
       const waiting = receiver.wait(60_000).then((outcome) => woken.push(outcome));

@@ -22,7 +22,7 @@ import {
 } from "../../src/domain/limits.ts";
 import type { LedgerEntry } from "../../src/domain/lux.ts";
 import type { DeliveryState, Message } from "../../src/domain/message.ts";
-import type { Node } from "../../src/domain/node.ts";
+import { type Node, saved } from "../../src/domain/node.ts";
 import type { Priority, Task, TaskStatus } from "../../src/domain/task.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
 import * as keyReads from "../../src/store/key-queries.ts";
@@ -196,7 +196,7 @@ for (const engine of ENGINES) {
 
     test("loads each query under its name", async () => {
       const { store } = await openFresh(engine);
-      await write(store, { kind: "node.saved", node: node("n1") });
+      await write(store, ...saved(node("n1")));
       const load = { one: q.nodeById("n1"), none: q.nodeById("n2"), all: q.onlineNodeIds() };
       expect(await store.transact(load, (rows) => accept(rows))).toMatchObject({
         one: { nodeId: "n1" },
@@ -301,20 +301,20 @@ for (const engine of ENGINES) {
         const logged = changes.filter((change) => change.kind === "event.logged");
         told.push([logged.map((change) => change.event.data["name"]), eventIds]);
       });
-      const saved = (id: string): Change => ({ kind: "node.saved", node: node(id) });
+      const named = (id: string): readonly Change[] => saved(node(id));
       const mixed = (name: string): Change[] => [
-        saved(`1 ${name}`),
+        ...named(`1 ${name}`),
         event(`1 ${name}`),
         { kind: "task.created", task: task(name) },
         event(`2 ${name}`),
         event(`3 ${name}`),
-        saved(`2 ${name}`),
+        ...named(`2 ${name}`),
       ];
       const bug = (): Decision<null> => {
         throw new Error("a bug");
       };
       const groups: readonly (readonly (() => Decision<unknown>)[])[] = [
-        [() => accept(1, mixed("a")), () => nodeNotFound("n"), () => accept(1, [saved("n")]), log("b")],
+        [() => accept(1, mixed("a")), () => nodeNotFound("n"), () => accept(1, named("n")), log("b")],
         // With a fault among them they are written twice, the first time for nothing.
         [log("c"), bug, () => accept(1, [event("never"), { kind: "task.created", task: task("a") }])],
         [() => accept(1, mixed("d")), log("e")],
@@ -501,7 +501,7 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
     });
     // Registering does not write what the ledger and the tasks say of it.
     const fresh = { ...one, tasksAssigned: 0, tasksCompleted: 0, luxEarnedMicro: 0n, idleSince: 0 };
-    changes.push({ kind: "node.saved", node: fresh });
+    changes.push(...saved(fresh));
     // A tally carries a number: a sum past 2^53 takes several.
     const parts = one.luxEarnedMicro > 2n ** 53n ? 9_000 : 1;
     for (let part = 0; part < parts; part++)
@@ -1289,14 +1289,14 @@ function pruneQueries(engine: Engine): void {
     const own = { lastEntry: { id: "e", n: 7, balanceMicro: 2n ** 60n }, held: [9], unfiled: [3, 12] };
     await write(
       store,
-      { kind: "node.saved", node: first },
-      { kind: "node.saved", node: node("n2", { variant: "B" }) },
-      { kind: "node.saved", node: node("n3", { variant: "A", leaseUntil: 5 }) },
+      ...saved(first),
+      ...saved(node("n2", { variant: "B" })),
+      ...saved(node("n3", { variant: "A", leaseUntil: 5 })),
       { kind: "node.offline", nodeId: "n3" },
       tally({ nodeId: "n1", assigned: 2, completed: 1, luxEarnedMicro: 7, idleSince: 44, ...own }),
       tally({ nodeId: "n1", idleSince: 44 }),
       { kind: "node.offline", nodeId: "n1" },
-      { kind: "node.saved", node: { ...first, name: "New", registeredAt: 99, idleSince: 0 } },
+      ...saved({ ...first, name: "New", registeredAt: 99, idleSince: 0 }),
       { kind: "node.leases.renewed", variant: "A", leaseUntil: 1_234 },
     );
     const totals = { tasksAssigned: 2, tasksCompleted: 1, luxEarnedMicro: 7n, idleSince: 44, ...own };
@@ -1316,6 +1316,34 @@ function pruneQueries(engine: Engine): void {
     });
     await write(store, { kind: "node.returned", nodeId: "n3" });
     expect(await store.read(q.nodeById("n3"))).toMatchObject({ online: true, lastHeartbeatAt: 8 });
+  });
+
+  test("the heartbeat of a node that is not there is refused, and is nobody's", async () => {
+    const { store, place } = await openFresh(engine);
+    const beat = { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 } as const;
+    expect(await outcome(write(store, beat))).toBeInstanceOf(Error);
+    await write(store, ...saved(node("n1")), beat);
+    expect(await store.read(q.nodeById("n1"))).toMatchObject({ lastHeartbeatAt: 1, leaseUntil: 2 });
+    expect(await place.look("SELECT count(*) AS n FROM beats")).toBe(1);
+  });
+
+  test("nodes that register in one commit, and beat in one, have each their own heartbeat", async () => {
+    const { store } = await openFresh(engine);
+    const ids = Array.from({ length: 40 }, (_, i) => `n${i}`);
+    const beat = (nodeId: string, at: number): Change => ({
+      kind: "node.beaten",
+      nodeId,
+      lastHeartbeatAt: at,
+      leaseUntil: at + 1_000,
+    });
+    for (const round of [0, 100, 200]) {
+      const news = round === 0 ? (id: string) => saved(node(id)) : () => [];
+      await Promise.all(ids.map((id, i) => write(store, ...news(id), beat(id, round + i))));
+      for (const [i, id] of ids.entries()) {
+        const expected = { lastHeartbeatAt: round + i, leaseUntil: round + i + 1_000 };
+        expect(await store.read(q.nodeById(id))).toMatchObject(expected);
+      }
+    }
   });
 
   test("a task that is deleted is gone; an entry of the ledger and a day's sign-in can be entered once", async () => {
@@ -1470,7 +1498,7 @@ describe("store: sqlite: a full disk", () => {
   });
 });
 
-const TABLES = "(?:nodes|n|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f)";
+const TABLES = "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events|answers|files|f)";
 
 describe("store: sqlite: plans", () => {
   let store: Store;
@@ -1662,16 +1690,14 @@ describe("store: sqlite: plans", () => {
       expect(await scans(writeOf(change))).toEqual([]);
     });
 
-  test("a heartbeat writes to no index", () => {
-    const { sql } = statementOf({ kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 });
-    const indexes = SQLITE_MIGRATIONS.join("").matchAll(/CREATE INDEX (\w+) ON nodes ([^;]*);/g);
-    const dropped = [...SQLITE_MIGRATIONS.join("").matchAll(/DROP INDEX (\w+)/g)].map(([, name]) => name);
-    const kept = [...indexes].filter(([, name]) => !dropped.includes(name));
-    expect(kept.length).toBeGreaterThan(0);
-    const set = /SET (.*) WHERE/.exec(sql)?.[1] ?? "";
-    const columns = [...set.matchAll(/(\w+) =/g)].map(([, column]) => column ?? "");
-    expect(columns).toEqual(["last_heartbeat_at", "lease_until"]);
-    for (const [, , on] of kept) for (const column of columns) expect(on).not.toContain(column);
+  test("the heartbeats of a large fleet are on few pages, with no index", async () => {
+    const fresh = await openFresh(SQLITE);
+    const fleet = Array.from({ length: 2_000 }, (_, i) => saved(node(`n${i}`))).flat();
+    await fresh.store.transact({}, () => accept(null, fleet));
+    expect(await fresh.place.look("SELECT count(*) AS n FROM sqlite_schema WHERE tbl_name = 'beats'")).toBe(
+      1,
+    );
+    expect(await fresh.place.look("SELECT count(*) AS n FROM dbstat WHERE name = 'beats'")).toBeLessThan(13);
   });
 
   test("a page of the ledger begins at a mark and goes from entry to entry", async () => {

@@ -26,9 +26,15 @@ const waiting = [task("t1", { balanced: true }), task("t2", { balanced: true })]
 
 describe("register", () => {
   const cells: Readonly<Record<State, Sketch>> = {
-    unknown: ["answers true", "node.saved n1", 'node.registered n1 null {"name":"Name of n1"}', online],
-    online: ["answers false", "node.saved n1"],
-    offline: ["answers false", "node.saved n1", online],
+    unknown: [
+      "answers true",
+      "node.saved n1",
+      "node.beaten n1",
+      'node.registered n1 null {"name":"Name of n1"}',
+      online,
+    ],
+    online: ["answers false", "node.saved n1", "node.beaten n1"],
+    offline: ["answers false", "node.saved n1", "node.beaten n1", online],
   };
   for (const state of ALL) {
     test(state, () => {

@@ -111,6 +111,16 @@ const ROWS: readonly Harm[] = [
     says: /BAD +nodes +node a: its totals/,
   },
   {
+    name: "a node's last heartbeat",
+    harm: "DELETE FROM beats WHERE seq = (SELECT seq FROM nodes WHERE node_id = 'a')",
+    says: /BAD +beats +node a has no last heartbeat/,
+  },
+  {
+    name: "a heartbeat of nobody",
+    harm: "INSERT INTO beats VALUES (99, 1, 1)",
+    says: /BAD +beats +a last heartbeat is of no node, the 99th/,
+  },
+  {
     name: "the totals",
     harm: "UPDATE task_totals SET open = 5",
     says: /BAD +tasks +the total of open tasks is 5, there are 1/,

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
+import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
@@ -88,7 +89,7 @@ async function inScene(play: (scene: Scene) => Promise<void>): Promise<void> {
     },
   };
   try {
-    await store.transact({}, () => accept(null, [{ kind: "node.saved", node: node("n1") }]));
+    await store.transact({}, () => accept(null, saved(node("n1"))));
     await play(scene);
   } finally {
     await store.close();

@@ -5,9 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Change } from "../../src/domain/change.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { Message } from "../../src/domain/message.ts";
+import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
@@ -91,7 +91,7 @@ export class Office implements AsyncDisposable {
   /** With a desk for each URL; n1, n2 and n3 are online. */
   static async open(...urls: readonly string[]): Promise<Office> {
     const office = new Office();
-    const nodes = NODES.map((id): Change => ({ kind: "node.saved", node: node(id) }));
+    const nodes = NODES.flatMap((id) => saved(node(id)));
     await office.store.transact({}, () => accept(null, nodes));
     for (const url of urls) await office.addDesk(url);
     return office;

@@ -305,7 +305,7 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("a hub that starts beside another renews no lease; one that starts where none was renews all", async () => {
     await addNode(a, "n1", {}, "B");
-    const lease = (): Promise<number> => number("SELECT lease_until AS n FROM nodes");
+    const lease = (): Promise<number> => number("SELECT lease_until AS n FROM beats");
     const before = await lease();
     fleet.clock.pass(60_000);
     await join(fleet);
@@ -346,7 +346,7 @@ suite(`several hubs on one database${reason}`, () => {
   test("a lease that one hub gave ends by another's clock at the same moment", async () => {
     await addNode(a, "n1", {}, "B");
     const [row] = await fleet.sql`
-      SELECT lease_until, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now FROM nodes`;
+      SELECT lease_until, (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now FROM beats`;
     expect(Math.abs(Number(row.lease_until) - Number(row.now) - 90_000)).toBeLessThan(1_000);
   });
 });

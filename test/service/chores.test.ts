@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
+import { saved } from "../../src/domain/node.ts";
 import type { Task } from "../../src/domain/task.ts";
 import { DAY_MS, systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -85,7 +86,7 @@ describe("nodes", () => {
   test("takes back what an offline node still holds, though nobody expires in this sweep", async () => {
     const { store, write, run } = await openScene();
     await write(
-      ...["gone", "here"].map((id): Change => ({ kind: "node.saved", node: node(id, ever) })),
+      ...["gone", "here"].flatMap((id) => saved(node(id, ever))),
       ...held("t1", "gone"),
       ...held("t2", "here"),
       { kind: "node.offline", nodeId: "gone" },
@@ -107,7 +108,7 @@ describe("nodes", () => {
   test("gives the balancer's own among them to who is there, in the same sweep", async () => {
     const { store, write, run } = await openScene();
     await write(
-      ...["gone", "here"].map((id): Change => ({ kind: "node.saved", node: node(id, ever) })),
+      ...["gone", "here"].flatMap((id) => saved(node(id, ever))),
       ...held("t1", "gone", { balanced: true }),
       { kind: "node.offline", nodeId: "gone" },
     );
@@ -118,7 +119,7 @@ describe("nodes", () => {
   test("more than one step's worth", async () => {
     const { store, write, run } = await openScene();
     const ids = Array.from({ length: 1_100 }, (_, i) => `t${i}`);
-    await write({ kind: "node.saved", node: node("gone", ever) }, ...ids.flatMap((id) => held(id, "gone")), {
+    await write(...saved(node("gone", ever)), ...ids.flatMap((id) => held(id, "gone")), {
       kind: "node.offline",
       nodeId: "gone",
     });
@@ -129,8 +130,8 @@ describe("nodes", () => {
   test("ends leases, and leaves the tasks where they are when the hub is told to keep them", async () => {
     const { store, clock, write, run } = await openScene({ requeueOffline: false });
     await write(
-      { kind: "node.saved", node: node("late", { leaseUntil: clock.steady() - 1 }) },
-      { kind: "node.saved", node: node("here", ever) },
+      ...saved(node("late", { leaseUntil: clock.steady() - 1 })),
+      ...saved(node("here", ever)),
       ...held("t1", "late"),
     );
     await run("nodes");

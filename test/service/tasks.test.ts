@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import { BALANCE_TYPES_MAX } from "../../src/domain/limits.ts";
+import { saved } from "../../src/domain/node.ts";
 import type { Task } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -33,21 +34,19 @@ const created = (taskId: string, patch: Partial<Task> = {}): Change => ({
   kind: "task.created",
   task: task(taskId, { balanced: true, ...patch }),
 });
-const there = (nodeId: string, capabilities: readonly string[]): Change => ({
-  kind: "node.saved",
-  node: node(nodeId, { capabilities }),
-});
+const there = (nodeId: string, capabilities: readonly string[]): readonly Change[] =>
+  saved(node(nodeId, { capabilities }));
 /** More than two steps' worth that only who knows "z" takes. */
 const UNFIT = Array.from({ length: 1_200 }, (_, i) => created(`unfit ${i}`, { taskType: "z", priority: 0 }));
 
 test("a pool that nobody who is there can take from is not walked through", async () => {
-  const { tasks, steps } = await openScene([...UNFIT, there("n1", ["x", "y"])]);
+  const { tasks, steps } = await openScene([...UNFIT, ...there("n1", ["x", "y"])]);
   expect(await tasks.balanceAll(true)).toEqual([]);
   expect(steps).toHaveBeenCalledTimes(0);
 });
 
 test("nor is one with nobody there, nor is an empty one", async () => {
-  for (const changes of [UNFIT, [there("n1", [])]]) {
+  for (const changes of [UNFIT, there("n1", [])]) {
     const { tasks, steps } = await openScene(changes);
     expect(await tasks.balanceAll(true)).toEqual([]);
     expect(steps).toHaveBeenCalledTimes(0);
@@ -56,7 +55,7 @@ test("nor is one with nobody there, nor is an empty one", async () => {
 
 test("what fits is found behind all that does not, in one step", async () => {
   const fits = [created("typed", { taskType: "x", priority: 5 }), created("untyped", { priority: 5 })];
-  const { tasks, steps } = await openScene([...UNFIT, ...fits, there("n1", ["x"])]);
+  const { tasks, steps } = await openScene([...UNFIT, ...fits, ...there("n1", ["x"])]);
   const given = await tasks.balanceAll(true);
   expect(given.map(({ taskId }) => taskId)).toEqual(["typed", "untyped"]);
   expect(steps).toHaveBeenCalledTimes(1);
@@ -64,7 +63,7 @@ test("what fits is found behind all that does not, in one step", async () => {
 
 test("with more types than are looked up one by one, the pool is walked through, and all is found", async () => {
   const names = Array.from({ length: BALANCE_TYPES_MAX + 1 }, (_, i) => `type-${i}`);
-  const nodes = names.map((name, i) => there(`n${i}`, [name]));
+  const nodes = names.flatMap((name, i) => there(`n${i}`, [name]));
   const fits = names.map((name) => created(name, { taskType: name, priority: 5 }));
   const { tasks } = await openScene([...UNFIT, ...nodes, ...fits]);
   expect((await tasks.balanceAll(true)).map(({ taskId }) => taskId)).toEqual(names);

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../../src/domain/limits.ts";
 import { accept } from "../../src/domain/decision.ts";
+import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { TopNodes } from "../../src/service/top-nodes.ts";
@@ -16,8 +17,8 @@ test("after completions, few and many, and after deletions", async () => {
   });
   const tasks = new TaskService(store, systemClock(), () => Bun.randomUUIDv7());
   const ids = Array.from({ length: TOP_NODES_MAX + 5 }, (_, i) => `n${i}`);
-  const saved = ids.map((id) => ({ kind: "node.saved", node: node(id) }) as const);
-  await store.transact({}, () => accept(null, saved));
+  const nodes = ids.flatMap((id) => saved(node(id)));
+  await store.transact({}, () => accept(null, nodes));
   const done: string[] = [];
   const complete = async (count: number, seed: number): Promise<void> => {
     for (let i = 0; i < count; i++) {
@@ -59,7 +60,7 @@ test("what happened between two questions is past its time by the second", async
   });
   const clock = systemClock();
   const tasks = new TaskService(store, clock, () => Bun.randomUUIDv7());
-  await store.transact({}, () => accept(null, [{ kind: "node.saved", node: node("n") }]));
+  await store.transact({}, () => accept(null, saved(node("n"))));
   const forget = async (): Promise<void> => {
     await tasks.create(store.transact, draft()); // the newest event stays: it is of another kind
     const limits = { before: clock.now() + 1, limit: 1_000, now: clock.now() };
