@@ -17,6 +17,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   damage: "it is about SQLite's file",
   time: "it is about a clock that stands still, and several hubs follow that of the database",
   input: "it is about what is asked, before any store",
+  limits: "it is about numbers, and asks no hub",
+  waiting: "it is about one hub's own waiting calls and streams",
   "messages-on-redis": "it is about a single hub, and here all messages go over Redis",
 };
 

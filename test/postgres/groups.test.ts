@@ -6,7 +6,7 @@ import { SQL } from "bun";
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { expire } from "../../src/domain/node.ts";
+import { expire, saved } from "../../src/domain/node.ts";
 import type { Task } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { expiredNodes, strandedTasks, taskById, taskTotals, tasksById } from "../../src/store/queries.ts";
@@ -123,10 +123,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`groups on postgresql${reason}`, () =
     const heldBy = Map.groupBy(tasks, ({ assignedNode }) => assignedNode);
     const changes = nodes.flatMap((nodeId): Change[] => {
       const held = heldBy.get(nodeId)?.map(({ seq }) => seq) ?? [];
-      return [
-        { kind: "node.saved", node: node(nodeId, { leaseUntil: 1 }) },
-        tally({ nodeId, assigned: 3, held }),
-      ];
+      return [...saved(node(nodeId, { leaseUntil: 1 })), tally({ nodeId, assigned: 3, held })];
     });
     await commit(store, changes);
     expect(await store.read(strandedTasks(100))).toEqual([]);
