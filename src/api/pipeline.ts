@@ -18,7 +18,11 @@ import { checkActsFor } from "./input.ts";
 import { inParts } from "./parts.ts";
 import type { KeyRing } from "../service/keys.ts";
 
-const BODY_LIMITS = { maxBytes: limit.JSON_BODY_MAX_BYTES, deadlineMs: limit.JSON_BODY_DEADLINE_MS };
+const BODY_LIMITS = {
+  maxBytes: limit.JSON_BODY_MAX_BYTES,
+  maxValues: limit.JSON_VALUES_MAX,
+  deadlineMs: limit.JSON_BODY_DEADLINE_MS,
+};
 
 /** Everything between the sockets and the services, once for all listeners. */
 export class Pipeline {

@@ -15,11 +15,12 @@ export type JsonObject = { readonly [name: string]: unknown };
 /**
  * The body as a JSON object.
  * @param emptyAs what an empty body stands for; without it, an empty body is bad
- * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 for what is no JSON object
+ * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 for what is no JSON object or
+ *   holds more than `maxValues`
  */
 export async function readJsonObject(
   request: Request,
-  limits: { maxBytes: number; deadlineMs: number },
+  limits: { maxBytes: number; maxValues: number; deadlineMs: number },
   emptyAs?: JsonObject,
 ): Promise<JsonObject> {
   if (request.headers.get("content-type")?.trimStart().toLowerCase().startsWith("multipart/")) {
@@ -32,6 +33,9 @@ export async function readJsonObject(
   }
   const bytes = await readBytes(request, limits);
   if (bytes.length === 0 && emptyAs) return emptyAs;
+  if (holdsMoreValues(bytes, limits.maxValues)) {
+    throw notAnObject(`The body must hold at most ${limits.maxValues} values and lists.`);
+  }
   const value = parse(bytes);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw notAnObject("The body must be a JSON object.");
@@ -48,6 +52,39 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1));
 }
 
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPEN_LIST = 0x5b;
+const OPEN_OBJECT = 0x7b;
+
+/**
+ * Whether a JSON text has more than `most` commas and opening brackets: what a value costs to parse and to walk through
+ * is counted by its parts, not by its bytes. Of what is no JSON it may answer either.
+ */
+export function holdsMoreValues(json: Uint8Array, most: number): boolean {
+  if (json.length <= most) return false;
+  let values = 0;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (byte === QUOTE) at = endOfString(json, at);
+    else if ((byte === COMMA || byte === OPEN_LIST || byte === OPEN_OBJECT) && ++values > most) return true;
+  }
+  return false;
+}
+
+/** Where the string that begins at `start` has its closing quote; the text's end if it has none. */
+function endOfString(json: Uint8Array, start: number): number {
+  const quote = json.indexOf(QUOTE, start + 1);
+  if (quote === -1) return json.length;
+  if (json[quote - 1] !== BACKSLASH) return quote;
+  for (let at = start + 1; at < json.length; at++) {
+    if (json[at] === BACKSLASH) at++;
+    else if (json[at] === QUOTE) return at;
+  }
+  return json.length;
+}
+
 function parse(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(UTF8.decode(bytes));
@@ -58,7 +95,7 @@ function parse(bytes: Uint8Array): unknown {
 
 function readBytes(
   request: Request,
-  { maxBytes, deadlineMs }: { maxBytes: number; deadlineMs: number },
+  { maxBytes, deadlineMs }: { readonly maxBytes: number; readonly deadlineMs: number },
 ): Promise<Uint8Array> {
   const length = request.headers.get("content-length");
   if (length === null) return readChunked(request, maxBytes, deadlineMs);

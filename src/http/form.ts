@@ -136,6 +136,7 @@ export class Form {
   #onPart(part: Dicer.PartStream): void {
     if (++this.#parts > this.limits.partsMax) {
       this.#refuse(invalid("", `send at most ${this.limits.partsMax} parts`));
+      throw this.#refusal; // out of the parser, which would go on to the chunk's end: a part for every four bytes
     }
     let consume: PartConsumer | null = null;
     part.on("header", (header) => {

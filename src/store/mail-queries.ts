@@ -12,12 +12,13 @@ const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lea
 
 // The seqs first, by themselves: they are all in the index of what waits. Asked for whole rows, SQLite would rather walk
 // through all that the node ever got. CROSS, for it to go from these few to their deliveries and not the other way.
-const WAITING = `
+const delivered = (seqs: string): string => `
   SELECT ${MESSAGE}, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
-  WHERE m.seq IN (SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2)
-    AND d.seq = m.seq AND d.to_node = $1
+  WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
-const WAITING_MEASURED = measured(WAITING, "ORDER BY seq");
+const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
+const WAITING = delivered(WAITING_SEQS);
+const WAITING_MEASURED = delivered(oneAnswerOf(WAITING_SEQS, "ASC"));
 
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
 const UNMEASURED_MAX = 32;
@@ -66,13 +67,12 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
 
 /** What a node sent or got, newest first. */
 export function history(nodeId: string, limit: number): Query<readonly PlacedMessage[]> {
-  const hits = `
-    SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
-    UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got`;
-  const found = `
-    SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (${hits}) ORDER BY m.seq DESC LIMIT $2`;
-  const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq DESC");
-  return many(sql, [nodeId, limit], toPlaced);
+  const seqs = `
+    SELECT seq FROM (
+      SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
+      UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got
+    ) AS hits ORDER BY seq DESC LIMIT $2`;
+  return many(placed(seqs, "DESC", limit), [nodeId, limit], toPlaced);
 }
 
 /** What a node got, newest first: all of it (since is null), or the first `limit` after a place in the order. */
@@ -82,12 +82,8 @@ export function mailbox(
   limit: number,
 ): Query<readonly PlacedMessage[]> {
   const order = since === null ? "DESC" : "ASC";
-  const found = `
-    SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (
-      SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2)
-    ORDER BY m.seq ${order}`;
-  const sql = limit <= UNMEASURED_MAX ? found : measured(found, `ORDER BY seq ${order}`);
-  const query = many(sql, [nodeId, limit, since ?? 0], toPlaced);
+  const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
+  const query = many(placed(seqs, order, limit), [nodeId, limit, since ?? 0], toPlaced);
   return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
 }
 
@@ -101,16 +97,13 @@ export function waitingBehind(
   elsewhere: readonly string[],
 ): Query<readonly Delivery[]> {
   const ids = filledUp(elsewhere);
-  const found = `
-    SELECT ${MESSAGE}, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
-    WHERE d.seq = m.seq AND d.to_node = $1 AND m.seq IN (
-      SELECT w.seq FROM deliveries w JOIN messages wm ON wm.seq = w.seq
-      WHERE w.to_node = $1 AND w.state = 'waiting' AND wm.from_node NOT IN (
-        SELECT hm.from_node FROM messages hm JOIN deliveries h ON h.seq = hm.seq
-        WHERE hm.message_id IN (${places(ids, 3)}) AND h.to_node = $1 AND h.state = 'waiting')
-      ORDER BY w.seq LIMIT $2)
-    ORDER BY m.seq`;
-  const sql = limit <= UNMEASURED_MAX ? found : measured(found, "ORDER BY seq");
+  const seqs = `
+    SELECT w.seq FROM deliveries w JOIN messages wm ON wm.seq = w.seq
+    WHERE w.to_node = $1 AND w.state = 'waiting' AND wm.from_node NOT IN (
+      SELECT hm.from_node FROM messages hm JOIN deliveries h ON h.seq = hm.seq
+      WHERE hm.message_id IN (${places(ids, 3)}) AND h.to_node = $1 AND h.state = 'waiting')
+    ORDER BY w.seq LIMIT $2`;
+  const sql = delivered(limit <= UNMEASURED_MAX ? seqs : oneAnswerOf(seqs, "ASC"));
   return many(sql, [nodeId, limit, ...ids], toDelivery, [rowsOf.mailbox(nodeId)]);
 }
 
@@ -127,12 +120,23 @@ function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
   return { message: toMessage(row), seq: Number(row["seq"]) };
 }
 
-/** Cuts a list off where its contents pass what one answer carries; the first row is always there. */
-function measured(rows: string, order: string): string {
+type Order = "ASC" | "DESC";
+
+/** The messages of these numbers, in their order. */
+function placed(seqs: string, order: Order, limit: number): string {
+  const fitting = limit <= UNMEASURED_MAX ? seqs : oneAnswerOf(seqs, order);
   return `
-    SELECT * FROM (
-      SELECT found.*, sum(octet_length(content)) OVER (${order} ROWS UNBOUNDED PRECEDING) - octet_length(content)
-        AS bytes_before
-      FROM (${rows}) AS found) AS sized
-    WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES} ${order}`;
+    SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (${fitting}) ORDER BY m.seq ${order}`;
+}
+
+/**
+ * The first of these numbers, up to where their contents pass what one answer carries; the first is always there. It
+ * looks at the lengths alone: what is cut off, which may be 256 MiB, is never read.
+ */
+function oneAnswerOf(seqs: string, order: Order): string {
+  return `
+    SELECT seq FROM (
+      SELECT seq, sum(bytes) OVER (ORDER BY seq ${order} ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+      FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs})) AS measured
+    ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`;
 }

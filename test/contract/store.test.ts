@@ -739,6 +739,7 @@ function queriesOf(engine: Engine): void {
       }
   });
   budgetQueries(engine);
+  unreadQueries(engine);
   pruneQueries(engine);
 }
 
@@ -1139,6 +1140,36 @@ function budgetQueries(engine: Engine): void {
     expect(ids(await store.read(mail.mailbox("n1", 2, 1_000)))).toEqual(
       [...within(long.slice(2))].toReversed(),
     );
+  });
+}
+
+/** What is cut off costs nothing: 64 MiB that an answer has no room for are not read to find that out. */
+function unreadQueries(engine: Engine): void {
+  test("messages that an answer has no room for are not read", async () => {
+    const { store } = await openFresh(engine);
+    const content = "c".repeat(CONTENT_MAX_BYTES);
+    for (let i = 0; i < 288; i++) {
+      const one = message(`m${i}`, { content });
+      const queued = { kind: "delivery.queued", messageId: `m${i}`, toNode: "n1", broadcast: false } as const;
+      await write(store, { kind: "message.stored", message: one }, queued);
+    }
+    const best = async (query: Query<readonly unknown[]>): Promise<number> => {
+      const times: number[] = [];
+      for (let i = 0; i < 5; i++) {
+        const started = performance.now();
+        expect(await store.read(query)).toHaveLength(32);
+        times.push(performance.now() - started);
+      }
+      return Math.min(...times);
+    };
+    const full = await best(mail.waitingDeliveries("n1", 32));
+    for (const query of [
+      mail.waitingDeliveries("n1", 1_000),
+      mail.history("n1", 1_000),
+      mail.mailbox("n1", null, 1_000),
+    ]) {
+      expect(await best(query)).toBeLessThan(full * 3);
+    }
   });
 }
 

@@ -20,8 +20,8 @@ import { RawConnection, headOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
 const STREAMS = 1_000;
-/** What a few streams cost once for all, and garbage: it does not show at ten thousand, or later, but here. */
-const ONCE_MIB = 3;
+/** What comes once for all with work, as the compiler, and garbage: it does not show at ten thousand, but here. */
+const ONCE_MIB = 6;
 /** Far less than so many streams take that are not forgotten (4.5 MiB); what a crowd of any size may leave is more. */
 const LEFT_MIB = 2.5;
 const STALLED_MESSAGES = 200;

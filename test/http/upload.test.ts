@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Problem } from "../../src/http/problem.ts";
-import { type UploadLimits, baseName } from "../../src/http/form.ts";
+import { Form, type UploadLimits, baseName } from "../../src/http/form.ts";
 import {
   type Upload,
   type UploadOptions,
@@ -22,6 +22,20 @@ const LIMITS: UploadLimits = {
   partHeadersMaxBytes: 300,
   fileNameMaxChars: 20,
 };
+
+test("what comes after one part too many is not parsed", async () => {
+  let seen = 0;
+  const limits = {
+    ...LIMITS,
+    get partsMax() {
+      seen++; // each part is held against it
+      return LIMITS.partsMax;
+    },
+  };
+  const many = Buffer.from("--b\r\n".repeat(100_000));
+  await expect(new Form("b", limits).take(many)).rejects.toThrow("at most 4 parts");
+  expect(seen).toBeLessThan(10);
+});
 
 /** Keeps what it gets, and says how it ended. */
 class MemorySink implements UploadSink {
