@@ -36,7 +36,8 @@ function filesIn(data: string): readonly string[] {
     .map((entry) => entry.name);
 }
 
-describe("SIGTERM", () => {
+// At once, for most of it is waiting.
+describe.concurrent("SIGTERM", () => {
   test("answers who waits, ends streams, finishes what runs, and keeps everything", async () => {
     using dir = new TempDir();
     const data = dir.join("data");

@@ -6,6 +6,7 @@ import { expect } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { AnswerShape } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/endpoints.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { type Config, readConfig } from "../../src/config.ts";
@@ -290,6 +291,15 @@ const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({
   pattern: new RegExp(`^${endpoint.path.replace("/api/v1", "").replaceAll(/:[a-z_]+/g, "[^/]+")}$`),
 }));
 
+/** Made once, when it is needed: that takes longer than to hold many an answer against it. */
+const shapes = new Map<AnswerShape, ReturnType<AnswerShape>>();
+
+function shapeOf(declared: AnswerShape): ReturnType<AnswerShape> {
+  const shape = shapes.get(declared) ?? declared();
+  shapes.set(declared, shape);
+  return shape;
+}
+
 /** A success is what its endpoint declares; an error is a problem (RFC 9457) of the hub's form. */
 function checkAnswer(method: string, path: string, response: Response, received: unknown): void {
   // A copy: toMatchObject of Bun 1.4.5 writes its expect.any() into what it is given, and a test that then compares
@@ -314,7 +324,7 @@ function checkAnswer(method: string, path: string, response: Response, received:
   const declared = candidates.find(({ endpoint }) => !endpoint.path.includes(":")) ?? candidates[0];
   if (declared?.endpoint.kind !== "json") return;
   const { success: _, ...fields } = { ...(body as object), success: true };
-  const checked = declared.endpoint.answer().safeParse(fields);
+  const checked = shapeOf(declared.endpoint.answer).safeParse(fields);
   if (!checked.success)
     throw new Error(`${method} ${path} answers not as declared: ${checked.error.message}`);
 }
