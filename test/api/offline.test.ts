@@ -3,7 +3,7 @@
  * comes back. The clock is the test's. The hub looks at it every second by itself, which the first tests wait for; the
  * others have it look.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
@@ -25,6 +25,8 @@ import {
   taskOf,
   until,
 } from "./scene.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
 const MARGIN_MS = 10_000;

@@ -2,7 +2,7 @@
  * GET agent/sse (specification 6, decisions.md Events), as a client on a bare socket sees it: what comes, in which
  * frames, what comes after a break, and how it ends. The frames' own rules stand in test/http/sse.test.ts.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
@@ -21,6 +21,8 @@ import {
   send,
   until,
 } from "./scene.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 /** One event as a client's parser gives it out; `lines` are those of its frame. */
 type Frame = {

@@ -1,8 +1,10 @@
 /** A backup of the real program under load, restored elsewhere: torture/backup.ts in short. And a first look at its words. */
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
 import { backUpUnderLoad } from "../torture/backup.ts";
 import { Hub, TempDir, run } from "./program.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 test("everything that was acknowledged before a backup began is in it, as of one moment", async () => {
   const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500 };

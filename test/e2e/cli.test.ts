@@ -1,12 +1,14 @@
 /** The command line as its users meet it: help, version, settings and which of them wins, mistakes, and the keys. */
 import { Database } from "bun:sqlite";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { version } from "../../package.json";
 import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
 import { parseNetwork } from "../../src/lib/ip.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 describe("help and version", () => {
   const rows: readonly (readonly [args: readonly string[], says: RegExp])[] = [

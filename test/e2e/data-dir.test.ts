@@ -2,7 +2,7 @@
  * The data directory under the real program: one hub at a time, and no start on what is damaged or gone. A refusal is one
  * line that says what to do, and leaves everything as it is.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import {
   cpSync,
   existsSync,
@@ -15,6 +15,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 describe("one hub a directory", () => {
   test("a second one is refused in one line, and the first goes on", async () => {

@@ -2,10 +2,12 @@
  * A full disk, in short: the rounds of torture/disk.ts once each, against the real program on a tmpfs of 16 MiB. Skipped,
  * with the reason, where none can be mounted.
  */
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { type Extent, RECOVERY_MS, fillOnce, newDiskReport, startOnFullDisk } from "../torture/disk.ts";
 import { whyNoSmallDisk } from "../torture/small-disk.ts";
 import { TempDir } from "./program.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 using folder = new TempDir();
 const reason = await whyNoSmallDisk(folder.join("try"));

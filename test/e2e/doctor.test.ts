@@ -1,12 +1,14 @@
 /** `luxhub doctor` as its users meet it: what it says of a hub that is well, running or not, and of every kind of harm. */
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { FREE_SPACE_MIN_BYTES } from "../../src/domain/limits.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { judgeSpace } from "../../src/upkeep/doctor.ts";
 import { Hub, TempDir, run } from "./program.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const LINES = [
   ...[

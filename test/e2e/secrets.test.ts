@@ -3,13 +3,15 @@
  * ones, also where it fails, and then the words are looked for in all that the hub has said, logged and stored.
  */
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENDPOINTS } from "../../src/api/endpoints.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { Hub, Program, TempDir, objectOf, listOf, run, until } from "./program.ts";
 import { RawConnection } from "./raw.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const CONTENT = "what-the-message-says";
 

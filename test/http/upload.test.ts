@@ -1,5 +1,5 @@
 /** Multipart uploads: what is read and refused (tables), then over real sockets, then with flat memory. */
-import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -13,6 +13,8 @@ import {
   readUpload,
   uploadMaxBytes,
 } from "../../src/http/upload.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const MIB = 1024 * 1024;
 const LIMITS: UploadLimits = {

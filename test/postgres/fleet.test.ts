@@ -3,7 +3,7 @@
  * first. The hubs here are of one process, over real listeners, each with its own connections.
  */
 import { SQL } from "bun";
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { PULSE_MS, TURN_MS } from "../../src/domain/limits.ts";
 import { SseReader } from "../support/sse.ts";
 import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
@@ -21,6 +21,8 @@ import {
   send,
   until,
 } from "../api/scene.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;

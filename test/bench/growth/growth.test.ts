@@ -1,12 +1,14 @@
 // The growth bench is only worth what its stores are: that of the filler must be one that a hub could have left,
 // with every running total true, and a hub must work on it. A whole run, in small.
 import { Database } from "bun:sqlite";
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fillStore, measureGrowth } from "./growth.ts";
 import { OPERATIONS } from "./job.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const root = mkdtempSync(join(tmpdir(), "luxhub-growth-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
