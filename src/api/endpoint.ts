@@ -63,8 +63,8 @@ type Declared = {
 
 /**
  * An endpoint that answers JSON. `input` reads the body of a POST (with path parameters, the parameters) or the query
- * of a GET; it is made at the first of them. `handle` answers what its transact answered, and `encode` is pure: it may run inside the commit, to store
- * the answer with the change.
+ * of a GET; it is made at the first of them. `handle` answers what its transact answered, and `encode` is pure: it may
+ * run inside the commit, to store the answer with the change.
  */
 export type JsonEndpoint<In, Out> = Declared & {
   readonly kind: "json";

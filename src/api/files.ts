@@ -10,10 +10,10 @@ import type { Upload } from "../http/upload.ts";
 import type { FileDraft } from "../service/files.ts";
 import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
-import { idempotencyKeyOf } from "./idempotency.ts";
+import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor, inputParser } from "./input.ts";
 import { pageRequest } from "./paging.ts";
-import { encodeSuccess, scopeOf } from "./answer.ts";
+import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
 import type { FileRecord } from "../domain/file.ts";
 
@@ -63,8 +63,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     const save = async (transact: Call["transact"]): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
-    const scope = scopeOf(call, UPLOAD_PATH, idempotencyKey);
-    const attempt = { scope, bodyHash: received.bodySha256, exchange: call.exchange };
+    const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, received.bodySha256);
     return await call.idempotency.run(attempt, encode, save);
   } finally {
     await writer.discard(); // of a finished file nothing is discarded

@@ -16,12 +16,29 @@ import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type PastAnswer, storedAnswer } from "../store/key-queries.ts";
 import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
+import type { Call } from "./endpoint.ts";
 import { overloaded, problemOf } from "./problems.ts";
 
 const SANE_KEY = /^[\x21-\x7e]+$/;
 
 /** A request that may be a repeat: whose it is, what it asked, and itself, for it may have to wait. */
-export type Attempt = { readonly scope: string; readonly bodyHash: string; readonly exchange: Exchange };
+export type Attempt = { readonly scope: string; readonly asked: string; readonly exchange: Exchange };
+
+/**
+ * Answers are as private as the key that asked for them, so they are kept apart by key; and by path: that of the
+ * endpoint, for the request's URL holds the Host, which is the caller's word. Each variant answers in words of its own,
+ * so the variant is part of what was asked: the same body in the other one is not done twice, and not replayed.
+ * `bodyHash` is hex.
+ */
+export function attemptBy(
+  { key, variant, exchange }: Call,
+  path: string,
+  idempotencyKey: string,
+  bodyHash: string,
+): Attempt {
+  const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
+  return { scope, asked: `${variant.name} ${bodyHash}`, exchange };
+}
 
 /** The Idempotency-Key of a request, or null. @throws {Problem} 400 for one that is no key */
 export function idempotencyKeyOf(headers: Headers): string | null {
@@ -108,11 +125,11 @@ export class Idempotency {
   }
 
   async #replay(attempt: Attempt): Promise<Response | null> {
-    const { bodyHash } = attempt;
     const past = await this.#store.read(this.#stored(attempt));
     if (!past) return null;
-    if (past.bodyHash !== bodyHash) {
-      const detail = "This Idempotency-Key was used with another body. Use a new key for a new request.";
+    if (past.asked !== attempt.asked) {
+      const detail =
+        "This Idempotency-Key was used with another body or in the other variant. Use a new key for a new request.";
       throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
     }
     const contentType = past.status === 200 ? "application/json" : "application/problem+json";
@@ -122,11 +139,11 @@ export class Idempotency {
 
   /** A Transact that adds the answer to what its decision writes; a rejection is an answer too. */
   #recording(attempt: Attempt, encode: (answer: unknown) => string): Transact {
-    const { scope, bodyHash } = attempt;
+    const { scope, asked } = attempt;
     const record = (status: number, body: string) =>
       ({
         kind: "answer.stored",
-        answer: { scope, bodyHash, status, body, storedAt: this.#clock.now() },
+        answer: { scope, asked, status, body, storedAt: this.#clock.now() },
       }) as const;
     let isOurs = false; // what is stored: a use case may write more than once
     const transact = async (

@@ -10,10 +10,10 @@ import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { encodeSuccess, scopeOf } from "./answer.ts";
+import { encodeSuccess } from "./answer.ts";
 import { type Caller, Gate } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
-import { type Attempt, Idempotency, hashJson, idempotencyKeyOf } from "./idempotency.ts";
+import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./input.ts";
 import { inParts } from "./parts.ts";
 import type { KeyRing } from "../service/keys.ts";
@@ -81,7 +81,7 @@ export class Pipeline {
     const call = this.#call(exchange, caller);
     // What transact answers is what handle answers.
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
-    const attempt = endpoint.method === "POST" ? attemptOf(caller, endpoint.path, exchange, raw) : null;
+    const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint.path, raw) : null;
     if (!attempt) {
       const out = await endpoint.handle(call, input);
       const rest = endpoint.rest?.(out) ?? null;
@@ -110,10 +110,10 @@ async function* encoded(parts: AsyncGenerator<unknown>, encode: (part: unknown) 
 }
 
 /** What may be a repeat: a request with an Idempotency-Key; null for one without. */
-function attemptOf(caller: Caller, path: string, exchange: Exchange, raw: unknown): Attempt | null {
-  const idempotencyKey = idempotencyKeyOf(exchange.request.headers);
+function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
+  const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return { scope: scopeOf(caller, path, idempotencyKey), bodyHash: hashJson(raw), exchange };
+  return attemptBy(call, path, idempotencyKey, hashJson(raw));
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

@@ -7,7 +7,6 @@
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
-import type { Exchange } from "../http/exchange.ts";
 import { queryOf } from "../http/exchange.ts";
 import { Heartbeats, type SseStream, frame, openEventStream } from "../http/sse.ts";
 import { Budget } from "../lib/budget.ts";
@@ -18,6 +17,9 @@ import * as field from "./fields.ts";
 import { checkActsFor, inputParser } from "./input.ts";
 import { overloaded } from "./problems.ts";
 import { encodeEvent, encodeMessage } from "./shapes.ts";
+
+/** Where a client that comes back goes on; null for a new one, or for what is no id. */
+const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
 
 const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
 
@@ -64,7 +66,10 @@ export class StreamRoom {
     checkActsFor(call, nodeId);
     await services.nodes.get(nodeId);
     const lastId = await this.#feed.lastId();
-    const cursor = Math.min(lastEventIdOf(exchange) ?? lastId, lastId); // beyond the log it is none of ours
+    const cursor = Math.min(
+      parseLastEventId(exchange.request.headers.get("last-event-id")) ?? lastId,
+      lastId,
+    ); // beyond the log it is none of ours
     if (this.#open.size >= limit.STREAMS_MAX) throw overloaded("The hub has as many streams open as it can.");
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
@@ -216,10 +221,4 @@ function framed(item: StreamItem): string {
     return frame({ id: event.id, event: event.kind, data: JSON.stringify(encodeEvent(event)) });
   }
   return frame({ id: item.eventId, event: "message", data: JSON.stringify(encodeMessage(item.message)) });
-}
-
-/** Where a client that comes back goes on; null for a new one, or for what is no id. */
-function lastEventIdOf({ request }: Exchange): number | null {
-  const parsed = field.eventCursor().safeParse(request.headers.get("last-event-id") ?? undefined);
-  return parsed.success ? parsed.data : null;
 }

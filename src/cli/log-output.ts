@@ -44,15 +44,13 @@ export function openLogOutput(onGap: (lines: number) => void): LogOutput {
       else lostLines += linesIn(text);
     },
     end: async () => {
-      let timer: Timer | undefined;
-      const late = new Promise<boolean>((resolve) => {
-        timer = setTimeout(() => resolve(false), LOG_END_MS);
-      });
+      const late = Promise.withResolvers<boolean>();
+      const timer = setTimeout(late.resolve, LOG_END_MS, false);
       const ended = (async () => sink?.end())().then(
         () => true,
         () => true, // nobody is there to read it
       );
-      const inTime = await Promise.race([ended, late]);
+      const inTime = await Promise.race([ended, late.promise]);
       clearTimeout(timer);
       return inTime;
     },

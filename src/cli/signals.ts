@@ -1,7 +1,7 @@
 /** The signals that ask the program to end. */
 import { readFileSync } from "node:fs";
 
-export type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
+type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
 
 /** SIGHUP among them, for a terminal that is closed; but not under nohup, whose wish a handler of ours would undo. */
 export function endingSignals(): readonly EndingSignal[] {

@@ -9,12 +9,12 @@ export function allKeys(): Query<readonly KeyRecord[]> {
 }
 
 /** A stored answer, without when it was stored. */
-export type PastAnswer = { readonly bodyHash: string; readonly status: number; readonly body: string };
+export type PastAnswer = { readonly asked: string; readonly status: number; readonly body: string };
 
 export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
   const sql = `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`;
   const toAnswer = (row: Row): PastAnswer => ({
-    bodyHash: String(row["body_hash"]),
+    asked: String(row["body_hash"]),
     status: Number(row["status"]),
     body: String(row["body"]),
   });

@@ -140,8 +140,8 @@ export function statementOf(change: Change): Statement {
       return { sql: LOG_EVENT, params: [at, kind, nodeId, taskId, JSON.stringify(data)] };
     }
     case "answer.stored": {
-      const { scope, bodyHash, status, body, storedAt } = change.answer;
-      return { sql: STORE_ANSWER, params: [scope, bodyHash, status, body, storedAt] };
+      const { scope, asked, status, body, storedAt } = change.answer;
+      return { sql: STORE_ANSWER, params: [scope, asked, status, body, storedAt] };
     }
     case "file.saved": {
       const f = change.file;

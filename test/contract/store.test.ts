@@ -1187,7 +1187,7 @@ function pruneQueries(engine: Engine): void {
       event(`${i}`, { at: i }),
       {
         kind: "answer.stored",
-        answer: { scope: `s${9 - i}`, bodyHash: "h", status: 200, body: "{}", storedAt: i },
+        answer: { scope: `s${9 - i}`, asked: "h", status: 200, body: "{}", storedAt: i },
       },
     ]);
     await write(store, ...changes.flat());
@@ -1249,7 +1249,7 @@ function pruneQueries(engine: Engine): void {
   test("stored answers that are live move with a clock that jumps, the others stay", async () => {
     const { store, place } = await openFresh(engine);
     const ages = { past: 10, live: 11, now: 20, ahead: 21 };
-    const answer = { bodyHash: "h", status: 200, body: "{}" };
+    const answer = { asked: "h", status: 200, body: "{}" };
     const rows = Object.entries(ages);
     await write(
       store,
@@ -1300,17 +1300,17 @@ function pruneQueries(engine: Engine): void {
 
   test("a stored answer is found until it is too old, and a newer one takes its place", async () => {
     const { store } = await openFresh(engine);
-    const answer = { scope: "s", bodyHash: "h", status: 409, body: '{"ä":1}', storedAt: 50 };
+    const answer = { scope: "s", asked: "h", status: 409, body: '{"ä":1}', storedAt: 50 };
     await write(store, { kind: "answer.stored", answer });
     expect(await store.read(keyReads.storedAnswer("s", 49))).toEqual({
-      bodyHash: "h",
+      asked: "h",
       status: 409,
       body: '{"ä":1}',
     });
     expect(await store.read(keyReads.storedAnswer("s", 50))).toBeNull();
     expect(await store.read(keyReads.storedAnswer("t", 0))).toBeNull();
-    await write(store, { kind: "answer.stored", answer: { ...answer, bodyHash: "i", storedAt: 90 } });
-    expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ bodyHash: "i" });
+    await write(store, { kind: "answer.stored", answer: { ...answer, asked: "i", storedAt: 90 } });
+    expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ asked: "i" });
   });
 
   test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
