@@ -5,6 +5,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
+import { dice } from "../support/dice.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
   ISO,
@@ -455,15 +456,6 @@ describe("HEAD", () => {
     socket.destroy();
   });
 });
-
-/** Numbers that look random and are the same at every run. */
-function dice(seed: number): (sides: number) => number {
-  let state = seed;
-  return (sides) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
-    return (state >>> 8) % sides;
-  };
-}
 
 /** Commits `count` times, several at once: messages, broadcasts and tasks, for n1 and for others. */
 async function bustle(hub: TestHub, count: number, seed: number): Promise<void> {

@@ -13,6 +13,7 @@ import { oldEvents } from "../../src/store/old-rows.ts";
 import { nodeById, strandedTasks } from "../../src/store/queries.ts";
 import type { Query, Row, Store } from "../../src/store/store.ts";
 import { NOW, STEADY, draft, profile } from "../domain/samples.ts";
+import { type Dice, dice } from "../support/dice.ts";
 
 const NODES = ["n0", "n1", "n2", "n3", "n4"] as const;
 /** Requests that one step asks for at once, at most. */
@@ -41,17 +42,6 @@ type TaskRow = {
   readonly nodeId: string | null;
 };
 type Rank = { readonly nodeId: string; readonly completed: number; readonly earned: number };
-
-type Dice = (sides: number) => number;
-
-/** Numbers that look random and are the same at every run. */
-function dice(seed: number): Dice {
-  let state = seed;
-  return (sides) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
-    return (state >>> 8) % sides;
-  };
-}
 
 /** One hub's use cases over its store. */
 class Hub {

@@ -21,6 +21,7 @@ import { openPostgres } from "../../src/store/postgres.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { Store } from "../../src/store/store.ts";
 import { NOW, STEADY } from "../domain/samples.ts";
+import { dice } from "../support/dice.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
@@ -39,15 +40,6 @@ const TABLES: Readonly<Record<string, string>> = {
   deliveries: "to_node, seq",
   events: "id",
 };
-
-/** Numbers that look random and are the same at every run. */
-function dice(seed: number): (sides: number) => number {
-  let state = seed;
-  return (sides) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
-    return (state >>> 8) % sides;
-  };
-}
 
 /** The use cases over one store, with a clock that stands and ids that count, so that two of them do the same. */
 class World {

@@ -17,8 +17,8 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { Feed, type StreamItem } from "../../src/service/feed.ts";
 import { eventsAfter } from "../../src/store/queries.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
-import type { Store } from "../../src/store/store.ts";
 import { message } from "../domain/samples.ts";
+import { standIn } from "../support/stand-in.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -469,19 +469,13 @@ test("the first event of a kind, committed while the newest of it are looked for
   const { store, commit } = await openScene();
   await commit(logged("n1"));
   let reads = 0;
-  const busy: Store = {
-    ...{ engine: store.engine, writable: true, transact: store.transact },
+  const busy = standIn(store, {
     read: async (query) => {
       const found = await store.read(query);
       if (++reads === 1) await commit(logged("n1", "file.uploaded")); // as on PostgreSQL, where a read is no moment
       return found;
     },
-    readTogether: (reads) => store.readTogether(reads),
-    onCommit: (listener) => store.onCommit(listener),
-    turn: () => store.turn(),
-    diagnose: () => store.diagnose(),
-    close: () => store.close(),
-  };
+  });
   const feed = new Feed(busy, systemClock());
   const { events, cursor } = await feed.events(null, "file.uploaded", 10);
   const { events: later } = await feed.events(cursor, "file.uploaded", 10);

@@ -20,10 +20,11 @@ import { Sweeper } from "../../src/service/sweeper.ts";
 import { Turns } from "../../src/service/turns.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { nodeById } from "../../src/store/queries.ts";
-import type { Store, Turn } from "../../src/store/store.ts";
+import type { Turn } from "../../src/store/store.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
+import { standIn } from "../support/stand-in.ts";
 
 const PROFILE = { name: "n", host: null, port: null, capabilities: [], maxTasks: null } as const;
 const LEASE_MS = 180_000;
@@ -59,7 +60,7 @@ async function openScene(turn: Turn = "ours") {
   const files = new FileService(store, clock, blobs, () => false);
   const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
   const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
-  const shared = { ...choreParts, store: { ...elsewhere(store), turn: async () => turn } };
+  const shared = { ...choreParts, store: standIn(store, { turn: async () => turn }) };
   const chores = new Turns(shared).share(choresOf(choreParts));
   const sweeper = new Sweeper(clock, log, 60_000, chores); // swept by hand
   for (const nodeId of ["n1", "n2"]) {
@@ -83,21 +84,6 @@ async function openScene(turn: Turn = "ours") {
         return [level, message, cause].filter((part) => part !== undefined).join(" | ");
       });
     },
-  };
-}
-
-/** The same store as an object that can be varied. */
-function elsewhere(store: Store): Store {
-  return {
-    engine: store.engine,
-    writable: store.writable,
-    transact: store.transact,
-    read: (query) => store.read(query),
-    readTogether: (reads) => store.readTogether(reads),
-    onCommit: (listener) => store.onCommit(listener),
-    turn: () => store.turn(),
-    diagnose: () => store.diagnose(),
-    close: () => store.close(),
   };
 }
 

@@ -7,11 +7,12 @@ import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { onlineNodeIds } from "../../src/store/queries.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
-import type { Store, Transact } from "../../src/store/store.ts";
+import type { Transact } from "../../src/store/store.ts";
 import { VARIANT_A as A } from "../../src/variant/a.ts";
 import { VARIANT_B as B } from "../../src/variant/b.ts";
 import type { Variant } from "../../src/variant/variant.ts";
 import { node } from "../domain/samples.ts";
+import { standIn } from "../support/stand-in.ts";
 
 function openScene() {
   const sqlite = openSqlite(":memory:", (error) => {
@@ -22,19 +23,7 @@ function openScene() {
     looks++;
     return Reflect.apply(sqlite.transact, sqlite, [load, decide]);
   };
-  const store: Store = {
-    engine: sqlite.engine,
-    get writable() {
-      return sqlite.writable;
-    },
-    transact,
-    read: (query) => sqlite.read(query),
-    readTogether: (reads) => sqlite.readTogether(reads),
-    onCommit: (listener) => sqlite.onCommit(listener),
-    turn: () => sqlite.turn(),
-    diagnose: () => sqlite.diagnose(),
-    close: () => sqlite.close(),
-  };
+  const store = standIn(sqlite, { transact });
   let steady = 5 * MINUTE_MS;
   const clock = { now: () => 1_000_000 + steady, steady: () => steady, timers: () => steady };
   const nodes = new NodeService(store, clock, new TaskService(store, clock, newId));

@@ -1,0 +1,19 @@
+/** A store that does what another does, but for what a test varies. */
+import type { Store } from "../../src/store/store.ts";
+
+export function standIn(store: Store, varied: Partial<Store>): Store {
+  return {
+    engine: store.engine,
+    get writable() {
+      return store.writable;
+    },
+    transact: store.transact,
+    read: (query) => store.read(query),
+    readTogether: (reads) => store.readTogether(reads),
+    onCommit: (listener) => store.onCommit(listener),
+    turn: () => store.turn(),
+    diagnose: () => store.diagnose(),
+    close: () => store.close(),
+    ...varied,
+  };
+}
