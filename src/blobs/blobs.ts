@@ -75,3 +75,16 @@ export class BlobsFull extends Error {
     this.name = "BlobsFull";
   }
 }
+
+/** Lower case only: on a disk that ignores case two spellings would be one file. */
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+export function isBlobId(text: string): boolean {
+  return UUID.test(text);
+}
+
+/** The same text. @throws {TypeError} for what is no id of a blob */
+export function checkedBlobId(text: string): string {
+  if (!isBlobId(text)) throw new TypeError("a blob id must be a lower-case UUID");
+  return text;
+}

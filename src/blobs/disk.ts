@@ -3,21 +3,27 @@
  *
  * Invariant: a file outside .partial is whole and on disk, because it comes there by a rename after its fdatasync and
  * finish() answers after the fsync of the directory.
- * Must not: build a path from anything but a UUID, or hold more than one buffer per writer in memory.
+ * Must not: build a path from anything but a UUID, or hold more than one part per writer in memory.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, type FinishedBlob } from "./blobs.ts";
+import {
+  type BlobContent,
+  type BlobWriter,
+  type Blobs,
+  BlobsFull,
+  checkedBlobId,
+  isBlobId,
+} from "./blobs.ts";
+import { PartWriter, type WriterNews } from "./writer.ts";
 
-/** Chunks are gathered to this size: a write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
-const BUFFER_BYTES = 256 * 1024;
+/** A write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
+const PART_BYTES = 256 * 1024;
 /** As much as one write to the disk: what is taken of it would be taken of an upload. */
-const PROBE_BYTES = BUFFER_BYTES;
+const PROBE_BYTES = PART_BYTES;
 const FILE_MODE = 0o600;
 const DIR_MODE = 0o700;
-/** Lower case only: on a disk that ignores case two spellings would be one file. */
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** Disk, quota, RLIMIT_FSIZE. */
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
@@ -76,11 +82,7 @@ function shelfName(shelf: number): string {
 /** Where the bytes of a finished blob are, below the data directory. @throws {TypeError} for what is no id of a blob */
 export function blobFileOf(blobId: string): string {
   // The end of a UUIDv7 is random, its beginning is the time: only the end spreads.
-  return `${FOLDER}/${checkedId(blobId).slice(-2)}/${blobId}`;
-}
-
-export function isBlobId(text: string): boolean {
-  return UUID.test(text);
+  return `${FOLDER}/${checkedBlobId(blobId).slice(-2)}/${blobId}`;
 }
 
 class DiskBlobs implements Blobs {
@@ -110,7 +112,7 @@ class DiskBlobs implements Blobs {
 
   async #begin(blobId: string = Bun.randomUUIDv7()): Promise<DiskWriter> {
     if (this.#closed) throw new Error("the blob store is closed");
-    const path = join(this.#partial, checkedId(blobId));
+    const path = join(this.#partial, checkedBlobId(blobId));
     this.#opening.add(blobId);
     const writer = await this.#open(blobId, path).finally(() => this.#opening.delete(blobId));
     // close() may have come while the file was being opened.
@@ -146,7 +148,7 @@ class DiskBlobs implements Blobs {
 
   async list(shelf: number): Promise<string[]> {
     const names = await readdir(join(this.#dataDir, FOLDER, shelfName(shelf)));
-    return names.filter((name) => UUID.test(name));
+    return names.filter((name) => isBlobId(name));
   }
 
   async sweepUnfinished(): Promise<number> {
@@ -180,126 +182,46 @@ class DiskBlobs implements Blobs {
 
 type Place = { readonly path: string; readonly finalPath: string };
 
-type WriterNews = {
-  /** Whether something was made durable, or could not be. */
-  readonly onWritten: (succeeded: boolean) => void;
-  readonly onEnd: () => void;
-};
-
-class DiskWriter implements BlobWriter {
-  readonly blobId: string;
+class DiskWriter extends PartWriter {
   readonly #file: FileHandle;
   readonly #place: Place;
   readonly #io: DiskIo;
-  readonly #news: WriterNews;
-  readonly #hash = new Bun.CryptoHasher("sha256");
-  readonly #buffer = new Uint8Array(BUFFER_BYTES);
-  #buffered = 0;
-  #size = 0;
-  #state: "open" | "broken" | "ended" = "open";
-  /** What the disk is doing now; discard() lets it end, since closing a file under a write may hit another's. */
-  #working: Promise<unknown> = Promise.resolve();
-  #discarding: Promise<void> | null = null;
 
   constructor(blobId: string, file: FileHandle, place: Place, io: DiskIo, news: WriterNews) {
-    this.blobId = blobId;
+    super(blobId, PART_BYTES, news);
     this.#file = file;
     this.#place = place;
     this.#io = io;
-    this.#news = news;
-  }
-
-  get size(): number {
-    return this.#size;
-  }
-
-  write(chunk: Uint8Array): Promise<void> | void {
-    this.#assertOpen();
-    this.#hash.update(chunk);
-    this.#size += chunk.byteLength;
-    if (this.#buffered + chunk.byteLength > BUFFER_BYTES) return this.#work(() => this.#spill(chunk));
-    this.#buffer.set(chunk, this.#buffered);
-    this.#buffered += chunk.byteLength;
-  }
-
-  finish(): Promise<FinishedBlob> {
-    this.#assertOpen();
-    return this.#work(async () => {
-      await this.#sync();
-      await this.#file.close();
-      await this.#moveIntoPlace();
-      this.#state = "ended";
-      this.#news.onWritten(true);
-      this.#news.onEnd();
-      return { sha256: this.#hash.digest("hex"), size: this.#size };
-    });
   }
 
   /** Makes durable what was written so far, and goes on. */
   sync(): Promise<void> {
-    this.#assertOpen();
-    return this.#work(async () => {
-      await this.#sync();
-      this.#news.onWritten(true);
-    });
+    return this.persist((part) => this.#appendDurably(part));
   }
 
-  discard(): Promise<void> {
-    this.#discarding ??= this.#discard();
-    return this.#discarding;
+  protected async append(part: Uint8Array): Promise<void> {
+    for (let done = 0; done < part.byteLength;) {
+      done += await this.#io.write(this.#file, part.subarray(done)).catch(fullOr);
+    }
   }
 
-  async #discard(): Promise<void> {
-    await this.#working.catch(() => {}); // its caller has that error
-    if (this.#state === "ended") return;
-    this.#state = "ended";
+  protected async complete(last: Uint8Array): Promise<void> {
+    await this.#appendDurably(last);
+    await this.#file.close();
+    await this.#moveIntoPlace();
+  }
+
+  protected async abandon(): Promise<void> {
     try {
       await this.#file.close(); // closed already if finish() failed late: Bun and Node take that
     } finally {
       await unlinkIfThere(this.#place.path);
-      this.#news.onEnd();
     }
   }
 
-  #assertOpen(): void {
-    if (this.#state !== "open" || this.#discarding) throw new Error(`blob ${this.blobId} takes no more`);
-  }
-
-  async #work<T>(step: () => Promise<T>): Promise<T> {
-    const working = step();
-    this.#working = working;
-    try {
-      return await working;
-    } catch (error) {
-      this.#state = "broken";
-      this.#news.onWritten(false);
-      throw error;
-    }
-  }
-
-  async #sync(): Promise<void> {
-    await this.#flush();
+  async #appendDurably(part: Uint8Array): Promise<void> {
+    await this.append(part);
     await this.#io.datasync(this.#file).catch(fullOr);
-  }
-
-  /** Empties the buffer, then keeps the chunk in it, or writes directly one that is too large for it. */
-  async #spill(chunk: Uint8Array): Promise<void> {
-    await this.#flush();
-    const direct = chunk.byteLength > BUFFER_BYTES ? chunk.byteLength : 0;
-    await this.#writeAll(chunk.subarray(0, direct));
-    this.#buffer.set(chunk.subarray(direct));
-    this.#buffered = chunk.byteLength - direct;
-  }
-
-  async #flush(): Promise<void> {
-    await this.#writeAll(this.#buffer.subarray(0, this.#buffered));
-    this.#buffered = 0;
-  }
-
-  async #writeAll(bytes: Uint8Array): Promise<void> {
-    for (let done = 0; done < bytes.byteLength;) {
-      done += await this.#io.write(this.#file, bytes.subarray(done)).catch(fullOr);
-    }
   }
 
   async #moveIntoPlace(): Promise<void> {
@@ -313,11 +235,6 @@ class DiskWriter implements BlobWriter {
       fullOr(error);
     }
   }
-}
-
-function checkedId(blobId: string): string {
-  if (!UUID.test(blobId)) throw new TypeError("a blob id must be a lower-case UUID");
-  return blobId;
 }
 
 /** Makes the names in a directory durable. */

@@ -10,13 +10,13 @@
 import type { SQL } from "bun";
 import { FILE_CONNECTIONS } from "../domain/limits.ts";
 import { isFull, openPool, query, toStoreError } from "../store/postgres-connection.ts";
-import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, type FinishedBlob } from "./blobs.ts";
+import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
+import { PartWriter, type WriterNews } from "./writer.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 const TOUCH_MS = 10_000;
 /** An upload that no hub has told of for so long is nobody's. */
 const SILENCE = "60 seconds";
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 const BEGIN = `INSERT INTO blobs (blob_id, touched_at) VALUES ($1, clock_timestamp())`;
 const TOUCH = `UPDATE blobs SET touched_at = clock_timestamp() WHERE size_bytes IS NULL AND blob_id = ANY($1)`;
@@ -64,7 +64,7 @@ class PostgresBlobs implements Blobs {
 
   async begin(blobId: string = Bun.randomUUIDv7()): Promise<BlobWriter> {
     if (this.#closed) throw new Error("the blob store is closed");
-    checkId(blobId);
+    checkedBlobId(blobId);
     await query(this.#pool, BEGIN, [blobId]).catch((error: unknown) => {
       this.#writable = false;
       return toBlobsError(error);
@@ -80,14 +80,14 @@ class PostgresBlobs implements Blobs {
   }
 
   async open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null> {
-    checkId(blobId);
+    checkedBlobId(blobId);
     const [row] = await query(this.#pool, SIZE, [blobId]).catch(toBlobsError);
     if (!row || Number(row["size_bytes"]) < endExclusive) return null;
     return this.#stream(blobId, start, endExclusive);
   }
 
   async remove(blobId: string): Promise<boolean> {
-    checkId(blobId);
+    checkedBlobId(blobId);
     const { count } = await query(this.#pool, REMOVE, [blobId]).catch(toBlobsError);
     return count > 0;
   }
@@ -148,110 +148,37 @@ class PostgresBlobs implements Blobs {
   }
 }
 
-type WriterNews = {
-  /** Whether something was made durable, or could not be. */
-  readonly onWritten: (succeeded: boolean) => void;
-  readonly onEnd: () => void;
-};
-
-class PostgresWriter implements BlobWriter {
-  readonly blobId: string;
+class PostgresWriter extends PartWriter {
   readonly #pool: SQL;
-  readonly #news: WriterNews;
-  readonly #hash = new Bun.CryptoHasher("sha256");
-  readonly #buffer = new Uint8Array(CHUNK_BYTES);
-  #buffered = 0;
   #chunks = 0;
-  #size = 0;
-  #state: "open" | "broken" | "ended" = "open";
-  /** What the database is doing now; discard() lets it end. */
-  #working: Promise<unknown> = Promise.resolve();
-  #discarding: Promise<void> | null = null;
 
   constructor(blobId: string, pool: SQL, news: WriterNews) {
-    this.blobId = blobId;
+    super(blobId, CHUNK_BYTES, news);
     this.#pool = pool;
-    this.#news = news;
   }
 
-  get size(): number {
-    return this.#size;
+  protected async append(part: Uint8Array): Promise<void> {
+    await query(this.#pool, WRITE, this.#chunk(part)).catch(toBlobsError);
   }
 
-  write(chunk: Uint8Array): Promise<void> | void {
-    this.#assertOpen();
-    this.#hash.update(chunk);
-    this.#size += chunk.byteLength;
-    if (this.#buffered + chunk.byteLength >= CHUNK_BYTES) return this.#work(() => this.#spill(chunk));
-    this.#buffer.set(chunk, this.#buffered);
-    this.#buffered += chunk.byteLength;
-  }
-
-  finish(): Promise<FinishedBlob> {
-    this.#assertOpen();
-    return this.#work(async () => {
-      await this.#pool.begin(async (tx) => {
-        await query(tx, "SET LOCAL synchronous_commit = on");
-        if (this.#buffered > 0) await query(tx, WRITE, this.#nextChunk());
-        const { count } = await query(tx, FINISH, [this.blobId, this.#size]);
-        if (count !== 1) throw new Error("the upload was taken for a dead hub's and swept away");
-      });
-      this.#state = "ended";
-      this.#news.onWritten(true);
-      this.#news.onEnd();
-      return { sha256: this.#hash.digest("hex"), size: this.#size };
+  protected async complete(last: Uint8Array, size: number): Promise<void> {
+    const transaction = this.#pool.begin(async (tx) => {
+      await query(tx, "SET LOCAL synchronous_commit = on");
+      if (last.byteLength > 0) await query(tx, WRITE, this.#chunk(last));
+      const { count } = await query(tx, FINISH, [this.blobId, size]);
+      if (count !== 1) throw new Error("the upload was taken for a dead hub's and swept away");
     });
+    await transaction.catch(toBlobsError);
   }
 
-  discard(): Promise<void> {
-    this.#discarding ??= this.#discard();
-    return this.#discarding;
-  }
-
-  async #discard(): Promise<void> {
-    await this.#working.catch(() => {}); // its caller has that error
-    if (this.#state === "ended") return;
-    this.#state = "ended";
-    this.#news.onEnd();
-    // What cannot be removed now is swept away later.
+  /** What cannot be removed now is swept away later. */
+  protected async abandon(): Promise<void> {
     await query(this.#pool, DISCARD, [this.blobId]).catch(() => {});
   }
 
-  #assertOpen(): void {
-    if (this.#state !== "open" || this.#discarding) throw new Error("the upload has ended");
-  }
-
-  /** Fills the buffer and writes it, as often as the bytes do. */
-  async #spill(chunk: Uint8Array): Promise<void> {
-    for (let at = 0; at < chunk.byteLength;) {
-      const part = chunk.subarray(at, at + CHUNK_BYTES - this.#buffered);
-      this.#buffer.set(part, this.#buffered);
-      this.#buffered += part.byteLength;
-      at += part.byteLength;
-      if (this.#buffered === CHUNK_BYTES) await query(this.#pool, WRITE, this.#nextChunk());
-    }
-  }
-
-  /** The parameters of the buffer's row; the buffer is free again when they have been sent and answered. */
-  #nextChunk(): readonly unknown[] {
-    const bytes = this.#buffer.subarray(0, this.#buffered);
-    this.#buffered = 0;
+  #chunk(bytes: Uint8Array): readonly unknown[] {
     return [this.blobId, this.#chunks++, bytes];
   }
-
-  #work<T>(step: () => Promise<T>): Promise<T> {
-    const working = step().catch((error: unknown) => {
-      if (this.#state === "open") this.#state = "broken";
-      this.#news.onWritten(false);
-      return toBlobsError(error);
-    });
-    this.#working = working;
-    return working;
-  }
-}
-
-function checkId(blobId: string): void {
-  if (!UUID.test(blobId)) throw new TypeError("a blob id must be a lower-case UUID");
 }
 
 /** For catch(): what the caller may know of the driver's error. */

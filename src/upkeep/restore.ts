@@ -7,7 +7,8 @@
 import { Database } from "bun:sqlite";
 import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { blobFileOf, isBlobId } from "../blobs/disk.ts";
+import { isBlobId } from "../blobs/blobs.ts";
+import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import type { TarHead } from "../lib/tar.ts";
 import { ArchiveReader, type Copied } from "./archive.ts";
