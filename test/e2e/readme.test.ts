@@ -5,14 +5,33 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import * as z from "zod/mini";
 import packageJson from "../../package.json";
 import { ENDPOINTS } from "../../src/api/endpoints.ts";
 import type { Endpoint } from "../../src/api/endpoint.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
+import {
+  deliveryShape,
+  entryShape,
+  eventShape,
+  fileShape,
+  messageShape,
+  nodeShape,
+  taskShape,
+} from "../../src/api/shapes.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
+import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { Hub, PROJECT, TempDir, objectOf } from "./program.ts";
 
 const README = readFileSync(join(PROJECT, "README.md"), "utf8");
+
+const ObjectSchema = z.object({
+  properties: z.optional(z.record(z.string(), z.unknown())),
+  required: z.optional(z.array(z.string())),
+});
+/** What is read here of a JSON schema. */
+const JsonSchema = z.extend(ObjectSchema, { anyOf: z.optional(z.array(ObjectSchema)) });
+type JsonSchema = z.infer<typeof JsonSchema>;
 
 /** The first block of shell under a heading. */
 function shellUnder(heading: string): string {
@@ -95,6 +114,19 @@ test("the session", async () => {
   expect(lines[8]).toBe("Hello, everyone.");
 }, 20_000);
 
+/** The names in a schema, a question mark after what may be left out; of one that takes this or that, both. */
+function fieldsOf(schema: z.ZodMiniType, io: "input" | "output"): string {
+  const written: JsonSchema = JsonSchema.parse(z.toJSONSchema(schema, { io, unrepresentable: "any" }));
+  return [written, ...(written.anyOf ?? [])]
+    .map(({ properties = {}, required = [] }) =>
+      Object.keys(properties)
+        .map((name) => `\`${name}${required.includes(name) ? "" : "?"}\``)
+        .join(", "),
+    )
+    .filter((names) => names !== "")
+    .join(" or ");
+}
+
 describe("the tables", () => {
   const cell = (text: string): string => text.replaceAll("|", "\\|");
 
@@ -128,6 +160,34 @@ describe("the tables", () => {
     const all = [...[...ENDPOINTS, ...fileEndpoints(1)].map(line), ["GET", `\`${path}\``, auth, summary]];
     const byPath = (a: readonly string[], b: readonly string[]): number => (a.join() < b.join() ? -1 : 1);
     expect(rowsOf(marked("endpoints")).toSorted(byPath)).toEqual(all.toSorted(byPath));
+  });
+
+  test("fields", () => {
+    const rows = [...ENDPOINTS, ...fileEndpoints(1)].flatMap((endpoint) => {
+      if (endpoint.kind !== "json") return [];
+      const { method, path, input, answer } = endpoint;
+      const place = `${method} ${path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>")}`;
+      return [[`\`${place}\``, fieldsOf(input(), "input"), fieldsOf(answer(), "output")]];
+    });
+    expect(rowsOf(marked("fields")).toSorted()).toEqual(rows.toSorted());
+  });
+
+  test("records", () => {
+    const shapes = {
+      node: nodeShape(),
+      task: taskShape(),
+      message: messageShape(),
+      "message of receive": deliveryShape(),
+      event: eventShape(),
+      file: fileShape(),
+      "ledger entry": entryShape(),
+    };
+    const rows = Object.entries(shapes).map(([name, shape]) => [name, fieldsOf(shape, "output")]);
+    expect(rowsOf(marked("records"))).toEqual(rows);
+  });
+
+  test("the kinds of events", () => {
+    expect(EVENT_KINDS.filter((kind) => !new RegExp(`\\b${kind}\\b`).test(README))).toEqual([]);
   });
 
   test("errors", async () => {
