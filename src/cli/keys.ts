@@ -51,6 +51,7 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   const [name, ...words] = args.words;
   if (args.help || argv.length === 0) return say(KEYS_HELP);
   const subcommand = findSubcommand(name, Object.keys(args.flags));
+  if (subcommand.run === list) noWords(words, HELP_AT);
   const { dir, database } = findPlaces(args, env);
   if (database === null && !isThere(dir.database))
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
@@ -74,8 +75,7 @@ function findSubcommand(name: string | undefined, flags: readonly string[]): Sub
   return subcommand;
 }
 
-async function list({ store, primary, now }: Keys, { words }: Arguments): Promise<string> {
-  noWords(words, HELP_AT);
+async function list({ store, primary, now }: Keys): Promise<string> {
   const rows = everyKey(primary, await store.read(allKeys())).map((key) => [
     key.keyId,
     key.role,
