@@ -68,9 +68,10 @@ export const BACKUP_HELP = `luxhub backup FILE: put the whole hub into one file,
 ${DATA_LINE}
 
 FILE is a tar archive of the database, the files and the secrets, all as of one moment, readable by
-its owner only. It must not be there yet; until it is whole it has another name beside it. It takes
-room for the files and twice the database. Secrets that the hub has from its environment are not
-in it. A hub on PostgreSQL is backed up with PostgreSQL's own tools, such as pg_dump.`;
+its owner only. It must not be there yet, and cannot be a stream; until it is whole it has another
+name beside it. It takes room for the files and twice the database. Secrets that the hub has from its
+environment are not in it. A hub on PostgreSQL is backed up with PostgreSQL's own tools, such as
+pg_dump.`;
 
 export const RESTORE_HELP = `luxhub restore FILE: bring a backup back
 
