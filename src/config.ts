@@ -6,7 +6,7 @@
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
-import { type Network, parseNetwork } from "./lib/ip.ts";
+import { type Network, parseIp, parseNetwork } from "./lib/ip.ts";
 
 /** One address to listen on. */
 export type ListenSpec = {
@@ -53,10 +53,6 @@ function oneOf<T extends string>(must: string, ...words: readonly T[]): Form<T> 
   return form(must, (text) => words.find((word) => word === text) ?? null);
 }
 
-function filled(must: string): Form<string> {
-  return form(must, (text) => text || null);
-}
-
 const UNIT_BYTES: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
@@ -76,13 +72,26 @@ function isPort(text: string | undefined): boolean {
 
 const port = form(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
+const HOST_NAME = /^[\w.-]+$/;
+
+/** An address, IPv6 with or without brackets, or a name; null for what is neither. */
+function readHost(text: string): string | null {
+  const [, inBrackets] = /^\[(.*)\]$/.exec(text) ?? [];
+  const host = inBrackets ?? text;
+  if (host.includes(":")) return parseIp(host) === null ? null : host;
+  return inBrackets === undefined && HOST_NAME.test(host) ? host : null;
+}
+
+const host = form("an address or a name, as 127.0.0.1, ::1 or localhost", readHost);
+
 const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
-const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/;
+const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[^\]]+\]|[^:]+):(\d{1,5})$/;
 
 function readListen(text: string): ListenSpec | null {
-  const [, name, tls, host, digits] = LISTEN_SPEC.exec(text) ?? [];
-  if ((name !== "A" && name !== "B") || host === undefined || !isPort(digits)) return null;
-  return { variant: name, host: host.replace(/^\[|\]$/g, ""), port: Number(digits), tls: tls !== undefined };
+  const [, name, tls, address = "", digits] = LISTEN_SPEC.exec(text) ?? [];
+  const host = readHost(address);
+  if ((name !== "A" && name !== "B") || host === null || !isPort(digits)) return null;
+  return { variant: name, host, port: Number(digits), tls: tls !== undefined };
 }
 
 const NETWORK_FORM = "an address or a network as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
@@ -116,7 +125,20 @@ function isRedis(text: string): boolean {
   return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
 }
 
-const path = filled("a path");
+/** U+FFFD stands for bytes that are no UTF-8: the file of that name would be another one. */
+const UNREADABLE = /[\0-\x1f\x7f\ufffd]/;
+
+/** Whether a path names what it says, and fits into one line. */
+export function isPath(text: string): boolean {
+  return text !== "" && !UNREADABLE.test(text);
+}
+
+/** The path, for a setting or an argument; only a shell knows whose home `~` is. */
+export const readPath: Form<string> = (text) => {
+  if (!isPath(text)) return { must: "a path in UTF-8, without control characters" };
+  if (/^~[^/]*(?:\/|$)/.test(text)) return { must: "a path that is written out, without ~" };
+  return { value: text };
+};
 
 const DATABASE_FORM = "an address as postgres://USER:PASSWORD@HOST/NAME";
 
@@ -140,7 +162,7 @@ const readDatabase: Form<string> = (text) => {
 };
 
 const SETTINGS = {
-  host: setting("host", "HOST", "0.0.0.0", "address to listen on", filled("an address")),
+  host: setting("host", "HOST", "0.0.0.0", "address to listen on", host),
   port: setting("port", "PORT", "19104", "port to listen on; 0 lets the system choose", port),
   variant: setting(
     "variant",
@@ -149,7 +171,7 @@ const SETTINGS = {
     "variant that the listener speaks: A (1.5) or B (1.0)",
     oneOf("A or B", "A", "B"),
   ),
-  data: setting("data", "DIR", "./luxhub-data", "directory of database, files and secrets", path),
+  data: setting("data", "DIR", "./luxhub-data", "directory of database, files and secrets", readPath),
   database: {
     ...setting(
       "database",
@@ -160,8 +182,8 @@ const SETTINGS = {
     ),
     isSecret: true,
   },
-  tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", path),
-  tlsKey: setting("tls-key", "FILE", null, "private key (PEM) for the +tls listeners", path),
+  tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", readPath),
+  tlsKey: setting("tls-key", "FILE", null, "private key (PEM) for the +tls listeners", readPath),
   maxFile: setting(
     "max-file",
     "SIZE",
@@ -211,6 +233,9 @@ const TRUST_PROXY = setting(
   "proxy whose X-Forwarded-For counts, repeatable: an address or a network, as 127.0.0.1 or 10.0.0.0/8",
   form(NETWORK_FORM, parseNetwork),
 );
+
+/** The flags, without dashes, that may be given more than once. */
+export const REPEATABLE: readonly string[] = [LISTEN.flag, TRUST_PROXY.flag];
 
 export type SettingRow = {
   readonly flag: string;

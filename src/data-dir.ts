@@ -2,10 +2,21 @@
  * The data directory: its layout, its modes, and the two secrets that live in it (decisions.md Keys).
  * Secrets are one word each, in files that only their owner can read.
  */
-import { chmodSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { ConfigError } from "./config.ts";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join, resolve } from "node:path";
+import { ConfigError, isPath } from "./config.ts";
 import { SECRET_MAX_CHARS } from "./domain/limits.ts";
+import { codeOf, reasonOf } from "./lib/reason.ts";
 import type { PrimarySecrets } from "./service/keys.ts";
 
 const SECRET_BYTES = 24;
@@ -26,8 +37,14 @@ export type DataDir = {
   readonly adminKeyFile: string;
 };
 
-/** Where things are in a data directory; touches nothing. */
-export function dataDirAt(path: string): DataDir {
+/** Where things are in a data directory; touches nothing. @throws {ConfigError} when what is above it has no usable name */
+export function dataDirAt(given: string): DataDir {
+  const path = resolve(given);
+  if (!isPath(path)) {
+    throw new ConfigError(
+      `the data directory ${JSON.stringify(path)} must lie under names in UTF-8, without control characters`,
+    );
+  }
   return {
     path,
     database: join(path, "luxhub.db"),
@@ -40,14 +57,31 @@ export function dataDirAt(path: string): DataDir {
   };
 }
 
-/** Makes the directory if there is none, for its owner only. @throws {ConfigError} when it cannot be made */
-export function makeDataDir(path: string): DataDir {
+/** Makes the directory if there is none, for its owner only. @throws {ConfigError} when it cannot be made or written into */
+export function makeDataDir(given: string): DataDir {
+  const dir = dataDirAt(given);
+  const { path } = dir;
   try {
     if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
   } catch (error) {
-    throw new ConfigError(`cannot make the data directory ${path}: ${codeOf(error)}`);
+    const reason = codeOf(error) === "EEXIST" ? "something there is no directory" : reasonOf(error);
+    throw new ConfigError(`cannot make the data directory ${path}: ${reason}`);
   }
-  return dataDirAt(path);
+  try {
+    accessSync(path, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new ConfigError(`cannot write into the data directory ${path}: ${reasonOf(error)}`);
+  }
+  return dir;
+}
+
+/** Whether a file or a directory is there. @throws {Error} one line when that cannot be told, as without the rights to look */
+export function isThere(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    throw new Error(`cannot look at ${path}: ${reasonOf(error)}`, { cause: error });
+  }
 }
 
 /**
@@ -58,10 +92,17 @@ const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:s
 
 /** The name of what shows that there was a database here; null where a hub may start afresh. */
 export function traceOfHub(dir: DataDir): string | null {
-  const names = readdirSync(dir.path);
-  if (names.includes("files"))
-    names.push(...readdirSync(join(dir.path, "files")).map((name) => `files/${name}`));
+  const names = namesIn(dir.path);
+  if (names.includes("files")) names.push(...namesIn(join(dir.path, "files")).map((name) => `files/${name}`));
   return names.find((name) => TRACE.test(name)) ?? null;
+}
+
+function namesIn(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    throw new Error(`cannot look into ${path}: ${reasonOf(error)}`, { cause: error });
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -127,8 +168,7 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   } catch (error) {
     // Without the word in it, as on a full disk, the next start could not read it. One that was there is another's.
     if (codeOf(error) !== "EEXIST") rmSync(file, { force: true });
-    const reason = error instanceof Error ? error.message : error;
-    throw new Error(`cannot write ${file}: ${reason}`, { cause: error });
+    throw new Error(`cannot write ${file}: ${reasonOf(error)}`, { cause: error });
   }
   return { word, isNew: true };
 }
@@ -145,10 +185,6 @@ function readIfThere(file: string): string | null {
     return readFileSync(file, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return null;
-    throw new ConfigError(`cannot read ${file}: ${codeOf(error)}`);
+    throw new ConfigError(`cannot read ${file}: ${reasonOf(error)}`);
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }

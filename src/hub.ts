@@ -15,11 +15,14 @@ import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
+import { faultOfPair } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { type Clock, knowing } from "./lib/clock.ts";
 import { parseIp } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
+import { codeOf, reasonOf } from "./lib/reason.ts";
+import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
 import { type ChoreParts, choresOf } from "./service/chores.ts";
@@ -172,9 +175,18 @@ async function openStore(
 }
 
 async function openBlobs({ database }: Config, dir: DataDir): Promise<Blobs> {
-  if (database === null) return openDiskBlobs(dir.path);
+  if (database === null) return openFiles(dir);
   const { openPostgresBlobs } = await import("./blobs/postgres.ts");
   return openPostgresBlobs(database);
+}
+
+async function openFiles({ path }: DataDir): Promise<Blobs> {
+  try {
+    return await openDiskBlobs(path);
+  } catch (error) {
+    if (error instanceof BlobsFull) throw error;
+    throw new Error(`cannot make directories in ${path}/files: ${reasonOf(error)}`, { cause: error });
+  }
 }
 
 /** Opens the database, or makes it where there never was one. What is not in order is refused and left as it is. */
@@ -200,7 +212,7 @@ function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): Sq
 
 function whatToDo({ path }: DataDir): string {
   return (
-    `It was left as it is. See more with: luxhub doctor --data ${path}. ` +
+    `It was left as it is. See more with: luxhub doctor --data ${shellWord(path)}. ` +
     `Bring a backup back into an empty directory with: luxhub restore FILE --data DIR`
   );
 }
@@ -257,18 +269,26 @@ async function logStart(store: Store, clock: Clock): Promise<void> {
   await store.transact({}, () => accept(null, [{ kind: "event.logged", event: { ...event, data } }]));
 }
 
-type Tls = { readonly cert: string; readonly key: string } | null;
+/** The two in PEM, and how each is named to the operator. */
+type Tls = {
+  readonly cert: string;
+  readonly key: string;
+  readonly names: Readonly<Record<"cert" | "key" | "both", string>>;
+} | null;
 
 function readTls({ tlsCert, tlsKey }: Config): Tls {
   if (tlsCert === null || tlsKey === null) return null;
-  return { cert: readPem(tlsCert), key: readPem(tlsKey) };
+  const cert = `${tlsCert} (--tls-cert)`;
+  const key = `${tlsKey} (--tls-key)`;
+  const names = { cert, key, both: `${cert} with ${key}` };
+  return { cert: readPem(tlsCert, cert), key: readPem(tlsKey, key), names };
 }
 
-function readPem(path: string): string {
+function readPem(path: string, name: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(`cannot read ${path}: ${error instanceof Error ? error.message : error}`);
+    throw new ConfigError(`cannot read ${name}: ${reasonOf(error)}`);
   }
 }
 
@@ -276,21 +296,28 @@ type Common = Omit<Parameters<typeof openListener>[0], "address">;
 
 async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Listener> {
   const { host, port } = spec;
+  const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   // A name is looked up first: of one that there is not, the socket says that it is in use. (Bun 1.4.5's own resolver
   // would keep the process for a second, also one that has ended by then.)
   if (parseIp(host) === null)
     await Bun.dns.lookup(host, { backend: "system" }).catch(() => {
-      throw new ListenError(`cannot listen on ${host}:${port}: there is no such address`);
+      throw new ListenError(`cannot listen on ${where}: there is no such address`);
     });
   try {
     return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    const reason =
-      code === "EADDRINUSE" ? "the port is in use" : error instanceof Error ? error.message : error;
-    throw new ListenError(`cannot listen on ${host}:${port}: ${reason}`, { cause: error });
+    const fault = spec.tls && tls !== null ? await faultOfPair(tls) : null;
+    if (fault !== null) throw new ConfigError(`cannot use ${tls?.names[fault.of]}: ${fault.what}`);
+    const reason = LISTEN_REASONS[codeOf(error)] ?? reasonOf(error);
+    throw new ListenError(`cannot listen on ${where}: ${reason}`, { cause: error });
   }
 }
+
+const LISTEN_REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is in use",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EACCES: "permission denied; a port below 1024 wants root or the capability CAP_NET_BIND_SERVICE",
+};
 
 /** An address that cannot be listened on; the message is one line for the operator. */
 export class ListenError extends Error {

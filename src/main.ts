@@ -1,7 +1,7 @@
 /** argv to command. Exit codes: 0 done, 1 could not, 2 asked wrongly. */
 import "./cli/cold-start.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { HELP, UsageError, VERSION_HELP, readArguments, say } from "./cli/usage.ts";
+import { HELP, UsageError, VERSION_HELP, noWords, readArguments, say } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
 import { SOFTWARE } from "./version.ts";
 
@@ -35,12 +35,15 @@ async function main(argv: readonly string[]): Promise<number> {
 }
 
 function versionCommand(words: readonly string[]): number {
-  const { help } = readArguments(words, [], [], "luxhub version --help");
-  return say(help ? VERSION_HELP : SOFTWARE);
+  const args = readArguments(words, [], [], "luxhub version --help");
+  if (args.help) return say(VERSION_HELP);
+  noWords(args.words, "luxhub version --help");
+  return say(SOFTWARE);
 }
 
 /** `luxhub help COMMAND` is `luxhub COMMAND --help`; help for help is the help. */
-function helpCommand([command]: readonly string[]): Promise<number> | number {
+function helpCommand([command, ...more]: readonly string[]): Promise<number> | number {
+  noWords(more, "luxhub help");
   const isAboutAll = command === undefined || ["help", "--help", "-h"].includes(command);
   return isAboutAll ? say(HELP) : main([command, "--help"]);
 }
@@ -50,6 +53,6 @@ try {
 } catch (error) {
   const asked = error instanceof UsageError || error instanceof ConfigError;
   const message = error instanceof Error ? error.message : String(error);
-  console.error(`luxhub: ${message}`);
+  console.error(`luxhub: ${message.replaceAll(/\p{Cc}+/gu, " ")}`); // one line, whatever a word or a path has in it
   process.exitCode = asked ? 2 : 1;
 }

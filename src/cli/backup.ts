@@ -1,12 +1,13 @@
 /** `luxhub backup FILE`: the whole hub into one file, while it runs or not. */
 import { constants, setPriority } from "node:os";
 import { resolve } from "node:path";
+import { shellWord } from "../lib/shell.ts";
 import { backUp } from "../upkeep/backup.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { BACKUP_HELP, oneWord, readArguments, say } from "./usage.ts";
+import { BACKUP_HELP, oneFile, readArguments, say } from "./usage.ts";
 
 const HELP_AT = "luxhub backup --help";
 
@@ -16,7 +17,7 @@ export async function backupCommand(
 ): Promise<number> {
   const args = readArguments(argv, ["data"], [], HELP_AT);
   if (args.help) return say(BACKUP_HELP);
-  const to = resolve(oneWord(args.words, "backup wants a FILE to write", HELP_AT));
+  const to = resolve(oneFile(args.words, "backup wants a FILE to write", HELP_AT));
   const dir = findDataDir(args, env);
   process.umask(0o077); // the secrets are in it
   setPriority(constants.priority.PRIORITY_LOW); // the hub goes first
@@ -24,7 +25,7 @@ export async function backupCommand(
   const unwell = manifest.missing.length + manifest.damaged.length;
   if (unwell > 0) {
     console.error(
-      `luxhub: the bytes of ${unwell} files are gone or damaged; see luxhub doctor --data ${dir.path}`,
+      `luxhub: the bytes of ${unwell} files are gone or damaged; see luxhub doctor --data ${shellWord(dir.path)}`,
     );
   }
   say(`${to}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`);

@@ -1,8 +1,8 @@
 /** luxhub.toml in the current directory, as far as it is there. What its keys mean is config.ts's business. */
-import { readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { lstatSync, readFileSync } from "node:fs";
 import { ConfigError, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
+import { reasonOf } from "../lib/reason.ts";
 import type { Arguments } from "./usage.ts";
 
 const PATH = "luxhub.toml";
@@ -11,20 +11,20 @@ const PATH = "luxhub.toml";
 export function readConfigFile(): Record<string, unknown> | null {
   let text: string;
   try {
-    if (statSync(PATH, { throwIfNoEntry: false }) === undefined) return null;
+    if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a link to nothing is a mistake
     text = readFileSync(PATH, "utf8");
   } catch (error) {
-    throw new ConfigError(`cannot read ${PATH}: ${error instanceof Error ? error.message : error}`);
+    throw new ConfigError(`cannot read ${PATH}: ${reasonOf(error)}`);
   }
   try {
     return { ...Bun.TOML.parse(text) };
   } catch (error) {
-    throw new ConfigError(`${PATH} is not TOML: ${reasonOf(error)}`);
+    throw new ConfigError(`${PATH} is not TOML: ${faultOf(error)}`);
   }
 }
 
 /** Without the word itself that wants quotes: it may be a password. */
-function reasonOf(error: unknown): string {
+function faultOf(error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
   return reason.replace(/(Strings must be quoted):.*/s, "$1");
 }
@@ -42,7 +42,7 @@ export function findPlaces(
     env,
     file: readConfigFile(),
   });
-  return { dir: dataDirAt(resolve(dataDir)), database };
+  return { dir: dataDirAt(dataDir), database };
 }
 
 /** The data directory of the hub that a command is for. @throws {ConfigError} for a hub that keeps nothing there */

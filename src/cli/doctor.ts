@@ -3,7 +3,7 @@ import { examine } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { DOCTOR_HELP, UsageError, readArguments, say } from "./usage.ts";
+import { DOCTOR_HELP, noWords, readArguments, say } from "./usage.ts";
 
 const HELP_AT = "luxhub doctor --help";
 const ABOUT_CHARS = 10;
@@ -14,8 +14,7 @@ export async function doctorCommand(
 ): Promise<number> {
   const args = readArguments(argv, ["data"], [], HELP_AT);
   if (args.help) return say(DOCTOR_HELP);
-  if (args.words[0] !== undefined)
-    throw new UsageError(`unexpected ${JSON.stringify(args.words[0])}`, HELP_AT);
+  noWords(args.words, HELP_AT);
   const dir = findDataDir(args, env);
   const problems = await withProgress(async (tools) => {
     let bad = 0;

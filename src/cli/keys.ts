@@ -1,7 +1,6 @@
 /** `luxhub keys`: writes keys into the store; a running hub reads them again every second. */
-import { existsSync } from "node:fs";
 import { nodeId as nodeIdField } from "../api/fields.ts";
-import { findSecrets, makeSecret } from "../data-dir.ts";
+import { findSecrets, isThere, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
 import { type KeyRecord, PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
 import { KEYS_MAX } from "../domain/limits.ts";
@@ -13,7 +12,7 @@ import { joinPostgres } from "../store/postgres.ts";
 import { joinSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { findPlaces } from "./config-file.ts";
-import { type Arguments, KEYS_HELP, UsageError, oneWord, readArguments, say } from "./usage.ts";
+import { type Arguments, KEYS_HELP, UsageError, noWords, oneWord, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -31,27 +30,49 @@ const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE_MS, h: HOUR_MS, d:
 /** What a subcommand works with. `primary` are the keys of the first start, as far as their secrets are known here. */
 type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
 
-type Subcommand = (keys: Keys, args: Arguments) => Promise<string>;
+/** `flags`: those that it takes beside PLACE_FLAGS. */
+type Subcommand = {
+  readonly run: (keys: Keys, args: Arguments) => Promise<string>;
+  readonly flags: readonly string[];
+};
 
-const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = { list, add, pin, expire, revoke };
+const PLACE_FLAGS = ["data", "database"];
+const ADD_FLAGS = ["variant", "node", "expires", "admin"];
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
+  list: { run: list, flags: [] },
+  add: { run: add, flags: ADD_FLAGS },
+  pin: { run: pin, flags: [] },
+  expire: { run: expire, flags: [] },
+  revoke: { run: revoke, flags: [] },
+};
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, ["data", "database", "variant", "node", "expires"], ["admin"], HELP_AT);
+  const args = readArguments(argv, [...PLACE_FLAGS, ...ADD_FLAGS], ["admin"], HELP_AT);
   const [name, ...words] = args.words;
-  if (args.help || name === undefined) return say(KEYS_HELP);
-  const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
-  if (!subcommand) throw new UsageError(`unknown command keys ${name}`, HELP_AT);
+  if (args.help || argv.length === 0) return say(KEYS_HELP);
+  const subcommand = findSubcommand(name, Object.keys(args.flags));
+  if (subcommand.run === list) noWords(words, HELP_AT);
   const { dir, database } = findPlaces(args, env);
-  if (database === null && !existsSync(dir.database))
+  if (database === null && !isThere(dir.database))
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
   const store = database === null ? joinSqlite(dir.database) : await joinPostgres(database, systemClock());
   try {
     const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
-    return say(await subcommand(keys, { ...args, words }));
+    return say(await subcommand.run(keys, { ...args, words }));
   } finally {
     await store.close();
   }
+}
+
+/** A flag of another subcommand is refused: it would change nothing here, and whoever wrote it thinks that it did. */
+function findSubcommand(name: string | undefined, flags: readonly string[]): Subcommand {
+  if (name === undefined) throw new UsageError(`keys wants ${Object.keys(SUBCOMMANDS).join(", ")}`, HELP_AT);
+  const subcommand = Object.hasOwn(SUBCOMMANDS, name) ? SUBCOMMANDS[name] : undefined;
+  if (!subcommand) throw new UsageError(`unknown command keys ${name}`, HELP_AT);
+  const other = flags.find((flag) => ![...PLACE_FLAGS, ...subcommand.flags].includes(flag));
+  if (other !== undefined) throw new UsageError(`keys ${name} takes no --${other}`, HELP_AT);
+  return subcommand;
 }
 
 async function list({ store, primary, now }: Keys): Promise<string> {

@@ -1,11 +1,12 @@
 /** `luxhub move`: a stopped hub from SQLite into PostgreSQL, or back. */
 import { existsSync } from "node:fs";
 import type { DataDir } from "../data-dir.ts";
+import { shellWord } from "../lib/shell.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { type Arguments, MOVE_HELP, UsageError, readArguments, say } from "./usage.ts";
+import { type Arguments, MOVE_HELP, UsageError, noWords, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,8 +18,7 @@ const MICRO = 6;
 export async function moveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, ["data", "to", "from"], [], HELP_AT);
   if (args.help) return say(MOVE_HELP);
-  if (args.words[0] !== undefined)
-    throw new UsageError(`unexpected ${JSON.stringify(args.words[0])}`, HELP_AT);
+  noWords(args.words, HELP_AT);
   const { to, from } = args.flags;
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
   if (word === undefined || more.length > 0)
@@ -73,7 +73,7 @@ function nextInPostgres(database: string, path: string, { files }: Moved): strin
   return [
     files ? "The hub is in PostgreSQL now." : "The hub was in PostgreSQL already; nothing was done.",
     "",
-    `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${path}`,
+    `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${shellWord(path)}`,
     `The secrets stay in ${path}; every further hub needs the same.`,
     `${database} and the files beside it are as they were: delete them, or rename ${database},`,
     "once the hub runs. A start without LUXHUB_DATABASE would take up the old state.",
@@ -89,7 +89,7 @@ function nextInSqlite({ path, secretFile }: DataDir, { files }: Moved): string {
   return [
     files ? `The hub is in ${path} now.` : `The hub was in ${path} already; nothing was done.`,
     "",
-    `Start it with:  luxhub serve --data ${path}`,
+    `Start it with:  luxhub serve --data ${shellWord(path)}`,
     "and without LUXHUB_DATABASE, which would take up the old state: PostgreSQL is as it was. Drop the",
     "database once the hub runs.",
     ...(existsSync(secretFile) ? [] : bring),

@@ -1,9 +1,10 @@
 /** `luxhub restore FILE`: a backup back into an empty directory. */
 import { resolve } from "node:path";
+import { shellWord } from "../lib/shell.ts";
 import { restore } from "../upkeep/restore.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { RESTORE_HELP, oneWord, readArguments, say } from "./usage.ts";
+import { RESTORE_HELP, oneFile, readArguments, say } from "./usage.ts";
 
 const HELP_AT = "luxhub restore --help";
 
@@ -13,11 +14,11 @@ export async function restoreCommand(
 ): Promise<number> {
   const args = readArguments(argv, ["data"], [], HELP_AT);
   if (args.help) return say(RESTORE_HELP);
-  const from = resolve(oneWord(args.words, "restore wants the FILE of a backup", HELP_AT));
+  const from = resolve(oneFile(args.words, "restore wants the FILE of a backup", HELP_AT));
   const { path } = findDataDir(args, env);
   process.umask(0o077);
   const manifest = await withProgress((tools) => restore(from, path, tools));
   return say(
-    `${path}: the hub as of ${manifest.at}, ${manifest.files} files. Start it with: luxhub serve --data ${path}`,
+    `${path}: the hub as of ${manifest.at}, ${manifest.files} files. Start it with: luxhub serve --data ${shellWord(path)}`,
   );
 }

@@ -1,16 +1,17 @@
 /** `luxhub serve`: starts the hub, says where it is, and ends it on a signal or a fault that nobody caught. */
-import { resolve } from "node:path";
 import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
+import { parseIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
+import { shellWord } from "../lib/shell.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import { SOFTWARE } from "../version.ts";
 import { readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endingSignals } from "./signals.ts";
-import { SERVE_HELP, UsageError, readArguments, say } from "./usage.ts";
+import { SERVE_HELP, noWords, readArguments, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -24,12 +25,11 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   if (help) {
     return say(SERVE_HELP);
   }
-  if (words[0] !== undefined)
-    throw new UsageError(`unexpected ${JSON.stringify(words[0])}`, "luxhub serve --help");
+  noWords(words, "luxhub serve --help");
   const config = readConfig({ flags, env, file: readConfigFile() });
   const ending = endOfService(); // before anything is open: a signal that comes early ends the hub in order too
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
-  const dir = makeDataDir(resolve(config.dataDir));
+  const dir = makeDataDir(config.dataDir);
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(config.log, clock.now, output.write);
@@ -37,6 +37,8 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const onFailure = (): void => dropNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
   announce(config, hub, dir, secrets, log);
+  if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
+    log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
   else log.error("ending after a fault that nobody caught", { cause: causeOf(end.fault) });
@@ -104,16 +106,17 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
 function curlLines(listeners: readonly OpenListener[], dir: DataDir, secrets: Secrets): string[] {
   const listener = listeners[0];
   if (!listener) return [];
-  const api = `${urlOf(listener)}/api/v1`;
+  const url = (path: string): string => shellWord(`${urlOf(listener)}/api/v1${path}`);
   const secret = secrets.secretFromEnv
-    ? '"X-Matrix-Secret: $LUXHUB_SECRET"'
+    ? "$LUXHUB_SECRET"
     : secrets.secretIsNew
-      ? `"X-Matrix-Secret: ${secrets.secret}"`
-      : `"X-Matrix-Secret: $(cat '${dir.secretFile}')"`;
+      ? secrets.secret
+      : `$(cat ${shellWord(dir.secretFile)})`;
+  const curl = `  curl -H "X-Matrix-Secret: ${secret}"`;
   return [
-    `  curl -H ${secret} ${api}/status`,
-    `  curl -H ${secret} ${api}/node/register -d '{"node_id":"worker-1","name":"Worker One"}'`,
-    `  curl -H ${secret} ${api}/task/create -d '{"title":"Say hello","description":"To everyone"}'`,
+    `${curl} ${url("/status")}`,
+    `${curl} ${url("/node/register")} -d '{"node_id":"worker-1","name":"Worker One"}'`,
+    `${curl} ${url("/task/create")} -d '{"title":"Say hello","description":"To everyone"}'`,
   ];
 }
 
@@ -122,6 +125,7 @@ function urlOf({ host, port, tls }: OpenListener): string {
   return `${tls ? "https" : "http"}://${shown}:${port}`;
 }
 
+/** However it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
 function isEverywhere(host: string): boolean {
-  return host === "0.0.0.0" || host === "::";
+  return host === "0.0.0.0" || parseIp(host) === 0n;
 }

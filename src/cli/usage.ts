@@ -1,6 +1,6 @@
 /** The words of the command line: its help texts, and how flags are read. */
 import { writeSync } from "node:fs";
-import { SETTING_ROWS, type SettingRow } from "../config.ts";
+import { REPEATABLE, SETTING_ROWS, type SettingRow, readPath } from "../config.ts";
 
 const STANDARD_OUTPUT = 1;
 const FULL_PIPE_MS = 10;
@@ -68,9 +68,10 @@ export const BACKUP_HELP = `luxhub backup FILE: put the whole hub into one file,
 ${DATA_LINE}
 
 FILE is a tar archive of the database, the files and the secrets, all as of one moment, readable by
-its owner only. It must not be there yet; until it is whole it has another name beside it. It takes
-room for the files and twice the database. Secrets that the hub has from its environment are not
-in it. A hub on PostgreSQL is backed up with PostgreSQL's own tools, such as pg_dump.`;
+its owner only. It must not be there yet, and cannot be a stream; until it is whole it has another
+name beside it. It takes room for the files and twice the database. Secrets that the hub has from its
+environment are not in it. A hub on PostgreSQL is backed up with PostgreSQL's own tools, such as
+pg_dump.`;
 
 export const RESTORE_HELP = `luxhub restore FILE: bring a backup back
 
@@ -133,10 +134,10 @@ export type Arguments = {
 };
 
 /**
- * Reads arguments as --flag VALUE or --flag=VALUE, in any order.
+ * Reads arguments as --flag VALUE or --flag=VALUE, in any order; a value that begins with a dash only as the latter.
  * @param valued the flags that take a value
  * @param bare the flags that take none
- * @throws {UsageError} for an unknown flag or a missing value
+ * @throws {UsageError} for an unknown flag, a missing value, or a flag given twice that is not repeatable
  */
 export function readArguments(
   argv: readonly string[],
@@ -154,17 +155,36 @@ export function readArguments(
       continue;
     }
     const equals = word.indexOf("=");
-    const name = (equals === -1 ? word : word.slice(0, equals)).replace(/^--/, "");
-    if (bare.includes(name) && equals === -1) {
+    const flag = equals === -1 ? word : word.slice(0, equals);
+    const name = flag.replace(/^--/, "");
+    if (flag === "--help" || bare.includes(name)) {
+      if (equals !== -1) throw new UsageError(`${flag} takes no value`, help);
       flags[name] = [""];
       continue;
     }
-    if (!valued.includes(name)) throw new UsageError(`unknown flag ${word.split("=")[0]}`, help);
+    if (!valued.includes(name)) throw new UsageError(`unknown flag ${flag}`, help);
     const value = equals === -1 ? left.shift() : word.slice(equals + 1);
-    if (value === undefined) throw new UsageError(`--${name} wants a value`, help);
+    if (value === undefined) throw new UsageError(`${flag} wants a value`, help);
+    if (equals === -1 && value.startsWith("-"))
+      throw new UsageError(`${flag} wants a value; one with a dash in front is given as ${flag}=…`, help);
+    if (flags[name] && !REPEATABLE.includes(name)) throw new UsageError(`${flag} is given twice`, help);
     (flags[name] ??= []).push(value);
   }
   return { flags, words, help: false };
+}
+
+/** Of a command that takes none, or of what is left of them. @throws {UsageError} */
+export function noWords([word]: readonly string[], help: string): void {
+  if (word !== undefined) throw new UsageError(`unexpected ${JSON.stringify(word)}`, help);
+}
+
+/** The file that a command takes beside its flags: not a stream, for the work goes back and forth. @throws {UsageError} */
+export function oneFile(words: readonly string[], message: string, help: string): string {
+  const word = oneWord(words, message, help);
+  if (word === "-") throw new UsageError(`${message}, not - (a file of that name is ./-)`, help);
+  const read = readPath(word);
+  if ("value" in read) return read.value;
+  throw new UsageError(`the FILE is ${JSON.stringify(word)}; it must be ${read.must}`, help);
 }
 
 /** The one word that a command takes beside its flags. @throws {UsageError} */

@@ -10,6 +10,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { schemaVersion } from "./migrate.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
 import { StoreFull } from "./store.ts";
 
 export type Inspection =
@@ -35,9 +36,23 @@ const NO_ROOM = /^SQLITE_(?:FULL|IOERR_SHMSIZE)$/;
 
 /**
  * @throws {StoreFull} when there is no room for what SQLite lays beside the file to read it
- * @throws what else the system has against opening it: rights, a lock
+ * @throws {Error} one line with what else the system has against opening it: rights, a lock
  */
 export function inspectDatabase(path: string, options: InspectOptions): Inspection {
+  try {
+    return inspect(path, options);
+  } catch (error) {
+    throw namingDatabase(path, error);
+  }
+}
+
+/** What the system or SQLite has against opening a database, which they do not name; the store's own errors as they are. */
+export function namingDatabase(path: string, error: unknown): unknown {
+  if (codeOf(error) === "") return error;
+  return new Error(`cannot open the database ${path}: ${reasonOf(error)}`, { cause: error });
+}
+
+function inspect(path: string, options: InspectOptions): Inspection {
   if (sizeOf(path) === 0) {
     if (sizeOf(logOf(path)) === 0) return { kind: "none" };
     return { kind: "damaged", what: "it is missing or empty, but its log (-wal) is not" };
@@ -54,10 +69,6 @@ export function inspectDatabase(path: string, options: InspectOptions): Inspecti
   } finally {
     db.close();
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 function lookInto(db: Database, path: string, { wholeMaxBytes, live }: InspectOptions): Inspection {

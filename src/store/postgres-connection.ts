@@ -1,6 +1,6 @@
 /**
  * Connections to PostgreSQL: how a session is set up, how a statement is sent, and what an error of the driver means to
- * the store. Must not: log or name the address, for it carries the password.
+ * the store. Must not: log or name more of the address than host, port and database, for it carries the password.
  */
 import type { SQL } from "bun";
 import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "./store.ts";
@@ -114,14 +114,25 @@ export function toStoreError(error: unknown): unknown {
 }
 
 /** What the operator is told, in one line, of a database that cannot be opened. The driver's words name no address. */
-export function toOpenError(error: unknown): unknown {
+export function toOpenError(error: unknown, url: string): unknown {
   const known = toStoreError(error);
   if (!(error instanceof Error) || !("code" in error)) return known; // our own words, or none
+  const which = `${error.message} (${placeIn(url)}, of --database or LUXHUB_DATABASE)`;
   return known instanceof StoreUnavailable
-    ? new StoreUnavailable(`PostgreSQL cannot be reached: ${error.message}`, { cause: error })
+    ? new StoreUnavailable(`PostgreSQL cannot be reached: ${which}`, { cause: error })
     : known === error
-      ? new Error(`PostgreSQL cannot be used: ${error.message}`, { cause: error })
+      ? new Error(`PostgreSQL cannot be used: ${which}`, { cause: error })
       : known;
+}
+
+/**
+ * HOST:PORT/DATABASE, as far as the address has them. Where a password has a "/", a "?" or a "#" in it that should have
+ * been escaped, what is read as the host is a part of it, and is not said.
+ */
+function placeIn(url: string): string {
+  const { host = "", pathname = "" } = URL.parse(url) ?? {};
+  const behindPassword = url.slice(Math.max(url.lastIndexOf("@") + 1, url.indexOf("//") + 2));
+  return host !== "" && behindPassword.startsWith(host) ? `${host}${pathname}` : "the address";
 }
 
 /** Connection failures, shutdown, start-up, a session that was ended, a server that only reads, too many connections. */

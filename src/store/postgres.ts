@@ -88,7 +88,7 @@ async function open(
     return store;
   } catch (error) {
     await pool.close({ timeout: 0 });
-    throw toOpenError(error);
+    throw toOpenError(error, url);
   }
 }
 

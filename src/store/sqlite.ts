@@ -12,6 +12,8 @@ import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../domain/change.ts";
 import type { Decision, Undecided } from "../domain/decision.ts";
 import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
+import { codeOf } from "../lib/reason.ts";
+import { namingDatabase } from "./inspect.ts";
 import { type Group, type Job, type Outcome, type Written, answer } from "./job.ts";
 import { type BroughtForward, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
@@ -68,7 +70,7 @@ export function openSqlite(
   try {
     return new SqliteStore(path, "owner", onFault, commit);
   } catch (error) {
-    throw toStoreError(error);
+    throw namingDatabase(path, toStoreError(error));
   }
 }
 
@@ -77,7 +79,11 @@ export function openSqlite(
  * @throws {Error} one line when it is of another schema than this program's
  */
 export function joinSqlite(path: string): SqliteStore {
-  return new SqliteStore(path, "guest", () => {}, machineCommit); // a guest tells no news
+  try {
+    return new SqliteStore(path, "guest", () => {}, machineCommit); // a guest tells no news
+  } catch (error) {
+    throw namingDatabase(path, error);
+  }
 }
 
 /** The owner makes the database, brings it forward and writes its log back; a guest leaves all that to the owner. */
@@ -366,10 +372,6 @@ function patiently(step: () => unknown): void {
   }
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
-}
-
 function refuseOtherSchema(version: number): void {
   const known = SQLITE_MIGRATIONS.length;
   if (version === known) return;
@@ -385,7 +387,7 @@ const FULL_CODES: ReadonlySet<unknown> = new Set(["SQLITE_FULL", "SQLITE_IOERR_S
 
 function toStoreError(error: unknown): unknown {
   const code = codeOf(error);
-  if (typeof code === "string" && DAMAGE.test(code)) return new StoreDamaged(error);
+  if (DAMAGE.test(code)) return new StoreDamaged(error);
   if (FULL_CODES.has(code)) return new StoreFull("The disk is full.", { cause: error });
   if (code === "SQLITE_BUSY")
     return new StoreBusy("The database is locked by another process.", { cause: error });

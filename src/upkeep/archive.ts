@@ -4,6 +4,7 @@
  * Invariant: one buffer is held, whatever the size of a file; an archive is closed only when all of it is on disk.
  */
 import { type FileHandle, open } from "node:fs/promises";
+import { reasonOf } from "../lib/reason.ts";
 import { TAR_BLOCK_BYTES, type TarHead, decodeTarHead, encodeTarHead, tarPadding } from "../lib/tar.ts";
 
 const BUFFER_BYTES = 1024 * 1024;
@@ -14,6 +15,19 @@ export type Copied = { readonly size: number; readonly sha256: string; readonly 
 
 /** Told of bytes as they are copied; throws to end the copying. */
 export type OnBytes = (bytes: number) => void;
+
+/** The archive cannot be written; the cause is the system's error. */
+export class ArchiveUnwritten extends Error {
+  override readonly name = "ArchiveUnwritten";
+
+  constructor(cause: unknown) {
+    super("the archive cannot be written", { cause });
+  }
+}
+
+function unwritten(error: unknown): never {
+  throw new ArchiveUnwritten(error);
+}
 
 export class ArchiveWriter {
   readonly #file: FileHandle;
@@ -26,9 +40,12 @@ export class ArchiveWriter {
     this.#modifiedAt = modifiedAt;
   }
 
-  /** Starts one in a new file, for its owner only. `modifiedAt`: epoch milliseconds, for everything in it. */
+  /**
+   * Starts one in a new file, for its owner only. `modifiedAt`: epoch milliseconds, for everything in it.
+   * @throws {ArchiveUnwritten} as every method that writes
+   */
   static async create(path: string, modifiedAt: number): Promise<ArchiveWriter> {
-    return new ArchiveWriter(await open(path, "wx", FILE_MODE), modifiedAt);
+    return new ArchiveWriter(await open(path, "wx", FILE_MODE).catch(unwritten), modifiedAt);
   }
 
   /** Bytes so far. */
@@ -38,7 +55,7 @@ export class ArchiveWriter {
 
   /**
    * Appends a file; what cannot be read of it any more is filled up with zeros.
-   * @throws the system's error when the file cannot be opened, or the archive cannot be written
+   * @throws the system's error when the file cannot be opened
    */
   async addFile(name: string, path: string, onBytes: OnBytes): Promise<Copied> {
     const source = await open(path, "r");
@@ -61,7 +78,7 @@ export class ArchiveWriter {
   /** Ends the archive and returns when it is on disk. */
   async finish(): Promise<void> {
     await this.#write(new Uint8Array(2 * TAR_BLOCK_BYTES));
-    await this.#file.sync();
+    await this.#file.sync().catch(unwritten);
   }
 
   async close(): Promise<void> {
@@ -87,7 +104,7 @@ export class ArchiveWriter {
 
   async #write(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length;) {
-      done += (await this.#file.write(bytes, done, bytes.length - done)).bytesWritten;
+      done += (await this.#file.write(bytes, done, bytes.length - done).catch(unwritten)).bytesWritten;
     }
     this.#size += bytes.length;
   }
@@ -160,7 +177,10 @@ export class ArchiveReader {
 
   async #fill(bytes: Uint8Array): Promise<void> {
     for (let done = 0; done < bytes.length;) {
-      const { bytesRead } = await this.#file.read(bytes, done, bytes.length - done);
+      const reading = this.#file.read(bytes, done, bytes.length - done);
+      const { bytesRead } = await reading.catch((error: unknown) => {
+        throw new Error(reasonOf(error), { cause: error });
+      });
       if (bytesRead === 0) throw new Error("it is cut short");
       done += bytesRead;
     }

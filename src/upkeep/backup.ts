@@ -6,15 +6,17 @@
  * Invariant: under its name a backup is whole and on disk, or not there.
  */
 import { Database } from "bun:sqlite";
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { blobFileOf } from "../blobs/disk.ts";
 import type { DataDir } from "../data-dir.ts";
 import { isoTime } from "../lib/clock.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { shellWord } from "../lib/shell.ts";
 import { inspectDatabase } from "../store/inspect.ts";
 import { isHeld, takePin } from "../store/lock.ts";
-import { ArchiveWriter, type Copied } from "./archive.ts";
+import { ArchiveUnwritten, ArchiveWriter, type Copied } from "./archive.ts";
 import {
   ADMIN_KEY_ENTRY,
   BACKUP_FORMAT,
@@ -49,24 +51,31 @@ export async function backUp(
   const pin = takePin(dir.pin);
   if (!pin) throw new Error(`${dir.pin} is held by another process; try again`);
   try {
-    const at = tools.clock.now();
-    tools.tell(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
-    copyDatabase(dir.database, copy);
-    const report = await writeArchive({ dir, copy, partial, software, at }, tools);
+    const report = await writeArchive({ dir, copy, partial, software, at: tools.clock.now() }, tools);
     tools.signal.throwIfAborted();
     refuseTaken(to);
     await rename(partial, to);
     await flushDirectory(dirname(to));
     return report;
+  } catch (error) {
+    throw error instanceof ArchiveUnwritten
+      ? new Error(`cannot write ${to}: ${reasonOf(error.cause)}`, { cause: error })
+      : error;
   } finally {
     pin.release();
-    await rm(partial, { force: true });
-    await rm(copy, { force: true });
+    // What cannot be removed was not made: the reason is told already.
+    for (const path of [partial, copy]) await rm(path, { force: true }).catch(() => {});
   }
 }
 
+/** A link to nothing is taken too: the archive would replace it. */
 function refuseTaken(to: string): void {
-  if (existsSync(to)) throw new Error(`${to} is there already; choose another name`);
+  try {
+    if (lstatSync(to, { throwIfNoEntry: false }) === undefined) return;
+  } catch (error) {
+    throw new Error(`cannot write ${to}: ${reasonOf(error)}`, { cause: error });
+  }
+  throw new Error(`${to} is there already; choose another name`);
 }
 
 function refuseUnsound(dir: DataDir): void {
@@ -74,7 +83,7 @@ function refuseUnsound(dir: DataDir): void {
   if (found.kind === "none") throw new Error(`there is no hub in ${dir.path}`);
   if (found.kind === "damaged") {
     throw new Error(
-      `the database is damaged: ${found.what}. See more with: luxhub doctor --data ${dir.path}`,
+      `the database is damaged: ${found.what}. See more with: luxhub doctor --data ${shellWord(dir.path)}`,
     );
   }
 }
@@ -84,6 +93,9 @@ function copyDatabase(from: string, to: string): void {
   const db = new Database(from, { readonly: true });
   try {
     db.run("VACUUM INTO ?", [to]);
+  } catch (error) {
+    if (codeOf(error) === "SQLITE_FULL") throw new ArchiveUnwritten(new Error("no space left on device"));
+    throw new Error(`cannot copy the database ${from}: ${reasonOf(error)}`, { cause: error });
   } finally {
     db.close();
   }
@@ -101,6 +113,8 @@ type Plan = {
 async function writeArchive({ dir, copy, partial, software, at }: Plan, tools: Tools): Promise<BackupReport> {
   const archive = await ArchiveWriter.create(partial, at);
   try {
+    tools.tell(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
+    copyDatabase(dir.database, copy);
     const sha256: Record<string, string> = {};
     const add = async (name: string, path: string): Promise<void> => {
       const copied = await archive.addFile(name, path, () => tools.signal.throwIfAborted());

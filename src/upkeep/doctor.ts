@@ -3,7 +3,6 @@
  * Must not: change anything that was stored, or hold the hub up.
  */
 import { Database } from "bun:sqlite";
-import { existsSync } from "node:fs";
 import { open, readdir, statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
@@ -11,6 +10,7 @@ import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, traceOfHub } from "../data-dir.ts";
 import { FREE_SPACE_MIN_BYTES } from "../domain/limits.ts";
 import { MINUTE_MS, isoTime } from "../lib/clock.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
 import { FACTS, LATEST_TIME } from "../store/audit.ts";
 import { inspectDatabase } from "../store/inspect.ts";
 import { isHeld } from "../store/lock.ts";
@@ -32,7 +32,10 @@ const SHOWN = 5;
 
 /** Everything there is to say, as it is found. @throws {Error} one line when there is nothing to look at */
 export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Finding> {
-  if (!existsSync(dir.path)) throw new Error(`there is no hub in ${dir.path}`);
+  await readdir(dir.path).catch((error: unknown) => {
+    if (codeOf(error) === "ENOENT") throw new Error(`there is no hub in ${dir.path}`);
+    throw new Error(`cannot look into ${dir.path}: ${reasonOf(error)}`);
+  });
   const live = isHeld(dir.lock);
   yield ok("hub", live ? "one is at work here" : "none is at work here");
   yield* examineSqlite();

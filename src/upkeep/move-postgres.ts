@@ -78,7 +78,7 @@ export class PostgresEnd implements Target {
       return end;
     } catch (error) {
       await pool.close({ timeout: 0 });
-      throw atWork(error);
+      throw atWork(error, url);
     }
   }
 
@@ -210,8 +210,8 @@ export class PostgresEnd implements Target {
   }
 }
 
-function atWork(error: unknown): unknown {
-  const known = toOpenError(error);
+function atWork(error: unknown, url: string): unknown {
+  const known = toOpenError(error, url);
   if (!(known instanceof StoreBusy)) return known;
   return new Error("another luxhub is at work on the database: stop it first", { cause: error });
 }

@@ -10,6 +10,7 @@ import { basename, dirname, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
 import type { TarHead } from "../lib/tar.ts";
 import { ArchiveReader, type Copied } from "./archive.ts";
 import {
@@ -33,7 +34,7 @@ const PLACES = ["files", SECRET_ENTRY, ADMIN_KEY_ENTRY, DATABASE_ENTRY] as const
 /** @throws {Error} one line: a directory that is in use, an archive that is none or not whole, no room */
 export async function restore(from: string, path: string, tools: Tools): Promise<Manifest> {
   const archive = await ArchiveReader.open(from).catch((error: unknown) => {
-    throw new Error(`cannot read ${from}: ${codeOf(error)}`);
+    throw new Error(`cannot read ${from}: ${reasonOf(error)}`);
   });
   try {
     const isNew = await refuseInUse(path);
@@ -41,7 +42,11 @@ export async function restore(from: string, path: string, tools: Tools): Promise
     try {
       await mkdir(dir.unfinishedRestore, { mode: DIR_MODE });
       const manifest = await unpack(archive, dir.unfinishedRestore, tools).catch((error: unknown) => {
-        throw isAbout(error) ? new Error(`${from} cannot be restored: ${error.message}`) : error;
+        throw new Error(
+          isAbout(error)
+            ? `${from} cannot be restored: ${error.message}`
+            : `cannot write into ${path}: ${reasonOf(error)}`,
+        );
       });
       await putInPlace(dir);
       return manifest;
@@ -59,7 +64,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
 async function refuseInUse(path: string): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
-    throw new Error(`cannot look into ${path}: ${codeOf(error)}`);
+    throw new Error(`cannot look into ${path}: ${reasonOf(error)}`);
   });
   if (names !== null && names.length > 0) {
     throw new Error(`${path} is not empty; name a directory that is, or that is not there`);
@@ -169,11 +174,7 @@ async function flushDirectories(path: string): Promise<void> {
   await flushDirectory(path);
 }
 
-/** Whether an error is of the archive's making; the system's have a code and speak for themselves. */
+/** Whether an error is of the archive's making; the system's have a code, and are of the directory. */
 function isAbout(error: unknown): error is Error {
   return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }

@@ -45,7 +45,7 @@ test("the directory, the secret and the admin key are for their owner only", asy
 
 test("the page has addresses, variants, the secrets and three curl lines that work", async () => {
   using dir = new TempDir();
-  const data = dir.join("data of mine");
+  const data = dir.join("it's data of mine");
   const args = ["--listen", "B:127.0.0.1:0"];
   await using hub = await Hub.start({ data, args, ownSecrets: false });
   const page = hub.program.stdout;
@@ -63,7 +63,7 @@ test("the page has addresses, variants, the secrets and three curl lines that wo
 
 test("the secrets are printed once: the second start reads them from their files", async () => {
   using dir = new TempDir();
-  const data = dir.join("data");
+  const data = dir.join("it's data; $(of) `mine`");
   const first = await Hub.start({ data, ownSecrets: false });
   expect((await first.stop()).code).toBe(0);
   const adminKey = readFileSync(`${data}/admin-key`, "utf8").trim();

@@ -229,7 +229,7 @@ suite(`luxhub move${reason}`, () => {
     const snapshot = readFileSync(`${data}/luxhub.db`).toBase64();
     const away = "postgres://luxhub:geheim@127.0.0.1:1/luxhub";
     expect(await refusal(move("to", data, away))).toBe(
-      "luxhub: PostgreSQL cannot be reached: Failed to connect",
+      "luxhub: PostgreSQL cannot be reached: Failed to connect (127.0.0.1:1/luxhub, of --database or LUXHUB_DATABASE)",
     );
     expect(await refusal(move("to", dir.join("nothing")))).toContain("there is no hub in ");
     expect(await refusal(move("from", dir.join("other")))).toBe("luxhub: there is no hub in the database");

@@ -97,10 +97,12 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       const nowhere = new URL(schema.url);
       nowhere.pathname = "/luxhub_that_is_not_there";
       await expect(open(nowhere.href)).rejects.toThrow(
-        'PostgreSQL cannot be used: database "luxhub_that_is_not_there" does not exist',
+        `PostgreSQL cannot be used: database "luxhub_that_is_not_there" does not exist (${nowhere.host}/luxhub_that_is_not_there, of`,
       );
       nowhere.port = "1";
-      await expect(open(nowhere.href)).rejects.toThrow("PostgreSQL cannot be reached: Failed to connect");
+      await expect(open(nowhere.href)).rejects.toThrow(
+        `PostgreSQL cannot be reached: Failed to connect (${nowhere.host}/luxhub_that_is_not_there, of --database`,
+      );
     });
   },
 );

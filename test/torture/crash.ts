@@ -9,7 +9,7 @@ import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
 import { traceWrites, whyNoTrace } from "./flush-trace.ts";
 import { randomFrom } from "./random.ts";
-import type { Figure, Section } from "./section.ts";
+import { type Figure, type Section, notRun } from "./section.ts";
 
 const WRITERS = 16;
 const KILL_AFTER_MS = { least: 100, most: 700 };
@@ -111,7 +111,7 @@ const TRACED = 1_000;
 async function traceFigure(atOnce: number): Promise<Figure> {
   const what = "Answers that left before their flush, as strace saw it";
   const reason = whyNoTrace();
-  if (reason !== null) return { what, value: `not run: ${reason}`, goal: "0", held: true };
+  if (reason !== null) return notRun(what, reason);
   const { asks, early } = await traceWrites(FROM_SOURCE, atOnce);
   return { what, value: `${early.length} of ${asks}`, goal: "0", held: early.length === 0 };
 }

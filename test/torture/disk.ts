@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Answer, FROM_SOURCE, Hub, TempDir, listOf, run, until } from "../e2e/program.ts";
 import { type Picture, type Ready, WRITES, everyRow, formOf, makeReady, pictureOf } from "./disk-writes.ts";
-import type { Section } from "./section.ts";
+import { type Section, notRun } from "./section.ts";
 import { SmallDisk, whyNoSmallDisk } from "./small-disk.ts";
 
 /** What is on the small disk. */
@@ -281,7 +281,7 @@ export const diskSection: Section = {
   run: async (scale, _seed, progress) => {
     using dir = new TempDir();
     const reason = await whyNoSmallDisk(dir.join("try"));
-    if (reason !== null) return [{ what: "Not run", value: reason, goal: "", held: true }];
+    if (reason !== null) return [notRun("Disks of 16 MiB filled", reason)];
     const report = newDiskReport();
     const rounds = Math.max(1, Math.round(ROUNDS * scale));
     for (let round = 1; round <= rounds; round++) {

@@ -12,7 +12,7 @@ import { Findings, checkDownloads, checkPostgres } from "./crash-checks.ts";
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
 import { Follower, LogReader, Way } from "./fleet-callers.ts";
 import { randomFrom } from "./random.ts";
-import type { Figure, Section } from "./section.ts";
+import { type Figure, type Section, notRun } from "./section.ts";
 import { type CutReport, Traffic } from "./traffic.ts";
 
 const WRITERS = 8;
@@ -361,8 +361,7 @@ export const fleetSection: Section = {
   limitMs: 10 * 60_000,
   async run(scale, seed, progress) {
     const reason = whyNoFleet();
-    if (reason !== null)
-      return [{ what: "Two hubs behind nginx", value: `not run: ${reason}`, goal: "", held: true }];
+    if (reason !== null) return [notRun("Two hubs behind nginx", reason)];
     const cycles = Math.max(1, Math.round(CYCLES * scale));
     const awayMs = Math.max(1_000, Math.round(LONG_AWAY_S * 1_000 * scale));
     const report = await runFleet({ cycles, aroundMs: 2_000, awayMs }, seed, progress);

@@ -6,7 +6,7 @@
 import { Hub, TempDir, listOf, objectOf, SECRET, until } from "../e2e/program.ts";
 import { Office } from "../mail/office.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
-import type { Figure, Section } from "./section.ts";
+import { type Figure, type Section, notRun } from "./section.ts";
 import { type CutReport, Traffic } from "./traffic.ts";
 
 const BACK_WITHIN_MS = 5_000;
@@ -143,7 +143,7 @@ export const redisSection: Section = {
   limitMs: 4 * 60_000,
   async run(scale, _seed, progress) {
     if (withoutRedis(true)) {
-      return [{ what: "Redis cut under load", value: "not run: no redis-server here", goal: "", held: true }];
+      return [notRun("Redis cut under load", "no redis-server here")];
     }
     const figures: Figure[] = [];
     const seconds = Math.max(1, Math.round(LONG_CUT_S * scale));

@@ -11,7 +11,24 @@ export type Figure = {
   /** What it has to be, in words; "" where it is only told. */
   readonly goal: string;
   readonly held: boolean;
+  /** Why it could not be looked at on this machine. */
+  readonly notRun?: string;
 };
+
+/** The line of what cannot be run here: the table and the last words of the run say so. */
+export function notRun(what: string, reason: string): Figure {
+  return { what, value: `not run: ${reason}`, goal: "", held: true, notRun: reason };
+}
+
+/** A figure of the section with this name. */
+export type Row = Figure & { readonly section: string };
+
+/** 1: something did not hold, or a section that was asked for by name was not run. */
+export function exitCodeOf(rows: readonly Row[], named: readonly string[]): 0 | 1 {
+  const isBad = ({ held, notRun, section }: Row): boolean =>
+    !held || (notRun !== undefined && named.includes(section));
+  return rows.some(isBad) ? 1 : 0;
+}
 
 export type Section = {
   /** One word for `--only`. */

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { Hub, TempDir, listOf } from "../e2e/program.ts";
 import { NO_SHIFTED_CLOCK, ShiftedClock } from "../e2e/shifted-clock.ts";
-import type { Figure, Section } from "./section.ts";
+import { type Figure, type Section, notRun } from "./section.ts";
 
 /** More than the 90 s after which a node of B is offline. */
 const STOPPED_MS = 95_000;
@@ -82,8 +82,7 @@ async function jumping(
 ): Promise<readonly Figure[]> {
   const what =
     "Jumps of the wall clock, by minutes to years, with every node online and nothing lost or paid twice";
-  if (NO_SHIFTED_CLOCK !== null)
-    return [{ what, value: `skipped: ${NO_SHIFTED_CLOCK}`, goal: "", held: true }];
+  if (NO_SHIFTED_CLOCK !== null) return [notRun(what, NO_SHIFTED_CLOCK)];
   using dir = new TempDir();
   const clock = new ShiftedClock(dir);
   await using hub = await startB(dir, clock.env);

@@ -72,12 +72,13 @@ class Commit {
 
 /** A node, with what the rules look at of it kept as it is by now. */
 type Known = Omit<Node, Moving> & Pick<Mutable<Node>, Moving>;
-type Moving = "lastEntry" | "held" | "unfiled";
+type Moving = "tasksAssigned" | "lastEntry" | "held" | "unfiled";
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 function keepUp(node: Known, decision: Decision<unknown>): void {
   for (const change of decision.kind === "accepted" ? decision.changes : []) {
     if (change.kind !== "node.tallied") continue;
+    node.tasksAssigned += change.assigned;
     node.lastEntry = change.lastEntry ?? node.lastEntry;
     node.held = change.held ?? node.held;
     node.unfiled = change.unfiled ?? node.unfiled;

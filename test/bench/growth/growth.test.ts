@@ -5,6 +5,9 @@ import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { dataDirAt } from "../../../src/data-dir.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { examine } from "../../../src/upkeep/doctor.ts";
 import { fillStore, measureGrowth } from "./growth.ts";
 import { OPERATIONS } from "./job.ts";
 
@@ -52,6 +55,10 @@ test("a filled store is one that a hub could have left", async () => {
   expect(rows("SELECT count(*) AS n FROM deliveries d JOIN messages m USING (seq, to_node)")).toEqual([
     { n: 1_000 },
   ]);
+  const tools = { clock: systemClock(), tell: () => {}, signal: new AbortController().signal };
+  const findings = await Array.fromAsync(examine(dataDirAt(data), tools));
+  expect(findings.length).toBeGreaterThan(10);
+  expect(findings.filter(({ grade }) => grade === "bad")).toEqual([]);
 });
 
 test("a run measures every kind of request on both stores", async () => {

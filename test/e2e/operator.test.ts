@@ -1,0 +1,336 @@
+/**
+ * What an operator gets wrong, or has set up oddly, on the first day: certificates, addresses, paths, targets of a backup,
+ * rights. Each mistake is one line that names the file or the setting, with the exit code of its kind; what can work does.
+ */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { freePort } from "../support/keeper.ts";
+import { SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
+import {
+  type Ended,
+  FROM_SOURCE,
+  Hub,
+  Program,
+  type ProgramOptions,
+  SECRET,
+  TempDir,
+  objectOf,
+  run,
+  until,
+} from "./program.ts";
+
+setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+
+const openssl = Bun.which("openssl");
+
+/** A refusal: its code, and its one line without the program's name. */
+async function refusal(
+  args: readonly string[],
+  options: ProgramOptions = {},
+): Promise<[number | null, string]> {
+  const { code, stdout, stderr }: Ended = await run(args, options);
+  expect(stdout).toBe("");
+  expect(stderr).toMatch(/^luxhub: [^\n]+\n$/);
+  return [code, stderr.slice("luxhub: ".length, -1)];
+}
+
+describe("the certificate of a TLS listener", () => {
+  /** A certificate and its key in NAME.pem and NAME-key.pem. */
+  function makePair(dir: TempDir, name: string): void {
+    const files = [
+      "-keyout",
+      `${name}-key.pem`,
+      "-out",
+      `${name}.pem`,
+      "-days",
+      "2",
+      "-subj",
+      "/CN=localhost",
+    ];
+    const words = [
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:prime256v1",
+      "-nodes",
+      ...files,
+    ];
+    expect(Bun.spawnSync([openssl ?? "", ...words], { cwd: dir.path }).exitCode).toBe(0);
+  }
+
+  test.skipIf(openssl === null)(
+    `that cannot be used is named with its setting${openssl === null ? " (there is no openssl to make one with)" : ""}`,
+    async () => {
+      using dir = new TempDir();
+      makePair(dir, "one");
+      makePair(dir, "other");
+      const encrypt = [
+        "pkcs8",
+        "-topk8",
+        "-in",
+        "one-key.pem",
+        "-out",
+        "locked.pem",
+        "-passout",
+        "pass:word",
+      ];
+      expect(Bun.spawnSync([openssl ?? "", ...encrypt], { cwd: dir.path }).exitCode).toBe(0);
+      writeFileSync(dir.join("empty.pem"), "");
+      writeFileSync(dir.join("cut.pem"), readFileSync(dir.join("one.pem")).subarray(0, 200));
+      const rows: readonly (readonly [cert: string, key: string, says: string])[] = [
+        ["none.pem", "one-key.pem", "cannot read none.pem (--tls-cert): no such file or directory"],
+        ["one.pem", "none.pem", "cannot read none.pem (--tls-key): no such file or directory"],
+        ["one.pem", ".", "cannot read . (--tls-key): illegal operation on a directory"],
+        [
+          "empty.pem",
+          "one-key.pem",
+          "cannot use empty.pem (--tls-cert): it is no certificate in PEM form, or ",
+        ],
+        ["cut.pem", "one-key.pem", "cannot use cut.pem (--tls-cert): it is no certificate in PEM form, or "],
+        [
+          "one-key.pem",
+          "one.pem",
+          "cannot use one-key.pem (--tls-cert): it is no certificate in PEM form, or ",
+        ],
+        ["one.pem", "one.pem", "cannot use one.pem (--tls-key): it is no private key in PEM form, or "],
+        ["one.pem", "locked.pem", "cannot use locked.pem (--tls-key): it is encrypted; "],
+        [
+          "one.pem",
+          "other-key.pem",
+          "cannot use one.pem (--tls-cert) with other-key.pem (--tls-key): the key is not ",
+        ],
+      ];
+      for (const [cert, key, says] of rows) {
+        const args = ["--tls-cert", cert, "--tls-key", key, "--listen", "A+tls:127.0.0.1:0", "--port", "0"];
+        const [code, line] = await refusal(["serve", ...args], { cwd: dir.path });
+        expect([code, line.slice(0, says.length)]).toEqual([2, says]);
+      }
+      expect(readdirSync(dir.join("luxhub-data"))).not.toContain("secret"); // nobody has seen it
+    },
+  );
+
+  test("that no listener wants is told in the log", async () => {
+    using dir = new TempDir();
+    writeFileSync(dir.join("any.pem"), "");
+    await using hub = await Hub.start({ cwd: dir.path, args: ["--tls-cert=any.pem", "--tls-key=any.pem"] });
+    await hub.program.printed(/warn {2}no listener speaks TLS needed="--listen with \+tls/);
+  });
+});
+
+const hasIp6 = Object.values(networkInterfaces()).some((ips) =>
+  ips?.some(({ address }) => address === "::1"),
+);
+
+describe("addresses", () => {
+  test.skipIf(!hasIp6)(
+    `of IPv6, in brackets or not${hasIp6 ? "" : " (this machine has no ::1)"}`,
+    async () => {
+      using dir = new TempDir();
+      for (const host of ["::1", "[::1]"]) {
+        const args = ["--host", host, "--listen", "B:[::1]:0"];
+        await using hub = await Hub.start({ data: dir.join("it's data"), args, ownSecrets: false });
+        expect(hub.listeners.map(({ url }) => url.replace(/\d+$/, ""))).toEqual([
+          "http://[::1]:",
+          "http://[::1]:",
+        ]);
+        for (const line of hub.program.stdout.split("\n").filter((one) => one.includes("curl "))) {
+          const shell = Bun.spawn(["sh", "-c", line], { cwd: "/", stderr: "ignore" });
+          expect(objectOf(await shell.stdout.text())).toMatchObject({ success: true });
+        }
+        await hub.stop();
+      }
+    },
+  );
+
+  test("that cannot be listened on", async () => {
+    using dir = new TempDir();
+    const serve = ["serve", "--data", dir.join("data"), "--port", "1"];
+    expect(await refusal([...serve, "--host", "192.0.2.1"])).toEqual([
+      1,
+      "cannot listen on 192.0.2.1:1: this machine has no such address",
+    ]);
+    const [code, line] = await refusal([...serve, "--host", "[2001:db8::1]"]);
+    expect([code, line]).toEqual([1, expect.stringMatching(/^cannot listen on \[2001:db8::1\]:1: /)]);
+  });
+});
+
+describe("the data directory", () => {
+  test("of a name that is no UTF-8 is refused: the hub would make another one", async () => {
+    using dir = new TempDir();
+    const shell = (script: string) => ({ command: ["sh", "-c", script, ...FROM_SOURCE], cwd: dir.path });
+    const named = shell(String.raw`exec "$0" "$@" --data "$(printf 'a\377')"`);
+    const above = shell(String.raw`mkdir "$(printf 'b\377')" && cd "$(printf 'b\377')" && exec "$0" "$@"`);
+    expect(await refusal(["serve", "--port", "0"], named)).toEqual([
+      2,
+      '--data is "a\ufffd"; it must be a path in UTF-8, without control characters',
+    ]);
+    const [code, line] = await refusal(["serve", "--port", "0"], above);
+    expect([code, line]).toEqual([
+      2,
+      expect.stringMatching(/^the data directory .* must lie under names in UTF-8/),
+    ]);
+    expect(readdirSync(dir.path, { encoding: "buffer" })).toHaveLength(1); // what the shell has made
+  });
+
+  test("is one however it is written: relative, with a slash behind, through a link", async () => {
+    using dir = new TempDir();
+    mkdirSync(dir.join("real"));
+    symlinkSync("real", dir.join("link"));
+    await using hub = await Hub.start({ cwd: dir.path, data: "link/../real//" });
+    expect(hub.program.stdout).toContain(`data       ${dir.join("real")}\n`);
+    const [code, line] = await refusal(["serve", "--port", "0", "--data", "./link/"], { cwd: dir.path });
+    expect([code, line]).toEqual([1, `another luxhub runs on the data directory ${dir.join("link")}`]);
+  });
+
+  test("with something else in its place", async () => {
+    using dir = new TempDir();
+    const made = (name: string, ...inside: readonly string[]): string => {
+      mkdirSync(dir.join(name, ...inside), { recursive: true });
+      return dir.join(name);
+    };
+    symlinkSync("nothing", dir.join("dangling"));
+    const database = made("database", "luxhub.db");
+    const files = made("files");
+    writeFileSync(`${files}/files`, "");
+    const rows: readonly (readonly [data: string, code: number, says: string])[] = [
+      [database, 1, `cannot open the database ${database}/luxhub.db: `],
+      [files, 1, `cannot look into ${files}/files: not a directory`],
+      [made("lock", "lock"), 1, `cannot use ${dir.join("lock", "lock")} as a lock: `],
+      [
+        made("secret", "secret"),
+        2,
+        `cannot read ${dir.join("secret", "secret")}: illegal operation on a directory`,
+      ],
+      [
+        dir.join("dangling"),
+        2,
+        `cannot make the data directory ${dir.join("dangling")}: something there is no `,
+      ],
+    ];
+    for (const [data, code, says] of rows) {
+      const [ended, line] = await refusal(["serve", "--port", "0", "--data", data]);
+      expect([ended, line.slice(0, says.length)]).toEqual([code, says]);
+    }
+  });
+});
+
+test("a luxhub.toml that is a link to nothing is no luxhub.toml that is not there", async () => {
+  using dir = new TempDir();
+  symlinkSync("/nowhere/luxhub.toml", dir.join("luxhub.toml"));
+  expect(await refusal(["serve", "--port", "0"], { cwd: dir.path })).toEqual([
+    2,
+    "cannot read luxhub.toml: no such file or directory",
+  ]);
+});
+
+test("an address of a database names host, port and database, and never a password", async () => {
+  using dir = new TempDir();
+  const rows = [
+    ["postgres://u:hush@127.0.0.1:1/hub", "127.0.0.1:1/hub"],
+    ["postgres://u:5/hush@127.0.0.1:1/hub", "the address"], // a "/" that should have been escaped
+    ["postgres://u:5?hush@127.0.0.1:1/hub", "the address"],
+  ] as const;
+  for (const [url, place] of rows) {
+    const env = { LUXHUB_DATABASE: url, LUXHUB_PORT: "0" };
+    const [code, line] = await refusal(["serve", "--data", dir.join("data")], { env });
+    expect(code).toBe(1);
+    expect(line).toStartWith("PostgreSQL cannot be ");
+    expect(line).toEndWith(`(${place}, of --database or LUXHUB_DATABASE)`);
+  }
+});
+
+describe("a backup that cannot be written", () => {
+  test("is one line with the path, and leaves nothing", async () => {
+    using dir = new TempDir();
+    const data = dir.join("data");
+    await using _hub = await Hub.start({ data });
+    writeFileSync(dir.join("file"), "");
+    symlinkSync("nothing", dir.join("dangling"));
+    const rows: readonly (readonly [to: string, says: string])[] = [
+      ["none/hub.tar", "cannot write none/hub.tar: no such file or directory"],
+      ["file/hub.tar", "cannot write file/hub.tar: not a directory"],
+      ["file", "file is there already; choose another name"],
+      ["dangling", "dangling is there already; choose another name"],
+      ["data/", "data is there already; choose another name"],
+      ["x".repeat(255), `cannot write ${"x".repeat(255)}: name too long`],
+    ];
+    for (const [to, says] of rows) {
+      const [code, line] = await refusal(["backup", to, "--data", data], { cwd: dir.path });
+      expect([code, line.replaceAll(`${dir.path}/`, "")]).toEqual([1, says]);
+    }
+    expect(readdirSync(dir.path).toSorted()).toEqual(["dangling", "data", "file"]);
+  });
+
+  test("to a disk that is full or read-only, nor is a restore to one", async () => {
+    using dir = new TempDir();
+    const why = await whyNoSmallDisk(dir.join("try"));
+    if (why !== null) {
+      console.log(`left out, a backup to a full disk: ${why}`);
+      return;
+    }
+    const data = dir.join("data");
+    const to = dir.join("disk", "hub.tar");
+    await using hub = await Hub.start({ data });
+    const body = new FormData();
+    body.append("file", new Blob([new Uint8Array(4 * 1024 * 1024)]), "large");
+    expect((await hub.call("POST", "/file/upload", { body })).status).toBe(200);
+    await using disk = await SmallDisk.mount(dir.join("disk"));
+    const inside = { command: disk.command(FROM_SOURCE) };
+    const full = `cannot write ${to}: no space left on device`;
+    // There is no room for the database, and then for that but not for the file.
+    for (const left of [0, 2 * 1024 * 1024]) {
+      disk.free();
+      disk.fill(left);
+      expect(await refusal(["backup", to, "--data", data], inside)).toEqual([1, full]);
+      expect(readdirSync(disk.inside(disk.path))).toEqual(["ballast"]);
+    }
+    expect((await run(["backup", dir.join("hub.tar"), "--data", data])).code).toBe(0);
+    const into = dir.join("disk", "hub");
+    const restore = ["restore", dir.join("hub.tar"), "--data", into];
+    expect(await refusal(restore, inside)).toEqual([1, `cannot write into ${into}: no space left on device`]);
+    expect(readdirSync(disk.inside(disk.path))).toEqual(["ballast"]);
+    disk.free();
+    const remount = Bun.spawnSync([...disk.command(["mount", "-o", "remount,ro", disk.path])]);
+    expect(remount.exitCode).toBe(0);
+    expect(await refusal(["backup", to, "--data", data], inside)).toEqual([
+      1,
+      `cannot write ${to}: read-only file system`,
+    ]);
+    expect(await refusal(["serve", "--port", "0", "--data", disk.path], inside)).toEqual([
+      2,
+      `cannot write into the data directory ${disk.path}: read-only file system`,
+    ]);
+  });
+});
+
+test("it starts as a service manager may start it: nothing open, no home, in /, few files, any umask", async () => {
+  using dir = new TempDir();
+  for (const umask of ["000", "777"]) {
+    const data = dir.join(umask, "data");
+    const port = String(freePort());
+    const script = `umask ${umask}; ulimit -n 64; exec "$0" "$@" <&- >&- 2>&-`;
+    const env = {
+      PATH: "",
+      LUXHUB_SECRET: SECRET,
+      LUXHUB_PORT: port,
+      LUXHUB_HOST: "127.0.0.1",
+      TZ: "Mars/Base",
+      LC_ALL: "C",
+    };
+    const command = ["/bin/sh", "-c", `unset HOME; ${script}`, ...FROM_SOURCE];
+    await using program = new Program(["serve", "--data", data], { command, env, cwd: "/" });
+    await until(() =>
+      fetch(`http://127.0.0.1:${port}/api/v1/status`).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    );
+    const modes = Bun.spawnSync(["find", data, "-perm", "/077"]).stdout.toString();
+    expect(modes).toBe(""); // nothing is for others
+    program.child.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+  }
+});
