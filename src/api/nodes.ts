@@ -76,13 +76,13 @@ const heartbeat = jsonEndpoint({
   // The interval is that of the variant in which the node registered, whichever it speaks now.
   handle: ({ services, transact }, { node_id }) =>
     services.nodes.heartbeat(transact, node_id, (node) => of(node.variant).offlineAfterMs),
-  encode: ({ node, messagesWaiting }) => ({
+  encode: (node) => ({
     node_id: node.nodeId,
     status: "online",
     last_heartbeat: isoTime(node.lastHeartbeatAt),
     heartbeat_interval: of(node.variant).heartbeatIntervalMs / SECOND_MS,
     tasks_assigned: node.tasksAssigned,
-    messages_waiting: messagesWaiting,
+    messages_waiting: node.messagesWaiting,
   }),
 });
 

@@ -105,6 +105,8 @@ export const QUIET_JIT_RELUCTANCE = 50;
 export const COLLECT_AFTER_CPU_MS = 100;
 /** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
 export const SWEEP_BATCH = 500;
+/** Messages of a mailbox that are counted at one time: a tenth of a millisecond's worth. */
+export const WAITING_PART_MAX = 5_000;
 /** Blobs that no record names are looked for on one shelf of many at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;

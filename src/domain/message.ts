@@ -59,8 +59,11 @@ export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: str
 /** What is known of a delivery by who took it, and is enough to put it back. */
 export type Handed = Pick<Delivery, "seq" | "state" | "deliveries">;
 
+/** All that is looked at of a node here: that there is one. */
+export type Registered = Pick<Node, "nodeId">;
+
 /** Stores a message for one registered node. */
-export function send(message: Message, recipient: Node | null, toNode: string): Decision<Message> {
+export function send(message: Message, recipient: Registered | null, toNode: string): Decision<Message> {
   if (!recipient) return nodeNotFound(toNode);
   return accept(message, [{ kind: "message.stored", message }, ...queue(message, recipient.nodeId)]);
 }
@@ -76,7 +79,7 @@ export function broadcast(message: Message, recipients: readonly string[]): Acce
 
 /** Hands out what waits, oldest first; undecided when nothing does. Answers the deliveries as they are now. */
 export function receive(
-  node: Node | null,
+  node: Registered | null,
   nodeId: string,
   waiting: readonly Delivery[],
   steady: number,
@@ -115,7 +118,7 @@ export function putBack(taken: readonly Handed[], current: readonly DeliveryStub
 export function acknowledge(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
-  node: Node | null,
+  node: Registered | null,
   asked: { messageId: string; nodeId: string },
   now: number,
 ): Decision<null> {

@@ -45,6 +45,9 @@ export type Node = {
   readonly unfiled: readonly number[];
 };
 
+/** What a heartbeat looks at of a node. */
+export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "tasksAssigned">;
+
 /** What a caller says of a node when it registers. */
 export type NodeProfile = Pick<
   Node,
@@ -87,11 +90,10 @@ export function register(
  * Renews the lease of an online node. Of an offline one nothing is decided: the caller loads the tasks that wait
  * and calls comeBack, so that the path of every heartbeat stays short.
  */
-export function heartbeat(node: Node | null, nodeId: string, beat: Beat): Decision<Node> | Undecided {
-  if (!node) return nodeNotFound(nodeId);
-  if (!node.online) return UNDECIDED;
-  const after = alive(node, beat);
-  return accept(after, [beaten(after)]);
+export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Decision<Pulse> | Undecided {
+  if (!pulse) return nodeNotFound(nodeId);
+  if (!pulse.online) return UNDECIDED;
+  return accept(pulse, [beaten(nodeId, beat)]);
 }
 
 /** The first heartbeat of an offline node: online again, and given what waits for it. */
@@ -102,8 +104,9 @@ export function comeBack(
   beat: Beat,
 ): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
-  const after = alive(node, beat);
-  const changes: Change[] = [beaten(after)];
+  const leaseUntil = beat.steady + beat.leaseMs;
+  const after: Node = { ...node, online: true, lastHeartbeatAt: beat.now, leaseUntil };
+  const changes: Change[] = [beaten(nodeId, beat)];
   if (!node.online) {
     changes.push({ kind: "node.returned", nodeId });
     changes.push(nodeEvent("node.online", after, beat.now));
@@ -137,20 +140,15 @@ function listHeld({ nodeId, held, idleSince }: Node): Change[] {
 
 /** Writes a node: what it said of itself, and that it is alive. Its totals are those that are stored. */
 export function saved(node: Node): readonly Change[] {
-  return [{ kind: "node.saved", node }, beaten(node)];
+  const { nodeId, lastHeartbeatAt, leaseUntil } = node;
+  return [
+    { kind: "node.saved", node },
+    { kind: "node.beaten", nodeId, lastHeartbeatAt, leaseUntil },
+  ];
 }
 
-function alive(node: Node, beat: Beat): Node {
-  return { ...node, online: true, lastHeartbeatAt: beat.now, leaseUntil: beat.steady + beat.leaseMs };
-}
-
-function beaten(node: Node): Change {
-  return {
-    kind: "node.beaten",
-    nodeId: node.nodeId,
-    lastHeartbeatAt: node.lastHeartbeatAt,
-    leaseUntil: node.leaseUntil,
-  };
+function beaten(nodeId: string, { now, steady, leaseMs }: Beat): Change {
+  return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 
 function giveWaiting(node: Node, waiting: readonly Task[], now: number): { node: Node; changes: Change[] } {

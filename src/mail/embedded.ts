@@ -15,11 +15,12 @@ import {
   deliveriesOf,
   deliveryOf,
   expiredDeliveries,
+  mailboxOwner,
   messageById,
   waitingBehind,
   waitingDeliveries,
 } from "../store/mail-queries.ts";
-import { nodeById, onlineNodeIds } from "../store/queries.ts";
+import { onlineNodeIds } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import type { Mail, Sent, Taken, Transport } from "./mail.ts";
 
@@ -34,7 +35,7 @@ export class EmbeddedMail implements Mail {
   }
 
   send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
-    return transact({ recipient: nodeById(toNode) }, ({ recipient }) => {
+    return transact({ recipient: mailboxOwner(toNode) }, ({ recipient }) => {
       const decision = send(message, recipient, toNode);
       if (decision.kind === "rejected") return decision;
       return accept(this.#sent(message, [toNode]), decision.changes);
@@ -58,7 +59,7 @@ export class EmbeddedMail implements Mail {
   ): Promise<Taken | undefined> {
     const waiting =
       elsewhere.length === 0 ? waitingDeliveries(nodeId, count) : waitingBehind(nodeId, count, elsewhere);
-    const load = { node: nodeById(nodeId), waiting };
+    const load = { node: mailboxOwner(nodeId), waiting };
     return transact(load, (rows) => {
       const decision = receive(rows.node, nodeId, rows.waiting, steady);
       if (decision.kind !== "accepted") return decision;
@@ -67,7 +68,7 @@ export class EmbeddedMail implements Mail {
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
-    return transact({ node: nodeById(nodeId) }, ({ node }) =>
+    return transact({ node: mailboxOwner(nodeId) }, ({ node }) =>
       node ? accept({ deliveries: [], transport: this.transport }) : nodeNotFound(nodeId),
     );
   }
@@ -81,7 +82,7 @@ export class EmbeddedMail implements Mail {
 
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null> {
     const load = {
-      node: nodeById(asked.nodeId),
+      node: mailboxOwner(asked.nodeId),
       placed: messageById(asked.messageId),
       delivery: deliveryOf(asked.messageId, asked.nodeId),
     };

@@ -44,6 +44,8 @@ export class Feed {
   readonly mail = new Waiters();
   /** Who waits for task events: polls. */
   readonly #tasks = new Waiters();
+  /** Looks for task events that are under way, by cursor, since the last commit that logged one. */
+  readonly #looks = new Map<number, Promise<EventBatch>>();
   /** Who follows a node, by node_id: streams. */
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #store: Store;
@@ -81,15 +83,30 @@ export class Feed {
     const waiter = this.#tasks.join(EVERYONE);
     try {
       for (;;) {
-        const events = await this.#store.read(eventsAfter(cursor, TASK_EVENT_KINDS, EVENTS_MAX));
-        const last = events.at(-1);
-        if (last) return { events, cursor: last.id };
+        const batch = await this.#lookForTasks(cursor);
+        if (batch.events.length > 0) return batch;
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
         if (outcome !== "woken") return { events: [], cursor };
       }
     } finally {
       waiter.leave();
     }
+  }
+
+  /** Those who are woken together and wait from one cursor, as all do who were answered together, look once. */
+  #lookForTasks(cursor: number): Promise<EventBatch> {
+    const under = this.#looks.get(cursor);
+    if (under) return under;
+    const look = this.#readTasks(cursor).finally(() => {
+      if (this.#looks.get(cursor) === look) this.#looks.delete(cursor);
+    });
+    this.#looks.set(cursor, look);
+    return look;
+  }
+
+  async #readTasks(cursor: number): Promise<EventBatch> {
+    const events = await this.#store.read(eventsAfter(cursor, TASK_EVENT_KINDS, EVENTS_MAX));
+    return { events, cursor: events.at(-1)?.id ?? cursor };
   }
 
   /** The next part of a node's log after a cursor; `cursor` moves past what is not the node's. */
@@ -157,6 +174,8 @@ export class Feed {
         tasks ||= isTaskEvent(kind);
       }
     }
-    if (tasks) this.#tasks.wakeAll(EVERYONE);
+    if (!tasks) return;
+    this.#looks.clear(); // what was read before does not have it
+    this.#tasks.wakeAll(EVERYONE);
   }
 }

@@ -1,18 +1,20 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the lease that silence ends. */
-import { NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
-import { Rejection, accept, nodeNotFound } from "../domain/decision.ts";
+import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
+import { Rejection, UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import {
   type Beat,
   type Node,
   type NodeProfile,
+  type Pulse,
   comeBack,
   expire,
   heartbeat,
   register,
 } from "../domain/node.ts";
+import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
-import { waitingCount } from "../store/mail-queries.ts";
-import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, waitingFor } from "../store/queries.ts";
+import { waitingPart } from "../store/mail-queries.ts";
+import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf, waitingFor } from "../store/queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import type { TaskService } from "./tasks.ts";
@@ -21,7 +23,11 @@ import type { TaskService } from "./tasks.ts";
 const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
 
 /** A node as it stands after a heartbeat, and how many messages wait for it. */
-export type Pulse = { readonly node: Node; readonly messagesWaiting: number };
+export type Beaten = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
+
+/** How long the variant in which a node registered lets it be silent, milliseconds. */
+type LeaseOf = (node: Pick<Node, "variant">) => number;
+
 export type Registration = { readonly node: Node; readonly created: boolean };
 
 /** `rest` is what comes after `nodes`; null when that is all. */
@@ -36,6 +42,8 @@ export class NodeService {
   readonly #tasks: TaskService;
   /** Steady clock: no lease ends before, so until then nobody is looked for. */
   #leasesHoldUntil = 0;
+  /** Whose turn it is to count a part of a mailbox. */
+  readonly #counting = new Budget(1);
 
   constructor(store: Store, clock: Clock, tasks: TaskService) {
     this.#store = store;
@@ -52,16 +60,18 @@ export class NodeService {
     return registered;
   }
 
-  /** `leaseOf` tells how long the variant in which the node registered lets it be silent. */
-  async heartbeat(transact: Transact, nodeId: string, leaseOf: (node: Node) => number): Promise<Pulse> {
-    const load = { node: nodeById(nodeId), messagesWaiting: waitingCount(nodeId) };
+  /** Short, for nothing is asked more often: who was offline, or has a mailbox that takes long to count, is dealt with apart. */
+  async heartbeat(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<Beaten> {
+    const load = { pulse: pulseOf(nodeId), mail: waitingPart(nodeId, 0) };
     const beat = this.#beat(0);
-    const pulse = await transact(load, ({ node, messagesWaiting }) => {
-      const decision = heartbeat(node, nodeId, node ? { ...beat, leaseMs: leaseOf(node) } : beat);
+    const beaten = await transact(load, ({ pulse, mail }) => {
+      if (mail.count === WAITING_PART_MAX) return UNDECIDED;
+      const decision = heartbeat(pulse, nodeId, pulse ? { ...beat, leaseMs: leaseOf(pulse) } : beat);
       if (decision.kind !== "accepted") return decision;
-      return { ...decision, answer: { node: decision.answer, messagesWaiting } };
+      const told = { lastHeartbeatAt: beat.now, messagesWaiting: mail.count };
+      return { ...decision, answer: { ...decision.answer, ...told } };
     });
-    return pulse ?? this.#comeBack(transact, nodeId, leaseOf);
+    return beaten ?? this.#comeBack(transact, nodeId, leaseOf);
   }
 
   /** All nodes, or the first part of them and the way to the rest. */
@@ -101,25 +111,42 @@ export class NodeService {
     return expired;
   }
 
-  async #comeBack(transact: Transact, nodeId: string, leaseOf: (node: Node) => number): Promise<Pulse> {
+  async #comeBack(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<Beaten> {
+    const messagesWaiting = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
     const beat = this.#beat(leaseOf(known));
-    const load = {
-      node: nodeById(nodeId),
-      waiting: waitingFor(known, SWEEP_BATCH),
-      messagesWaiting: waitingCount(nodeId),
-    };
-    const pulse = await transact(load, ({ node, waiting, messagesWaiting }) => {
+    const load = { node: nodeById(nodeId), waiting: waitingFor(known, SWEEP_BATCH) };
+    const back = await transact(load, ({ node, waiting }) => {
       const decision = comeBack(node, nodeId, waiting, beat);
       if (decision.kind === "rejected") return decision;
-      return { ...decision, answer: { node: decision.answer, messagesWaiting } };
+      return { ...decision, answer: { ...decision.answer, messagesWaiting } };
     });
-    await this.#fillOn(pulse.node);
-    return pulse;
+    await this.#fillOn(back);
+    return back;
+  }
+
+  /**
+   * Counts a mailbox in parts, with the work of others between them; of all that count one has a turn at a time. What is
+   * sent or taken meanwhile may be counted or not: each message is, by whether it waits when its part is.
+   */
+  async #countWaiting(nodeId: string): Promise<number> {
+    let waiting = 0;
+    for (let after = 0; ;) {
+      await this.#counting.take(1);
+      try {
+        const { count, last } = await this.#store.read(waitingPart(nodeId, after));
+        waiting += count;
+        if (count < WAITING_PART_MAX) return waiting;
+        after = last;
+        await Bun.sleep(0);
+      } finally {
+        this.#counting.give(1);
+      }
+    }
   }
 
   /** A first step's worth was given in the commit of the call itself; a longer queue takes more steps. */
-  async #fillOn(node: Node): Promise<void> {
+  async #fillOn(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
     if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fillIfPossible(node.nodeId);
   }
 

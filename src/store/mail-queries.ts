@@ -1,7 +1,7 @@
 /** The reads of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
-import type { Delivery, DeliveryStub, Message } from "../domain/message.ts";
-import { count, filledUp, many, one, places, toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
+import { MESSAGES_ANSWER_MAX_BYTES, WAITING_PART_MAX } from "../domain/limits.ts";
+import type { Delivery, DeliveryStub, Message, Registered } from "../domain/message.ts";
+import { filledUp, many, one, places, toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 import type { Query } from "./store.ts";
 import { rowsOf } from "./touches.ts";
 
@@ -29,9 +29,27 @@ export function waitingDeliveries(nodeId: string, limit: number): Query<readonly
   return many(sql, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
 }
 
-export function waitingCount(nodeId: string): Query<number> {
-  const sql = `SELECT count(*) AS n FROM deliveries WHERE to_node = $1 AND state = 'waiting'`;
-  return count(sql, [nodeId], [rowsOf.mailbox(nodeId)]);
+/** A part of what waits for a node: how many, and the place in the order of the last of them. */
+export type WaitingPart = { readonly count: number; readonly last: number };
+
+const WAITING_PART = `
+  SELECT count(*) AS n, max(seq) AS last FROM (
+    SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT ${WAITING_PART_MAX}
+  ) AS part`;
+
+/** Counts what waits for a node after a place in the order (0: from its beginning), up to WAITING_PART_MAX of it. */
+export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
+  const shape: Query<WaitingPart>["shape"] = ([row]) => ({
+    count: Number(row?.["n"]),
+    last: Number(row?.["last"] ?? after),
+  });
+  return { sql: WAITING_PART, params: [nodeId, after], shape, reads: [rowsOf.mailbox(nodeId)] };
+}
+
+/** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
+export function mailboxOwner(nodeId: string): Query<Registered | null> {
+  const sql = `SELECT node_id FROM nodes WHERE node_id = $1`;
+  return one(sql, [nodeId], (row) => ({ nodeId: String(row["node_id"]) }), [rowsOf.registration(nodeId)]);
 }
 
 /** The deliveries to one node of certain messages. */

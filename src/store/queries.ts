@@ -7,7 +7,7 @@ import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
 import { LIST_UNMEASURED_MAX, PULL_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import type { LedgerEntry } from "../domain/lux.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node, Pulse } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
 import {
   count,
@@ -20,6 +20,7 @@ import {
   toFile,
   toLedgerEntry,
   toNode,
+  toPulse,
   toTask,
 } from "./rows.ts";
 import type { Param, Query } from "./store.ts";
@@ -46,6 +47,13 @@ const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`;
 
 export function nodeById(nodeId: string): Query<Node | null> {
   return one(NODE_BY_ID, [nodeId], toNode, [rowsOf.node(nodeId)]);
+}
+
+const PULSE = `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1`;
+
+/** What a heartbeat looks at: little, for nothing is asked more often. */
+export function pulseOf(nodeId: string): Query<Pulse | null> {
+  return one(PULSE, [nodeId], toPulse, [rowsOf.node(nodeId)]);
 }
 
 /** Nodes in the order of their ids, after one of them ("" is before all). */

@@ -4,7 +4,7 @@ import type { FileRecord } from "../domain/file.ts";
 import type { KeyRecord } from "../domain/key.ts";
 import type { LastEntry, LedgerEntry } from "../domain/lux.ts";
 import type { Delivery, DeliveryStub, Message } from "../domain/message.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node, Pulse } from "../domain/node.ts";
 import type { Task } from "../domain/task.ts";
 import type { Param, Query, Row } from "./store.ts";
 
@@ -88,6 +88,15 @@ export function toNode(row: Row): Node {
     lastEntry: toLastEntry(row),
     held: toSeqs(text(row["held"])),
     unfiled: toSeqs(text(row["unfiled"])),
+  };
+}
+
+export function toPulse(row: Row): Pulse {
+  return {
+    nodeId: text(row["node_id"]),
+    variant: text(row["variant"]) as Node["variant"],
+    online: row["online"] === 1,
+    tasksAssigned: whole(row["tasks_assigned"]),
   };
 }
 

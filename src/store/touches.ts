@@ -9,6 +9,8 @@ import type { Query } from "./store.ts";
 /** The words for the rows of one key. */
 export const rowsOf = {
   node: (nodeId: string): string => `nodes ${nodeId}`,
+  /** That there is such a node: what it does meanwhile changes nothing of it. */
+  registration: (nodeId: string): string => `registration ${nodeId}`,
   task: (taskId: string): string => `tasks ${taskId}`,
   filesOfTask: (taskId: string): string => `files ${taskId}`,
   ledger: (nodeId: string): string => `ledger ${nodeId}`,
@@ -31,7 +33,7 @@ export function readsOf({ sql, reads }: Query<unknown>): readonly string[] {
 export function touchesOf(change: Change): readonly string[] {
   switch (change.kind) {
     case "node.saved":
-      return ["nodes", rowsOf.node(change.node.nodeId)];
+      return ["nodes", rowsOf.node(change.node.nodeId), rowsOf.registration(change.node.nodeId)];
     case "node.beaten":
       return ["beats", rowsOf.node(change.nodeId)];
     case "node.returned":

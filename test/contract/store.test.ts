@@ -1022,7 +1022,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
   const stubOf = (got: Got) => ({ ...got, seq: find(got.messageId).seq });
   const nodeIds = ["n00", "n01", "n02", "n03", "n09"];
 
-  test("waitingDeliveries and waitingCount: oldest first", async () => {
+  test("waitingDeliveries and waitingPart: oldest first", async () => {
     for (const nodeId of nodeIds) {
       const waiting = deliveries
         .filter((got) => got.toNode === nodeId && got.state === "waiting")
@@ -1033,7 +1033,12 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
         expect(found).toMatchObject(expected);
         expect(found).toHaveLength(expected.length);
       }
-      expect(await read(mail.waitingCount(nodeId))).toBe(waiting.length);
+      const all = await read(mail.waitingPart(nodeId, 0));
+      expect(all).toEqual({ count: waiting.length, last: waiting.at(-1)?.seq ?? 0 });
+      for (const [at, { seq }] of waiting.entries()) {
+        const rest = await read(mail.waitingPart(nodeId, seq));
+        expect(rest).toEqual({ count: waiting.length - at - 1, last: all.last });
+      }
     }
   });
 
@@ -1585,6 +1590,7 @@ describe("store: sqlite: plans", () => {
     lists.taskPage(statuses, { nodeId: "n1", held: [6], unfiled: [3, 4, 5] }, slice);
   const hot: Readonly<Record<string, Query<unknown>>> = {
     nodeById: q.nodeById("n1"),
+    pulseOf: q.pulseOf("n1"),
     holderOf: q.holderOf("t1"),
     nodesById: q.nodesById(["n1", "n2", "n3"]),
     taskById: q.taskById("t1"),
@@ -1617,7 +1623,8 @@ describe("store: sqlite: plans", () => {
     storedAnswer: keyReads.storedAnswer("s", 0),
     waitingDeliveries: mail.waitingDeliveries("n1", 10),
     "waitingDeliveries, measured": mail.waitingDeliveries("n1", 1_000),
-    waitingCount: mail.waitingCount("n1"),
+    waitingPart: mail.waitingPart("n1", 7),
+    mailboxOwner: mail.mailboxOwner("n1"),
     deliveryOf: mail.deliveryOf("m1", "n1"),
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),

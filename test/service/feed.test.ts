@@ -1,5 +1,5 @@
 /** The feed over a real store: walking the log of a node, telling who follows it, polls, and reading by cursor. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, mock, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -309,6 +309,43 @@ describe("poll", () => {
       cursor: EVENTS_MAX,
     });
     expect((await feed.poll(first.cursor, 0, NEVER)).events).toHaveLength(5);
+  });
+
+  test("a crowd that waits from one cursor looks once when it is woken, others for themselves", async () => {
+    const { store, feed, commit } = await openScene();
+    await commit(logged("n1"), logged("n1"));
+    const polls = [...new Array<number>(100).fill(2), 1, 1].map((since) => feed.poll(since, 5_000, NEVER));
+    await Promise.all(polls.slice(100));
+    expect(feed.waiting).toBe(100);
+    const reads = spyOn(store, "read");
+    await commit(logged("n2"));
+    const late = feed.poll(2, 5_000, NEVER);
+    const batches = await Promise.all([...polls.slice(0, 100), late]);
+    for (const { events, cursor } of batches)
+      expect([events[0]?.id, events.length, cursor]).toEqual([3, 1, 3]);
+    expect(reads.mock.calls.length).toBeLessThanOrEqual(3); // theirs, and the two of the poll that came late
+    const next = feed.poll(3, 5_000, NEVER);
+    await commit(logged("n2"));
+    expect((await next).cursor).toBe(4);
+  });
+
+  test("a look that began before a commit is not shared with who comes after it", async () => {
+    const { store, feed, commit } = await openScene();
+    await commit(logged("n1"));
+    const held = Promise.withResolvers<void>();
+    const read = store.read.bind(store);
+    spyOn(store, "read").mockImplementation(async (query) => {
+      const rows = await read(query);
+      if (query.sql.includes("kind")) await held.promise;
+      return rows;
+    });
+    const early = feed.poll(1, 5_000, NEVER);
+    await Bun.sleep(0);
+    await commit(logged("n1"));
+    mock.restore();
+    expect((await feed.poll(1, 0, NEVER)).cursor).toBe(2);
+    held.resolve();
+    expect((await early).cursor).toBe(2);
   });
 
   test("waits for the first task event, whosever it is; other events do not end it", async () => {

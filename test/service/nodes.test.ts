@@ -1,6 +1,11 @@
-/** When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. */
+/**
+ * When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. And what
+ * a heartbeat counts.
+ */
 import { expect, test } from "bun:test";
+import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
+import { WAITING_PART_MAX } from "../../src/domain/limits.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { NodeService } from "../../src/service/nodes.ts";
@@ -11,7 +16,7 @@ import type { Transact } from "../../src/store/store.ts";
 import { VARIANT_A as A } from "../../src/variant/a.ts";
 import { VARIANT_B as B } from "../../src/variant/b.ts";
 import type { Variant } from "../../src/variant/variant.ts";
-import { node } from "../domain/samples.ts";
+import { message, node } from "../domain/samples.ts";
 import { standIn } from "../support/stand-in.ts";
 
 function openScene() {
@@ -38,6 +43,19 @@ function openScene() {
     renew: (variant: "A" | "B", leaseMs: number) =>
       sqlite.transact({}, () =>
         accept(null, [{ kind: "node.leases.renewed", variant, leaseUntil: steady + leaseMs }]),
+      ),
+    put: (nodeId: string, messages: number) =>
+      sqlite.transact({}, () =>
+        accept(
+          null,
+          Array.from({ length: messages }, (): readonly Change[] => {
+            const sent = message(newId(), { toNode: nodeId });
+            return [
+              { kind: "message.stored", message: sent },
+              { kind: "delivery.queued", messageId: sent.messageId, toNode: nodeId, broadcast: false },
+            ];
+          }).flat(),
+        ),
       ),
     online: () => sqlite.read(onlineNodeIds()),
     [Symbol.asyncDispose]: () => sqlite.close(),
@@ -92,4 +110,30 @@ test("more late nodes than one step takes are all found", async () => {
   expect(await scene.expire()).toBe(500);
   expect(await scene.expire()).toBe(1);
   expect(await scene.online()).toEqual([]);
+});
+
+test("a heartbeat tells how many messages wait, however many these are", async () => {
+  await using scene = openScene();
+  for (const nodeId of ["n1", "n2"]) await scene.register(nodeId, B);
+  await scene.put("n2", 7);
+  const waiting = async (nodeId: string) => (await scene.beat(nodeId, B)).messagesWaiting;
+  let sent = 0;
+  for (const target of [
+    0,
+    1,
+    WAITING_PART_MAX - 1,
+    WAITING_PART_MAX,
+    WAITING_PART_MAX + 1,
+    2 * WAITING_PART_MAX + 3,
+  ]) {
+    await scene.put("n1", target - sent);
+    sent = target;
+    expect(await Promise.all([waiting("n1"), waiting("n2"), waiting("n1")])).toEqual([target, 7, target]);
+  }
+  scene.pass(B.offlineAfterMs - SECOND_MS);
+  await scene.beat("n1", B);
+  scene.pass(SECOND_MS); // a large mailbox keeps its node alive like any other
+  expect(await scene.expire()).toBe(1);
+  expect(await scene.online()).toEqual(["n1"]);
+  expect(await scene.beat("n2", B)).toMatchObject({ online: true, messagesWaiting: 7 });
 });
