@@ -128,7 +128,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     retainMs: config.retainMs,
   };
   const turns = new Turns(chores);
-  await turns.isOurs();
+  await turns.isOurs(); // before a node can speak, and before anybody is found silent
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
@@ -158,6 +158,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const shared = turns.share([...choresOf(chores), uploadsChore(blobs)]);
   const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, shared);
   sweeper.start();
+  void sweeper.sweep(); // what the last stop left behind, which may be much, is taken up while the hub serves
   closing.push(() => sweeper.stop());
   let closed: Promise<void> | null = null;
   return { listeners, sweep: () => sweeper.sweep(), close: () => (closed ??= closeAll(closing)) };

@@ -151,7 +151,8 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   method: "POST",
   path: "/api/v1/task/batch-assign",
   auth: "secret",
-  summary: "A: assigns the tasks of a list, each by itself; B: lets the balancer assign all open tasks",
+  summary:
+    "A: assigns the tasks of a list, each by itself; B: lets the balancer assign open tasks, up to 5,000 a call",
   rejections: [],
   // Whether there is a list to read depends on the variant; on B every field is an unknown one.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),

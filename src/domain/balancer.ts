@@ -1,6 +1,7 @@
 /**
  * The balancer: which available node gets which task (specification 1, decisions.md Tasks).
- * It picks; it does not write. The SQL that preselects candidates orders them the same way only to load few.
+ * It picks; it does not write. The SQL that preselects candidates orders them the same way only to load few. For many
+ * tasks at once there is fleet.ts.
  */
 import type { Node } from "./node.ts";
 import type { Task } from "./task.ts";
@@ -10,6 +11,9 @@ export type Candidate = Pick<
   Node,
   "nodeId" | "online" | "capabilities" | "maxTasks" | "tasksAssigned" | "idleSince"
 >;
+
+/** What the order of nodes goes by. */
+export type Standing = Pick<Candidate, "nodeId" | "tasksAssigned" | "idleSince">;
 
 /** A task with no type fits every node; a node with no capabilities takes every task. */
 export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskType">): boolean {
@@ -32,25 +36,8 @@ export function pick<C extends Candidate>(task: Task, candidates: readonly C[]):
   return best;
 }
 
-/** Gives each task in turn to the best node, as if each were given by itself: who was given one has it, and is not idle. */
-export function balance(
-  tasks: readonly Task[],
-  nodes: readonly Candidate[],
-  now: number,
-): readonly { task: Task; nodeId: string }[] {
-  const candidates = nodes.map((node) => ({ ...node }));
-  const given: { task: Task; nodeId: string }[] = [];
-  for (const task of tasks) {
-    const node = pick(task, candidates);
-    if (!node) continue;
-    node.tasksAssigned += 1;
-    node.idleSince = now;
-    given.push({ task, nodeId: node.nodeId });
-  }
-  return given;
-}
-
-function comesBefore(a: Candidate, b: Candidate): boolean {
+/** The order of nodes: the fewest unfinished tasks, then the longest idle; by name when nothing else tells. */
+export function comesBefore(a: Standing, b: Standing): boolean {
   if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
   if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;
   return a.nodeId < b.nodeId;

@@ -6,10 +6,10 @@
  * A heartbeat is a lease: `leaseUntil` is a reading of the steady clock, so that a jump of the wall clock
  * neither kills nor saves a node.
  */
-import { balance } from "./balancer.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
+import { balance } from "./fleet.ts";
 import type { LastEntry } from "./lux.ts";
 import { type Task, assignTo } from "./task.ts";
 

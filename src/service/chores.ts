@@ -9,6 +9,7 @@ import * as limit from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldAnswers, oldBroadcasts, oldEvents, oldMessages } from "../store/old-rows.ts";
+import { lastEventId } from "../store/queries.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/variants.ts";
 import type { FileService } from "./files.ts";
@@ -41,6 +42,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
   const memory = new MemoryKeeper(parts.clock);
+  const rounds = new BalanceRounds(parts);
   const everySweep = 0;
   /** What writes waits until it can, and until the leases that nobody could renew meanwhile have started anew. */
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
@@ -53,11 +55,11 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "files", everyMs: everySweep, ofEveryHub: true, run: () => files.check() },
     { name: "keys", everyMs: everySweep, ofEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
-    writing("nodes", everySweep, (signal) => expireNodes(parts, signal)),
+    writing("nodes", everySweep, (signal) => expireNodes(parts, rounds, signal)),
     // What a hub owes only that hub knows.
     { ...writing("owed", everySweep, () => messages.putBackOwed()), ofEveryHub: true },
     writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
-    writing("balance", limit.BALANCE_EVERY_MS, (signal) => balance(parts, signal)),
+    writing("balance", everySweep, (signal) => rounds.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, ofEveryHub: true, run: async () => memory.look() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
@@ -81,13 +83,6 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
 
 /** Changes nothing, but is written: that it could be shows that the disk takes writes. */
 const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 };
-
-/** Takes back what a stop in the middle of a sweep may have left behind, and gives out what waits. */
-export async function settle(parts: ChoreParts): Promise<void> {
-  const { signal } = new AbortController();
-  if (parts.requeueOffline) await parts.tasks.requeueStranded(signal);
-  await balance(parts, signal);
-}
 
 /**
  * Notices that the wall clock jumped or the machine slept (the two clocks moved apart since the last look), or that the
@@ -176,15 +171,45 @@ class WriteWatch {
   }
 }
 
-async function expireNodes({ nodes, tasks, requeueOffline }: ChoreParts, signal: AbortSignal): Promise<void> {
+async function expireNodes(
+  { nodes, tasks, requeueOffline }: ChoreParts,
+  rounds: BalanceRounds,
+  signal: AbortSignal,
+): Promise<void> {
   await untilFewer(signal, () => nodes.expireSome());
-  // Asked every time, not only after somebody expired: what once failed half-way is made up for.
-  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await tasks.balanceAll(true, signal);
+  // Asked every time, not only after somebody expired: what a stop left half-way is made up for.
+  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await rounds.run(signal);
 }
 
-/** Gives out what a lost moment may have left open. In the usual case there is nothing. */
-async function balance({ tasks }: ChoreParts, signal: AbortSignal): Promise<void> {
-  await tasks.balanceAll(true, signal);
+/**
+ * Gives out what a lost moment may have left open: at the first sweep, and then every BALANCE_EVERY_MS. A round that has
+ * more to give than one may goes on in the next sweep, so that the other chores have their turns.
+ */
+class BalanceRounds {
+  readonly #parts: Pick<ChoreParts, "store" | "clock" | "tasks">;
+  /** Steady clock. */
+  #dueAt = 0;
+  /** The end of the log at the beginning of a round that left nothing to give: until something happens there is none. */
+  #settledAt = -1;
+
+  constructor(parts: Pick<ChoreParts, "store" | "clock" | "tasks">) {
+    this.#parts = parts;
+  }
+
+  async runIfDue(signal: AbortSignal): Promise<void> {
+    if (this.#parts.clock.steady() < this.#dueAt) return;
+    const newest = await this.#parts.store.read(lastEventId());
+    if (newest !== this.#settledAt) return this.run(signal);
+    this.#dueAt = this.#parts.clock.steady() + limit.BALANCE_EVERY_MS;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { store, clock, tasks } = this.#parts;
+    const newest = await store.read(lastEventId());
+    const { isCutShort } = await tasks.balance(true, signal);
+    this.#settledAt = isCutShort || signal.aborted ? -1 : newest;
+    this.#dueAt = isCutShort ? 0 : clock.steady() + limit.BALANCE_EVERY_MS;
+  }
 }
 
 /** Forgets messages and events past their time, and stored answers past theirs. */

@@ -1,8 +1,9 @@
 /** The use cases of tasks. Writes go through the Transact they are given, so that a caller can add to the commit. */
-import { balance, isAvailable } from "../domain/balancer.ts";
+import { isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { BALANCE_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import { balance } from "../domain/fleet.ts";
+import { BALANCE_ROUND_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import {
   type Completion,
@@ -20,19 +21,14 @@ import {
 } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
+import { candidatesFor } from "../store/balancer-queries.ts";
 import {
   NOTHING,
-  POOL_START,
-  type PoolCursor,
   type TaskTotals,
-  availableCapabilities,
-  availableNodes,
-  candidatesFor,
   claimable,
   holderOf,
   nodeById,
   nodesById,
-  poolAfter,
   strandedTasks,
   taskById,
   taskTotals,
@@ -41,11 +37,11 @@ import {
 } from "../store/queries.ts";
 import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
+import { type Assignment, Balancing, type Round } from "./balancing.ts";
 import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, pageInParts } from "./pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
-export type Assignment = { readonly taskId: string; readonly nodeId: string };
 /** One item's fate in a batch; `code` is null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
@@ -55,12 +51,14 @@ export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
+  readonly #balancing: Balancing;
   readonly #top: TopNodes;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
+    this.#balancing = new Balancing(store, clock);
     this.#top = new TopNodes(store);
   }
 
@@ -141,44 +139,14 @@ export class TaskService {
     });
   }
 
-  /**
-   * The balancer over the open tasks, best first, a bounded step at a time: all of them, or only those it may give
-   * away by itself. What fits nobody stays open, and is not read: a pool that nobody can take from costs nothing.
-   */
-  async balanceAll(onlyBalanced: boolean, signal?: AbortSignal): Promise<readonly Assignment[]> {
-    // Most often nothing waits: then the fleet is not read.
-    const first = await this.#store.read(poolAfter(POOL_START, onlyBalanced, null, 1));
-    if (first.next === null) return [];
-    const given: Assignment[] = [];
-    let cursor: PoolCursor | null = POOL_START;
-    while (cursor && !signal?.aborted) {
-      const types = typesTaken(await this.#store.read(availableCapabilities()));
-      if (types?.length === 0) break;
-      const { next } = await this.#store.read(poolAfter(cursor, onlyBalanced, types, 1));
-      if (!next) break; // so that the nodes, who may be many, are read only when there is something to give
-      const step = await this.#balanceSome(poolAfter(cursor, onlyBalanced, types, SWEEP_BATCH));
-      given.push(...step.given);
-      cursor = step.next;
-    }
-    return given;
+  /** Gives out what waits: see Balancing. */
+  balance(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
+    return this.#balancing.run(onlyBalanced, signal);
   }
 
-  /** One step of the balancer: what it gave, and where the walk through the pool stands then. */
-  async #balanceSome(pool: ReturnType<typeof poolAfter>) {
-    const now = this.#clock.now();
-    return this.#store.transact({ pool, nodes: availableNodes() }, (rows) => {
-      const assignments = balance(rows.pool.tasks, rows.nodes, now);
-      const changes = assignments.flatMap(
-        ({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes,
-      );
-      const given = assignments.map(({ task, nodeId }): Assignment => ({ taskId: task.taskId, nodeId }));
-      return accept({ given, next: rows.pool.next }, changes);
-    });
-  }
-
-  /** batch-assign of variant B. */
+  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; who gets as many asks again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
-    const assignments = await this.balanceAll(false);
+    const { assignments } = await this.balance(false);
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 
@@ -193,13 +161,14 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     const node = await this.#store.read(nodeById(nodeId));
     if (!node || !isAvailable(node)) return;
-    for (;;) {
+    // What of a very long queue is left then is the next round's.
+    for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
       const now = this.#clock.now();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
       const count = await this.#store.transact(load, ({ node: current, waiting }) => {
-        const given = current ? balance(waiting, [current], now) : [];
-        const changes = given.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", now).changes);
-        return accept(given.length, changes);
+        const found = current ? balance(waiting, [current], now) : [];
+        const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", now).changes);
+        return accept(found.length, changes);
       });
       if (count < SWEEP_BATCH) return;
     }
@@ -249,14 +218,6 @@ export class TaskService {
 /** An open task is nobody's. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
-}
-
-/** The types of task that somebody with one of these sets of capabilities takes: null is any, [] that nobody is there. */
-function typesTaken(sets: readonly (readonly string[])[]): readonly string[] | null {
-  if (sets.length === 0) return [];
-  if (sets.some((capabilities) => capabilities.length === 0)) return null;
-  const types = ["", ...new Set(sets.flat())];
-  return types.length <= BALANCE_TYPES_MAX ? types : null;
 }
 
 function sizeOf({ taskId, title, description, result }: Task): Sized {

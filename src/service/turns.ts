@@ -1,8 +1,8 @@
 /**
  * The periodic work of several hubs on one database: each piece is done by the one whose turn it is. A hub that takes the
- * turn after nobody had it first lets all leases start anew and takes back what a stop in the middle left behind.
+ * turn after nobody had it first lets all leases start anew.
  */
-import { type ChoreParts, renewLeases, settle } from "./chores.ts";
+import { type ChoreParts, renewLeases } from "./chores.ts";
 import type { Chore } from "./sweeper.ts";
 
 export class Turns {
@@ -21,7 +21,6 @@ export class Turns {
     this.#afterGap ||= turn === "ours after a gap"; // told once, and kept until it is dealt with
     if (this.#afterGap) {
       await renewLeases(this.#parts);
-      await settle(this.#parts);
       this.#afterGap = false;
     }
     return true;

@@ -1,7 +1,7 @@
 /**
  * The reads of nodes, tasks, LUX, files and events, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share.
  * Each is a function from its parameters to a Query. Those of the mailboxes stand in mail-queries.ts, the pages of lists
- * in list-queries.ts, keys and stored answers in key-queries.ts.
+ * in list-queries.ts, what the balancer alone reads in balancer-queries.ts, keys and stored answers in key-queries.ts.
  */
 import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
@@ -11,7 +11,6 @@ import type { Node, Pulse } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
 import {
   count,
-  decodeCapabilities,
   filledUp,
   many,
   one,
@@ -35,12 +34,12 @@ export type Slice = { readonly limit: number; readonly offset: number };
 // ---- Nodes
 
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
-const NODE_COLUMNS = `
+export const NODE_COLUMNS = `
   node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since, held, unfiled,
   last_entry, entries, CAST(balance_micro AS TEXT) AS balance`;
 /** Every node has its row in beats, from its registration on. */
-const NODES = `nodes JOIN beats USING (seq)`;
+export const NODES = `nodes JOIN beats USING (seq)`;
 
 // The texts of the queries that requests run are put together once: a statement is found by its text.
 const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`;
@@ -95,35 +94,6 @@ export function expiredNodes(steady: number, limit: number): Query<readonly Node
 export function nextLeaseEnd(steady: number): Query<number | null> {
   const sql = `SELECT min(lease_until) AS at FROM ${NODES} WHERE online = 1 AND lease_until > $1`;
   return one(sql, [steady], ({ at }) => (at == null ? null : Number(at)));
-}
-
-const AVAILABLE = `online = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
-/** Stands in no list of capabilities, for none in it is empty. */
-const NO_CAPABILITY = ",,";
-const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
-
-const CANDIDATES = `
-  SELECT ${NODE_COLUMNS} FROM ${NODES}
-  WHERE ${AVAILABLE} AND node_id <> $1
-    AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
-  ${BALANCER_ORDER} LIMIT 1`;
-
-/** The node that the balancer would pick for a task: at most one row, so that a fleet is not read for each task. */
-export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
-  // A capability holds no comma: a type that does is nobody's, and must not match two that stand side by side.
-  const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
-  return many(CANDIDATES, [notNode ?? "", taskType, needle], toNode);
-}
-
-export function availableNodes(): Query<readonly Node[]> {
-  return many(`SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE ${AVAILABLE} ${BALANCER_ORDER}`, [], toNode);
-}
-
-/** The capabilities of those who are available, each set once. */
-export function availableCapabilities(): Query<readonly (readonly string[])[]> {
-  return many(`SELECT DISTINCT capabilities FROM nodes WHERE ${AVAILABLE}`, [], ({ capabilities }) =>
-    decodeCapabilities(String(capabilities)),
-  );
 }
 
 export function topNodes(limit: number): Query<readonly Node[]> {
@@ -219,44 +189,6 @@ function oneAnswerOf(best: string): string {
       SELECT seq, sum(bytes) OVER (ORDER BY priority, seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
       FROM (SELECT seq, priority, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best})) AS measured
     ) AS sized WHERE bytes_before < ${PULL_ANSWER_MAX_BYTES}`;
-}
-
-/** Where a walk through the pool stands. */
-export type PoolCursor = { readonly priority: number; readonly seq: number };
-export const POOL_START: PoolCursor = { priority: -1, seq: 0 };
-
-/**
- * The next open tasks after the cursor, best first, with where the walk stands then (null: the end).
- * @param types only tasks of these types; null is any
- */
-export function poolAfter(
-  cursor: PoolCursor,
-  onlyBalanced: boolean,
-  types: readonly string[] | null,
-  limit: number,
-): Query<{ tasks: readonly Task[]; next: PoolCursor | null }> {
-  const params: Param[] = [limit, cursor.priority, cursor.seq];
-  const ofTypes = types === null ? [""] : types.map((type) => ` AND task_type = ${bind(params, type)}`);
-  const ranges = (onlyBalanced ? [1] : [0, 1]).flatMap((flag) =>
-    ofTypes.map(
-      (ofType) => `
-      SELECT seq, priority FROM tasks
-      WHERE status = 'open' AND balanced = ${flag}${ofType} AND (priority, seq) > ($2, $3)
-      ORDER BY priority, seq LIMIT $1`,
-    ),
-  );
-  return {
-    sql: `
-      SELECT ${TASK_COLUMNS} FROM tasks t
-      WHERE seq IN (SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1)
-      ORDER BY priority, seq`,
-    params,
-    shape: (rows) => {
-      const last = rows.at(-1);
-      const next = last && { priority: Number(last["priority"]), seq: Number(last["seq"]) };
-      return { tasks: rows.map(toTask), next: next ?? null };
-    },
-  };
 }
 
 /** Unfinished tasks whose node is offline. */

@@ -68,6 +68,19 @@ export function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
 }
 
+/** The capabilities of many nodes that are read again and again: the same text of a node gives the same list. */
+export class KnownCapabilities {
+  readonly #byNode = new Map<string, { readonly stored: string; readonly list: readonly string[] }>();
+
+  of(nodeId: string, stored: string): readonly string[] {
+    const known = this.#byNode.get(nodeId);
+    if (known?.stored === stored) return known.list;
+    const list = decodeCapabilities(stored);
+    this.#byNode.set(nodeId, { stored, list });
+    return list;
+  }
+}
+
 export function toNode(row: Row): Node {
   return {
     nodeId: text(row["node_id"]),

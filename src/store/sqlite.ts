@@ -17,6 +17,7 @@ import { namingDatabase } from "./inspect.ts";
 import { type Group, type Job, type Outcome, type Written, answer } from "./job.ts";
 import { type BroughtForward, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
+import { listTakers } from "./sqlite-takers.ts";
 import { refuseOldSqlite, sqliteVersion } from "./sqlite-version.ts";
 import { statementOf } from "./statements.ts";
 import {
@@ -209,7 +210,9 @@ export class SqliteStore implements Store {
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY");
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    return migrate(this.#db, path, SQLITE_MIGRATIONS);
+    const broughtForward = migrate(this.#db, path, SQLITE_MIGRATIONS);
+    listTakers(this.#db);
+    return broughtForward;
   }
 
   #schedule(): void {
@@ -333,7 +336,8 @@ export class SqliteStore implements Store {
   }
 
   #run<R>(query: Query<R>): R {
-    return query.shape(this.#rows(query.sql, query.params));
+    const { sql, params } = query.onSqlite ?? query;
+    return query.shape(this.#rows(sql, params));
   }
 
   #rows(sql: string, params: readonly Param[]): readonly Row[] {

@@ -20,6 +20,8 @@ export type Query<R> = {
    * written, if they touch none of this. Left out: all the tables that its text names.
    */
   readonly reads?: readonly string[];
+  /** What SQLite runs in its place, for the same rows. */
+  readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
 };
 
 /** Runs a query. */

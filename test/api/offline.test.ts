@@ -286,7 +286,11 @@ describe.concurrent("a hub that was down", () => {
       }
       await using hub = await startHub({ dataDir, clock });
       expect(await statusOf(hub, "n1")).toBe("offline");
+      await hub.sweep(); // after the one with which it starts
       expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: 1 });
+      // It listens first: however much there is to take up, it does not keep the hub from serving.
+      const last = list(await ok(hub.get("/events?limit=2")), "events").map(({ kind }) => kind);
+      expect(last).toEqual(["hub.started", "task.requeued"]);
       const body = { task_id: taskId, node_id: "n1", result: RESULT };
       await refused(hub.post("/task/complete", body), 409, "task_not_assigned");
     } finally {

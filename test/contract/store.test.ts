@@ -25,6 +25,8 @@ import type { DeliveryState, Message } from "../../src/domain/message.ts";
 import { type Node, saved } from "../../src/domain/node.ts";
 import type { Priority, Task, TaskStatus } from "../../src/domain/task.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
+import { PoolWalk } from "../../src/service/pool.ts";
+import * as balancer from "../../src/store/balancer-queries.ts";
 import * as keyReads from "../../src/store/key-queries.ts";
 import * as mail from "../../src/store/mail-queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -34,6 +36,7 @@ import * as lists from "../../src/store/list-queries.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
 import { openPostgres } from "../../src/store/postgres.ts";
 import * as q from "../../src/store/queries.ts";
+import { KnownCapabilities } from "../../src/store/rows.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { statementOf } from "../../src/store/statements.ts";
 import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
@@ -733,7 +736,7 @@ function queriesOf(engine: Engine): void {
       for (const revokedFrom of [null, ...rows.nodes.map(({ nodeId }) => nodeId)]) {
         const asked = task("t", { taskType, revokedFrom });
         const best = pick(asked, rows.nodes)?.nodeId ?? null;
-        const found = pick(asked, await read(q.candidatesFor(taskType, revokedFrom)))?.nodeId ?? null;
+        const found = pick(asked, await read(balancer.candidatesFor(taskType, revokedFrom)))?.nodeId ?? null;
         expect({ taskType, revokedFrom, found }).toEqual({ taskType, revokedFrom, found: best });
       }
   });
@@ -788,18 +791,25 @@ function nodeQueries({ nodes, tasks }: Rows, read: Read): void {
     }
   });
 
-  test("availableNodes: in the balancer's order", async () => {
+  test("availableNodes, availableAfter: what the balancer looks at in who is available", async () => {
     const expected = nodes
-      .filter((one) => one.online && (one.maxTasks === null || one.tasksAssigned < one.maxTasks))
-      .toSorted((a, b) => a.tasksAssigned - b.tasksAssigned || a.idleSince - b.idleSince || byId(a, b));
+      .filter(isAvailable)
+      .toSorted(byId)
+      .map(({ nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince }) => {
+        return { nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince };
+      });
     expect(expected.length).toBeGreaterThan(5);
-    expect(await read(q.availableNodes())).toEqual(expected);
-  });
-
-  test("availableCapabilities: of who is available, each set once", async () => {
-    const sets = nodes.filter(isAvailable).map(({ capabilities }) => JSON.stringify(capabilities));
-    const found = await read(q.availableCapabilities());
-    expect(found.map((set) => JSON.stringify(set)).toSorted()).toEqual([...new Set(sets)].toSorted());
+    const known = new KnownCapabilities();
+    const all = (await read(balancer.availableNodes(known))).toSorted((a, b) =>
+      a.nodeId < b.nodeId ? -1 : 1,
+    );
+    expect(all).toEqual(expected);
+    expect(await read(balancer.availableAfter("", 500, known))).toEqual(expected);
+    expect(await read(balancer.availableAfter(expected[2]?.nodeId ?? "", 2, known))).toEqual(
+      expected.slice(3, 5),
+    );
+    for (const again of await read(balancer.availableAfter("", 500, known)))
+      expect(again.capabilities).toBe(all.find(({ nodeId }) => nodeId === again.nodeId)?.capabilities ?? []);
   });
 
   test("topNodes: by completed, then lux, without who completed nothing", async () => {
@@ -878,26 +888,58 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       });
     }
 
-  for (const onlyBalanced of [true, false])
+  for (const onlyBalanced of [true, false]) {
+    test(`poolTypes, isPoolEmpty (only balanced: ${onlyBalanced})`, async () => {
+      const flags = onlyBalanced ? [true] : [true, false];
+      for (const balanced of flags) {
+        const typed = pool((one) => one.balanced === balanced && one.taskType !== "");
+        const types = [...new Set(typed.map(({ taskType }) => taskType))].toSorted();
+        expect(types.length).toBeGreaterThan(2);
+        expect(await read(balancer.poolTypes(balanced, "", 500))).toEqual(types);
+        expect(await read(balancer.poolTypes(balanced, "", 2))).toEqual(types.slice(0, 2));
+        expect(await read(balancer.poolTypes(balanced, types[0] ?? "", 500))).toEqual(types.slice(1));
+        expect(await read(balancer.poolTypes(balanced, types.at(-1) ?? "", 500))).toEqual([]);
+      }
+      expect(await read(balancer.isPoolEmpty(onlyBalanced))).toBe(false);
+    });
+
     for (const types of [null, [""], ["", "x", "y"], ["no such type"]])
-      test(`poolAfter: walks the pool once, best first (only balanced: ${onlyBalanced}, types: ${types})`, async () => {
+      test(`a walk gives the pool once, best first (only balanced: ${onlyBalanced}, types: ${types})`, async () => {
         const expected = pool(
           (one) => (one.balanced || !onlyBalanced) && (types?.includes(one.taskType) ?? true),
         );
         for (const limit of [1, 7, 500]) {
+          const walk = await PoolWalk.begin({ read }, onlyBalanced, types);
           const walked: Task[] = [];
-          let cursor: q.PoolCursor | null = q.POOL_START;
-          while (cursor) {
-            const step: { tasks: readonly Task[]; next: q.PoolCursor | null } = await read(
-              q.poolAfter(cursor, onlyBalanced, types, limit),
-            );
-            expect(step.tasks.length).toBeLessThanOrEqual(limit);
-            walked.push(...step.tasks);
-            cursor = step.next;
+          for (let more = true; more;) {
+            const seqs = await walk.next(limit, () => true);
+            expect(seqs.length).toBeLessThanOrEqual(limit);
+            walked.push(...(await read(balancer.openBySeq(seqs))));
+            more = seqs.length === limit;
           }
           expect(walked).toEqual([...expected]);
         }
       });
+  }
+
+  test("a walk passes over what nobody takes any more, and goes on where another stood", async () => {
+    const all = pool((one) => ["x", "y"].includes(one.taskType));
+    const walk = await PoolWalk.begin({ read }, false, ["x", "y"]);
+    const begun = await walk.next(5, () => true);
+    const rest = await (await PoolWalk.begin({ read }, false, ["x", "y"], walk.cursor)).next(500, () => true);
+    expect([...begun, ...rest]).toEqual(all.map(({ seq }) => seq));
+    const ofX = all.filter((one, i) => i >= 5 && one.taskType === "x").map(({ seq }) => seq);
+    expect(ofX.length).toBeGreaterThan(1);
+    expect(await walk.next(500, (type) => type === "x")).toEqual(ofX);
+  });
+
+  test("openBySeq: those that are open, best first", async () => {
+    const some = tasks.slice(3, 40);
+    const expected = pool((one) => some.includes(one));
+    expect(expected.length).toBeGreaterThan(2);
+    expect(await read(balancer.openBySeq(some.map(({ seq }) => seq)))).toEqual([...expected]);
+    expect(await read(balancer.openBySeq([]))).toEqual([]);
+  });
 
   test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
     const away = nodes.filter((one) => !one.online && one.tasksAssigned > 0).map(({ nodeId }) => nodeId);
@@ -1551,8 +1593,8 @@ describe("store: sqlite: plans", () => {
 
   async function planOf(query: Query<unknown>): Promise<readonly Step[]> {
     const plan = await store.read<readonly Step[]>({
-      sql: `EXPLAIN QUERY PLAN ${query.sql}`,
-      params: query.params,
+      sql: `EXPLAIN QUERY PLAN ${(query.onSqlite ?? query).sql}`,
+      params: (query.onSqlite ?? query).params,
       shape: (rows) =>
         rows.map((row) => ({
           id: Number(row["id"]),
@@ -1584,6 +1626,7 @@ describe("store: sqlite: plans", () => {
       .filter((detail) => !detail.endsWith("USING INTEGER PRIMARY KEY (rowid=?)"));
   }
 
+  const after = { priority: 1, seq: 5 };
   const slice = { limit: 20, offset: 40 };
   const page = (...statuses: readonly TaskStatus[]) => lists.taskPage(statuses, null, slice);
   const pageOf = (...statuses: readonly TaskStatus[]) =>
@@ -1606,9 +1649,15 @@ describe("store: sqlite: plans", () => {
     filesById: lists.filesById(["f1", "f2"]),
     "waitingFor anything": q.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
     waitingFor: q.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
-    poolAfter: q.poolAfter({ priority: 1, seq: 5 }, false, null, 500),
-    "poolAfter balanced": q.poolAfter(q.POOL_START, true, null, 500),
-    "poolAfter of some types": q.poolAfter({ priority: 1, seq: 5 }, false, ["", "x"], 500),
+    isPoolEmpty: balancer.isPoolEmpty(false),
+    "isPoolEmpty of the balancer's": balancer.isPoolEmpty(true),
+    poolTypes: balancer.poolTypes(true, "x", 500),
+    "poolParts of any type": balancer.poolParts([{ part: { balanced: true, taskType: null }, after }], 64),
+    "poolParts of some types": balancer.poolParts(
+      ["", "x"].map((taskType) => ({ part: { balanced: false, taskType }, after })),
+      8,
+    ),
+    openBySeq: balancer.openBySeq([1, 2, 3]),
     lastSigninAt: q.lastSigninAt("n1", 86_400_000),
     lastEventOf: q.lastEventOf("task.completed"),
     completersAfter: q.completersAfter(5, 100),
@@ -1643,9 +1692,8 @@ describe("store: sqlite: plans", () => {
 
   /** In the order of what they walk through, and ended by their LIMIT. */
   const ordered: Readonly<Record<string, readonly [Query<unknown>, RegExp]>> = {
-    availableCapabilities: [q.availableCapabilities(), /^SCAN nodes/],
-    candidatesFor: [q.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
-    availableNodes: [q.availableNodes(), /^SCAN nodes USING INDEX nodes_available$/],
+    candidatesFor: [balancer.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
+    availableNodes: [balancer.availableNodes(new KnownCapabilities()), /^SCAN nodes/],
     "taskPage all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
     strandedTasks: [q.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
     newestEvents: [q.newestEvents(null, 100), /^SCAN events$/],

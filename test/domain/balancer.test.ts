@@ -1,7 +1,9 @@
 /** The balancer (domain/balancer.ts): who is picked, as a table; and what holds for any fleet, as properties. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Candidate, balance, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
+import { type Candidate, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
+import { Fleet, balance } from "../../src/domain/fleet.ts";
+import type { Task } from "../../src/domain/task.ts";
 import { NOW, node, task } from "./samples.ts";
 
 describe("pick", () => {
@@ -135,6 +137,78 @@ describe("balance", () => {
     const list = Array.from({ length: 9 }, (_, i) => task(`t${i}`));
     const given = balance(list, [node("a"), node("b"), node("c")], NOW);
     for (const id of ["a", "b", "c"]) expect(given.filter((g) => g.nodeId === id)).toHaveLength(3);
+  });
+});
+
+/** The rules over all nodes, one task after the other: what a Fleet has to come to as well. */
+function plainly(list: readonly Task[], nodes: readonly Candidate[], now: number): readonly string[] {
+  const fleet = nodes.map((one) => ({ ...one }));
+  return list.flatMap((one) => {
+    const best = pick(one, fleet);
+    if (!best) return [];
+    best.tasksAssigned += 1;
+    best.idleSince = now;
+    return [`${one.taskId} ${best.nodeId}`];
+  });
+}
+
+describe("a fleet by the types that it takes", () => {
+  const TYPES = ["x", "y", "z", "X", "xy"];
+  const member = fc.record({
+    nodeId: fc.constantFrom(...Array.from({ length: 12 }, (_, i) => `n${i}`)),
+    online: fc.boolean(),
+    maxTasks: fc.option(fc.integer({ min: 1, max: 5 })),
+    tasksAssigned: fc.integer({ min: 0, max: 5 }),
+    idleSince: fc.integer({ min: NOW - 2, max: NOW + 2 }), // also ahead of a clock that was set back
+    capabilities: fc.subarray(TYPES),
+  });
+  /** The nodes as they are at a step: some come, go, and register anew from one step to the next. */
+  const nodes = fc.uniqueArray(member, { selector: ({ nodeId }) => nodeId, maxLength: 12 });
+  const queue = fc
+    .array(
+      fc.record({
+        taskType: fc.constantFrom("", "nobody", ...TYPES),
+        revokedFrom: fc.constantFrom(null, null, "n0", "n1", "n2"),
+      }),
+      { maxLength: 30 },
+    )
+    .map((list) => list.map((patch, i) => task(`t${i}`, patch)));
+
+  test("gives each task to whom the rules say, step after step", () => {
+    const steps = fc.array(fc.record({ nodes, queue }), { minLength: 1, maxLength: 4 });
+    fc.assert(
+      fc.property(steps, fc.boolean(), (all, byWanted) => {
+        const fleet = new Fleet(byWanted ? new Set(["", ...TYPES]) : null);
+        for (const step of all) {
+          fleet.see(step.nodes);
+          for (const type of ["", "nobody", ...TYPES]) {
+            const takers = step.nodes.filter((one) => isAvailable(one) && fits(one, { taskType: type }));
+            expect(fleet.takes(type)).toBe(takers.length > 0);
+          }
+          const given = fleet.give(step.queue, NOW).map((one) => `${one.task.taskId} ${one.nodeId}`);
+          expect(given).toEqual([...plainly(step.queue, step.nodes, NOW)]);
+        }
+      }),
+      { seed: 1, numRuns: 2_000 },
+    );
+  });
+
+  test("looks into the capabilities of a node once, however many tasks there are", () => {
+    let looks = 0;
+    const watched = (list: string[]): readonly string[] =>
+      new Proxy(list, {
+        get: (of, name, self) => {
+          if (typeof name === "string" && /^\d+$/.test(name)) looks += 1;
+          return Reflect.get(of, name, self);
+        },
+      });
+    const words = (i: number): string[] => Array.from({ length: 10 }, (_, k) => `${i} ${k}`);
+    const many = Array.from({ length: 100 }, (_, i) => node(`n${i}`, { capabilities: watched(words(i)) }));
+    const list = Array.from({ length: 200 }, (_, i) =>
+      task(`t${i}`, { taskType: i % 2 ? "nobody takes it" : `${i % 100} 3` }),
+    );
+    expect(balance(list, many, NOW)).toHaveLength(100);
+    expect(looks).toBeLessThanOrEqual(100 * 10);
   });
 });
 

@@ -50,7 +50,9 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   "mail port": { files: ["mail/mail.ts"], layers: ["domain", "store port"] }, // of the store: see below
   "blobs port": { files: ["blobs/blobs.ts"], layers: ["domain"] },
   queries: {
-    files: ["store/{queries,list-queries,mail-queries,key-queries,old-rows,rows,touches}.ts"],
+    files: [
+      "store/{queries,balancer-queries,list-queries,mail-queries,key-queries,old-rows,rows,touches}.ts",
+    ],
     layers: ["domain", "lib", "store port"],
   },
   // What the engines on PostgreSQL, of the store and of the blobs, have in common.

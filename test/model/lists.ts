@@ -165,7 +165,7 @@ export class Lists {
     const { signal } = new AbortController();
     await nodes.expireSome();
     if (this.#roll(3) > 0) await tasks.requeueStranded(signal);
-    await tasks.balanceAll(true);
+    await tasks.balance(true);
     if (this.#roll(3) > 0) return;
     const limits = { before: NOW + this.#passed, limit: 10_000, now: NOW + this.#passed };
     await store.transact({ old: oldEvents(limits) }, () =>
