@@ -61,9 +61,14 @@ export class Desk {
   }
 
   /** Waits for one message; its name, "" when none came. */
-  async receive(waitMs: number, nodeId = "n1", count = 1): Promise<string> {
+  async receive(
+    waitMs: number,
+    nodeId = "n1",
+    count = 1,
+    transact: Transact = this.#store.transact,
+  ): Promise<string> {
     const { signal } = new AbortController();
-    const taken = await this.#messages.receive(this.#store.transact, nodeId, count, { waitMs, signal });
+    const taken = await this.#messages.receive(transact, nodeId, count, { waitMs, signal });
     return namesOf(taken).join();
   }
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { TICKETS_MAX, TICKET_HOLD_MS } from "../../src/domain/limits.ts";
 import { until } from "../e2e/program.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
+import type { Transact } from "../../src/store/store.ts";
 import { Office, died, heldUp, refused } from "./office.ts";
 
 setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
@@ -75,6 +76,48 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
       expect(await waiting).toBe("m2"); // rung for at once
       expect(performance.now() - startedMs).toBeLessThan(TICKET_HOLD_MS / 2);
       expect([await a.take(), await b.take()]).toEqual([[], []]);
+    });
+
+    test.each([
+      ["the next, when that was handed out", null, ["m1"], "m2"],
+      ["that, when it was not", refused, [], "m1"],
+    ] as const)(
+      "who would not wait, and finds one in another's hands, gets %s",
+      async (_, fate, first, then) => {
+        await using office = await open();
+        const [a, b] = office.both;
+        await a.send(["m1", "m2"]);
+        const { transact, letGo } = heldUp(fate ?? office.store.transact);
+        const taking = a.take(1, transact).catch(() => []);
+        await held(office, "hands:n1");
+        const asked = b.receive(0);
+        await held(office, "wanted:n1"); // he has found it there
+        letGo();
+        expect([await taking, await asked]).toEqual([first, then]);
+      },
+    );
+
+    test("so do all who would not wait: each looks again", async () => {
+      await using office = await open();
+      const [a, b] = office.both;
+      await a.send(["m1"]);
+      const { transact, letGo } = heldUp(office.store.transact);
+      const taking = a.take(1, transact);
+      await held(office, "hands:n1");
+      const looks = [0, 0, 0, 0, 0];
+      const asked = looks.map((_, i) => {
+        const counting: Transact = (load, decide) => {
+          looks[i] = (looks[i] ?? 0) + 1;
+          return office.store.transact(load, decide);
+        };
+        return b.receive(0, "n1", 1, counting);
+      });
+      const wanted = async () => Number(await redis.ask("GET", `${await office.prefix()}wanted:n1`));
+      await until(async () => (await wanted()) === asked.length);
+      letGo();
+      expect(await taking).toEqual(["m1"]);
+      expect(await Promise.all(asked)).toEqual(["", "", "", "", ""]);
+      for (const count of looks) expect(count).toBeGreaterThanOrEqual(3); // before, after, and to say that nothing is there
     });
 
     test("takes at one hub do not wait for one another: its store decides them in order", async () => {
