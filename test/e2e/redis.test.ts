@@ -3,7 +3,7 @@
  * cannot use.
  */
 import { describe, expect, test } from "bun:test";
-import { freePort } from "../support/keeper.ts";
+import { OWN_HOST, freePort } from "../support/keeper.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { cutOneHub } from "../torture/redis.ts";
 import { Hub, TempDir, run, until } from "./program.ts";
@@ -73,13 +73,13 @@ describe.skipIf(withoutRedis(true))("redis", () => {
     async () => {
       using dir = new TempDir();
       const [cert, key, port] = [dir.join("cert.pem"), dir.join("key.pem"), freePort()];
-      const names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
+      const names = ["-subj", "/CN=localhost", "-addext", `subjectAltName=IP:${OWN_HOST}`];
       const files = ["-keyout", key, "-out", cert, "-days", "1"];
       const words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", ...files, ...names];
       await Bun.spawn([OPENSSL ?? "", ...words], { stderr: "ignore" }).exited;
       const tls = ["--tls-port", String(port), "--tls-cert-file", cert, "--tls-key-file", key];
       await using _redis = await RedisServer.start(...tls, "--tls-auth-clients", "no");
-      const env = { LUXHUB_REDIS: `rediss://127.0.0.1:${port}` };
+      const env = { LUXHUB_REDIS: `rediss://${OWN_HOST}:${port}` };
       const data = dir.join("data");
       {
         await using hub = await Hub.start({ data, env });
@@ -104,7 +104,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
 
 test("a Redis that is not there: one line, and the hub serves", async () => {
   using dir = new TempDir();
-  const env = { LUXHUB_REDIS: `redis://:geheim@127.0.0.1:${freePort()}` };
+  const env = { LUXHUB_REDIS: `redis://:geheim@${OWN_HOST}:${freePort()}` };
   await using hub = await Hub.start({ data: dir.join("data"), env });
   expect((await hub.get("/status")).body).toMatchObject({ status: "ok", transport: "sqlite" });
   await hub.stop();

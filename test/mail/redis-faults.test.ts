@@ -14,7 +14,8 @@ const carries = (desk: Desk, transport: string) =>
   until(() => desk.mail.transport === transport, BACK_WITHIN_MS);
 
 /** A way to a port that can be cut: nothing goes through, and nobody is told. */
-function openWire(port: number) {
+function openWire(server: string) {
+  const { hostname, port } = new URL(server);
   const ends = new Set<{ terminate(): void }>();
   const pipes = new WeakMap<object, Bun.Socket<undefined>>();
   let isCut = false;
@@ -27,8 +28,8 @@ function openWire(port: number) {
         near.pause();
         if (isCut) return;
         const far = await Bun.connect({
-          hostname: "127.0.0.1",
-          port,
+          hostname,
+          port: Number(port),
           socket: {
             data: (_, bytes) => void (isCut || near.write(bytes)),
             close: () => void near.end(),
@@ -110,7 +111,7 @@ describe.skipIf(withoutRedis(true))("a Redis that", () => {
 
   test("is cut off for one hub only: what it sends by the store keeps its place at the other", async () => {
     await using redis = await RedisServer.start();
-    const wire = openWire(redis.port);
+    const wire = openWire(redis.url);
     try {
       await using office = await Office.open(wire.url, redis.url);
       const [a, b] = office.both;

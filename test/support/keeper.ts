@@ -78,21 +78,42 @@ function takes(place: string): boolean {
   }
 }
 
+/**
+ * An address on the loopback that is this process's alone: a port that is free there stays so until it is used, also
+ * between the stop of a server and its next start. On Linux; elsewhere there is one for all, and a port may be lost.
+ */
+export const OWN_HOST = ownHost();
+
+function ownHost(): string {
+  const everybodys = "127.0.0.1";
+  if (process.platform !== "linux") return everybodys;
+  const own = `127.${64 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255}`;
+  try {
+    listen(own).stop(true);
+    return own;
+  } catch {
+    return everybodys; // a sandbox whose loopback is one address
+  }
+}
+
+function listen(hostname: string): Bun.TCPSocketListener {
+  return Bun.listen({ hostname, port: 0, socket: { data() {} } });
+}
+
 /** Different ports that were free a moment ago. */
-export function freePorts(count: number): readonly number[] {
-  const listeners = Array.from({ length: count }, () =>
-    Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }),
-  );
+export function freePorts(count: number, hostname: string): readonly number[] {
+  const listeners = Array.from({ length: count }, () => listen(hostname));
   for (const listener of listeners) listener.stop(true);
   return listeners.map(({ port }) => port);
 }
 
+/** A port of OWN_HOST on which nobody listens. */
 export function freePort(): number {
-  return freePorts(1)[0] ?? 0;
+  return freePorts(1, OWN_HOST)[0] ?? 0;
 }
 
 /** Whether somebody takes connections there. */
-export async function isListening(port: number, hostname = "127.0.0.1"): Promise<boolean> {
+export async function isListening(port: number, hostname: string): Promise<boolean> {
   try {
     const socket = await Bun.connect({ hostname, port, socket: { data() {} } });
     socket.terminate();

@@ -5,7 +5,7 @@
 import { tmpdir } from "node:os";
 import { Hub, SECRET, TempDir, listOf, until } from "../e2e/program.ts";
 import { NGINX_MISSING, Nginx } from "../support/nginx.ts";
-import { OWN_HOST } from "../support/front.ts";
+import { OWN_HOST } from "../support/keeper.ts";
 import { POSTGRES_PROGRAMS, PostgresServer } from "../support/postgres.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { Findings, checkDownloads, checkPostgres } from "./crash-checks.ts";
