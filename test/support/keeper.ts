@@ -2,7 +2,16 @@
  * Servers that outlive the file that started them and end with the run: a small shell beside each ends it and removes its
  * folder when its owner is gone, however that ended. And what a whole run shares: the first who asks starts it.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -48,8 +57,20 @@ export function keep(command: readonly string[], folder: string, signal: "QUIT" 
   return keeper;
 }
 
-/** In memory where the system offers that. */
-const SHARED = join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), `luxhub-tests-${OWNER}`);
+/** In memory where the system offers enough of that: a container may have no more than 64 MiB there. */
+export const SWIFT_FOLDER = hasRoom("/dev/shm") ? "/dev/shm" : tmpdir();
+
+function hasRoom(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    const { blocks, bsize } = statfsSync(folder); // the size: what is free now would differ from one worker to the next
+    return blocks * bsize >= 2 ** 31;
+  } catch {
+    return false;
+  }
+}
+
+const SHARED = join(SWIFT_FOLDER, `luxhub-tests-${OWNER}`);
 
 /** The address of a server that all tests of this run share. `start` makes it in the folder it is given. */
 export async function sharedAddress(
