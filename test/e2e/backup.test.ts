@@ -7,7 +7,7 @@ import { Hub, TempDir, run } from "./program.ts";
 setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 test("everything that was acknowledged before a backup began is in it, as of one moment", async () => {
-  const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500 };
+  const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500, pauseMs: 10 };
   const report = await backUpUnderLoad(options, () => {});
   console.log(`backup under load: ${JSON.stringify(report)}`);
   expect(report.faults).toEqual([]);

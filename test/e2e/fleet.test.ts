@@ -4,6 +4,7 @@
  * --only fleet` is the long form.
  */
 import { expect, test } from "bun:test";
+import { REDIS_CHECK_EVERY_MS } from "../../src/domain/limits.ts";
 import { NOTHING_WRONG, p50, runFleet, verdictOf, whyNoFleet } from "../torture/fleet.ts";
 
 const reason = whyNoFleet();
@@ -25,9 +26,10 @@ test.skipIf(reason !== null)(
     expect([traffic.received, traffic.sent > WORK]).toEqual([traffic.sent, true]);
     expect(way.unavailable).toBeGreaterThan(0); // PostgreSQL's absence was met
     expect(reader.kinds.get("transport.changed")).toBe(2);
-    for (const tookMs of [...goneOnMs, ...redisBackMs, ...postgresBackMs]) expect(tookMs).toBeLessThan(5_000);
-    // The goal is 10 ms, which the torture holds it to: here the machine is shared with the rest of the suite.
-    expect(p50(wokenMs)).toBeLessThan(40);
+    // The goals are 5 s and 10 ms, which the torture holds it to: here the machine is shared with the rest of the suite.
+    // How soon all go on is waited for there; who is not told of a message looks at the next check of his line.
+    expect([goneOnMs, redisBackMs, postgresBackMs].map((took) => took.length)).toEqual([1, 1, 1]);
+    expect(p50(wokenMs)).toBeLessThan(REDIS_CHECK_EVERY_MS / 4);
   },
   60_000,
 );

@@ -6,7 +6,8 @@ import { LOG_BACKLOG_MAX_CHARS } from "../../src/domain/limits.ts";
 import { FROM_SOURCE, Hub, TempDir } from "./program.ts";
 
 const SECRET = "log-secret";
-const LIMIT_MS = 5_000;
+/** What a container's or a service's manager waits before it kills, Docker's 10 s the least of them. */
+const LIMIT_MS = 10_000;
 
 /** A hub whose standard output is this file; ended at the latest with its `using` block. */
 function startOn(stdout: number, data: string) {

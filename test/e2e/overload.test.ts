@@ -47,9 +47,10 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
   // Slow uploads are cut after 25 s; what cuts them is in upload.test.ts, and the torture waits for it.
   test("slow heads, bodies and chunks are cut, and others hardly notice", async () => {
     const counts = { head: 100, body: 50, chunks: 50 };
-    const { before, meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 1_000));
-    // The machine is shared with the rest of the suite: the factor is the torture's to measure.
-    expect(meanwhile.p50Ms).toBeLessThan(2 * before.p50Ms + 20);
+    const { before, meanwhile, after, cut } = await withHub((hub) => measureSlow(hub, counts, 1_000));
+    // The machine is shared with the rest of the suite, which may begin to work it in between: the factor is the
+    // torture's to measure. Who is held up by a slow caller is so for seconds.
+    expect(meanwhile.p50Ms).toBeLessThan(2 * Math.max(before.p50Ms, after.p50Ms) + 200);
     for (const [kind, count] of Object.entries(counts)) {
       const report = cut[kind as keyof typeof counts]; // as it stands above
       expect([kind, report?.cut]).toEqual([kind, count]);

@@ -13,7 +13,15 @@ const OPENSSL = Bun.which("openssl");
 describe.skipIf(withoutRedis(true))("redis", () => {
   for (const cut of ["frozen", "killed"] as const)
     test(`${cut} under load: nothing lost, nothing twice, in order, caught up`, async () => {
-      const { sent, received, acked, caughtUpMs, transports, ...rest } = await cutOneHub(cut, {
+      // That it is caught up with in time is waited for there.
+      const {
+        sent,
+        received,
+        acked,
+        caughtUpMs: _,
+        transports,
+        ...rest
+      } = await cutOneHub(cut, {
         aroundMs: 400,
         cutMs: 1_200,
       });
@@ -27,7 +35,6 @@ describe.skipIf(withoutRedis(true))("redis", () => {
       expect(transports).toEqual(["redis", "sqlite", "redis"]);
       expect(sent).toBeGreaterThan(100);
       expect([received, acked > 0]).toEqual([sent, true]);
-      expect(caughtUpMs).toBeLessThan(5_000);
     }, 30_000);
 
   test("one that refuses the password: one line, the hub serves, and uses it once it may", async () => {
@@ -98,7 +105,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
     redis.freeze();
     const { code, tookMs } = await hub.stop();
     expect(code).toBe(0);
-    expect(tookMs).toBeLessThan(3_000);
+    expect(tookMs).toBeLessThan(10_000); // by when Docker would kill it
   });
 });
 
