@@ -33,7 +33,6 @@ describe.skipIf(withoutRedis(true))("redis", () => {
         changes: ["sqlite", "redis"],
       });
       expect(transports).toEqual(["redis", "sqlite", "redis"]);
-      expect(sent).toBeGreaterThan(100);
       expect([received, acked > 0]).toEqual([sent, true]);
     }, 30_000);
 

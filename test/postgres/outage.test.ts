@@ -165,11 +165,16 @@ suite(`a database that goes away${reason}`, () => {
       }
     }
     await Bun.sleep(300);
+    const taken = () =>
+      answers
+        .values()
+        .filter(({ status }) => status === 200)
+        .toArray().length;
+    await until("there was load", async () => listed[200] > 100 && taken() > 100); // else it would prove nothing
     going = false;
     await Promise.all([...writers, ...readers]);
     for (const hub of [a, b])
       await Promise.all(Array.from({ length: 20 }, () => ok(hub.get("/task/list?node_id=n1"))));
-    expect(listed[200]).toBeGreaterThan(100);
     const sql = new SQL(a.database ?? "", { max: 1 });
     const rows: readonly { content: string; n: string; delivered: string; logged: string }[] = await sql`
       SELECT content, count(*) AS n, count(d.seq) AS delivered, count(e.id) AS logged
@@ -188,7 +193,6 @@ suite(`a database that goes away${reason}`, () => {
       else expect([status, body["error"]]).toEqual([500, "outcome_unknown"]);
       seen[status === 200 || status === 503 ? status : 500]++;
     }
-    expect(seen[200]).toBeGreaterThan(100);
     expect(seen[503]).toBeGreaterThan(0);
   }, 60_000);
 });
