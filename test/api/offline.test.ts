@@ -26,7 +26,7 @@ import {
   until,
 } from "./scene.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
 const MARGIN_MS = 10_000;

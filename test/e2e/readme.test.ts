@@ -93,7 +93,7 @@ test("the session", async () => {
   });
   expect(upload).toMatchObject({ success: true, name: "hello.txt", size: 17, task_id: taskId });
   expect(lines[8]).toBe("Hello, everyone.");
-}, 20_000);
+}, 60_000);
 
 describe("the tables", () => {
   const cell = (text: string): string => text.replaceAll("|", "\\|");

@@ -34,7 +34,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
       });
       expect(transports).toEqual(["redis", "sqlite", "redis"]);
       expect([received, acked > 0]).toEqual([sent, true]);
-    }, 30_000);
+    }, 60_000);
 
   test("one that refuses the password: one line, the hub serves, and uses it once it may", async () => {
     await using redis = await RedisServer.start("--requirepass", "geheim-1");

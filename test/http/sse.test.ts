@@ -209,7 +209,7 @@ describe("an open stream", () => {
     await until("the idle timeout of another", () => idle.gone());
     expect(stream.send(frame({ data: "still here" }))).toBe(true);
     await until("the event", () => client.text().includes("still here"));
-  }, 30_000);
+  }, 60_000);
 });
 
 describe("the end", () => {

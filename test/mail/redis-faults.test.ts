@@ -7,7 +7,7 @@ import { until } from "../e2e/program.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { type Desk, Office } from "./office.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 /** It is tried again every two seconds at the latest; the rest is for a machine that is busy. */
 const BACK_WITHIN_MS = 15_000;

@@ -9,7 +9,7 @@ import { RedisServer, withoutRedis } from "../support/redis.ts";
 import type { Transact } from "../../src/store/store.ts";
 import { Office, died, heldUp, refused } from "./office.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 /** Who is rung for by then was: who waits so long in vain is answered with nothing. */
 const PATIENCE_MS = 15_000;

@@ -95,7 +95,7 @@ export class PostgresServer {
       );
       await sql.close({ timeout: 0 });
       if (isUp) return;
-      if (tries > 200) throw new Error("PostgreSQL does not start");
+      if (tries > 600) throw new Error("PostgreSQL does not start");
       await Bun.sleep(50);
     }
   }

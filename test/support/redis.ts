@@ -9,7 +9,7 @@ import { RedisClient, type Subprocess } from "bun";
 import { OWN_HOST, freePort, isListening, keep, sharedAddress } from "./keeper.ts";
 
 const BINARY = Bun.which("redis-server") ?? Bun.which("valkey-server");
-const READY_MS = 10_000;
+const READY_MS = 30_000;
 
 /** Why suites that need a Redis, be it one that they leave alone, are left out; null when they run. */
 export const REDIS_MISSING: string | null =
