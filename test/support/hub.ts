@@ -15,7 +15,7 @@ import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
-import { SWIFT_FOLDER } from "./keeper.ts";
+import { swiftFolder } from "./keeper.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
@@ -233,12 +233,15 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly alone?: keyof typeof ALONE;
 };
 
+/** Of three files at a time: their hubs hold at most some 80 MiB. */
+const TEMP = process.env["TMPDIR"] ?? swiftFolder(256 * 2 ** 20);
+
 /**
  * A data directory of its own, for a test that opens a hub in it more than once and removes it at the end. What a crash
  * leaves on a disk is not for these tests, and they are many.
  */
 export function newDataDir(): string {
-  return mkdtempSync(join(process.env["TMPDIR"] ?? SWIFT_FOLDER, "luxhub-test-"));
+  return mkdtempSync(join(TEMP, "luxhub-test-"));
 }
 
 /** On PostgreSQL a data directory has a schema that goes with it, as SQLite's file does. */

@@ -57,20 +57,22 @@ export function keep(command: readonly string[], folder: string, signal: "QUIT" 
   return keeper;
 }
 
-/** In memory where the system offers enough of that: a container may have no more than 64 MiB there. */
-export const SWIFT_FOLDER = hasRoom("/dev/shm") ? "/dev/shm" : tmpdir();
+const GIB = 2 ** 30;
 
-function hasRoom(folder: string): boolean {
+/** A folder in memory where the system offers so much of that (a container may have 64 MiB), else on the disk. */
+export function swiftFolder(wantedBytes: number): string {
+  const memory = "/dev/shm";
   try {
-    accessSync(folder, constants.W_OK);
-    const { blocks, bsize } = statfsSync(folder); // the size: what is free now would differ from one worker to the next
-    return blocks * bsize >= 2 ** 31;
+    accessSync(memory, constants.W_OK);
+    const { blocks, bsize } = statfsSync(memory); // its size: what is free now differs from one worker to the next
+    return blocks * bsize >= wantedBytes ? memory : tmpdir();
   } catch {
-    return false;
+    return tmpdir();
   }
 }
 
-const SHARED = join(SWIFT_FOLDER, `luxhub-tests-${OWNER}`);
+/** A database with files of 256 MiB, and its log. */
+const SHARED = join(swiftFolder(1.5 * GIB), `luxhub-tests-${OWNER}`);
 
 /** The address of a server that all tests of this run share. `start` makes it in the folder it is given. */
 export async function sharedAddress(
