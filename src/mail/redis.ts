@@ -151,7 +151,7 @@ export class RedisMail implements Mail {
     let taken: Taken | undefined;
     try {
       taken = await this.#mailboxes.take(transact, nodeId, count, steady, elsewhere);
-      return taken;
+      return taken ?? (elsewhere.length > 0 ? { deliveries: [], transport: this.transport } : undefined);
     } finally {
       // Nobody waits for this; when the line goes down over it, it tells why.
       if (taken || mine.length > 0) this.#release(run, nodeId, mine).catch(() => {});

@@ -6,6 +6,7 @@
  * once (the disk may be full by then) then by the periodic work.
  */
 import { Rejection, reject } from "../domain/decision.ts";
+import { TICKET_HOLD_MS } from "../domain/limits.ts";
 import type { Handed, Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -48,21 +49,29 @@ export class MessageService {
       : this.#mail.send(transact, message, draft.toNode);
   }
 
-  /** Takes up to `count` messages out, oldest first; waits for the first as long as `patience` lasts. */
+  /**
+   * Takes up to `count` messages out, oldest first; waits for the first as long as `patience` lasts, and for what another
+   * hub has in its hands until it is known what becomes of it.
+   */
   async receive(transact: Transact, nodeId: string, count: number, patience: Patience): Promise<Taken> {
     const { signal } = patience;
-    const deadline = this.#clock.steady() + patience.waitMs;
+    const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first look, so that no wake-up falls in between
     try {
-      while (!signal.aborted) {
-        const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady());
+      for (let isAgain = false; !signal.aborted; isAgain = true) {
+        const met = await this.#mail.take(transact, nodeId, count, this.#clock.steady());
+        const isElsewhere = met?.deliveries.length === 0;
+        const taken = isElsewhere ? undefined : met;
         if (taken) await socketsHeard(); // who hung up during the commit has not been noticed yet
         if (taken && !signal.aborted) {
           waiter.took(); // every row has a wake of its own: the next in line need not look for this one
           return taken;
         }
         if (taken) await this.#putBack(nodeId, taken);
-        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
+        const waitMs = isElsewhere ? Math.max(patience.waitMs, TICKET_HOLD_MS) : patience.waitMs;
+        const leftMs = start + waitMs - this.#clock.steady();
+        if (isAgain && leftMs <= 0) break; // and leaves his wake to the next in line
+        const outcome = await waiter.wait(leftMs, signal);
         if (outcome !== "woken") break;
       }
       return await this.#mail.takeNothing(transact, nodeId);

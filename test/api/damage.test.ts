@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newDataDir, startHub } from "../support/hub.ts";
+import { until } from "./scene.ts";
 
 const PAGE = 4_096;
 
@@ -47,10 +48,9 @@ test("a 500 for what meets it, no write any more, and the rest can be read", asy
     expect((await hub.get("/node/a")).status).toBe(200);
     expect((await hub.get("/task/stats")).body["total"]).toBe(2);
     await hub.close();
-    while (hub.logged.length === 0) await Bun.sleep(5); // lines are gathered before they are written
-    expect(hub.logged.join("")).toMatch(
-      /The database is damaged \(database disk image is malformed\)\. Stop the hub, see with luxhub doctor/,
-    );
+    const advice =
+      /The database is damaged \(database disk image is malformed\)\. Stop the hub, see with luxhub doctor/;
+    await until("the log says it", async () => advice.test(hub.logged.join(""))); // its lines are gathered first
     await expect(startHub({ dataDir })).rejects.toThrow(/is damaged: .*luxhub restore FILE --data DIR/);
   } finally {
     rmSync(dataDir, { recursive: true });

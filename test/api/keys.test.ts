@@ -30,7 +30,7 @@ import {
   taskOf,
 } from "./scene.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;

@@ -26,10 +26,11 @@ import {
   until,
 } from "./scene.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
-const MARGIN_MS = 10_000;
+/** The hub's clock runs on by itself, and on a busy machine a test takes its time. */
+const MARGIN_MS = 30_000;
 
 function beat(hub: TestHub, nodeId: string) {
   return ok(hub.post("/node/heartbeat", { node_id: nodeId }));
@@ -64,7 +65,7 @@ describe.concurrent("a node goes offline", () => {
     await send(hub, "op", "younger", { require_ack: true });
     await receive(hub, "younger");
     const lastHeartbeat = (await nodeOf(hub, "silent"))["last_heartbeat"];
-    hub.clock.pass(offlineAfterMs - 2 * MARGIN_MS); // the silent one stays 10 s below the limit
+    hub.clock.pass(offlineAfterMs - 2 * MARGIN_MS); // the silent one stays that much below the limit
     // The message that was not confirmed comes back: a sweep has looked at the nodes, too.
     await until("a sweep", async () => (await beat(hub, "younger"))["messages_waiting"] === 1);
     expect(await statusOf(hub, "silent")).toBe("online");

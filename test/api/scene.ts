@@ -152,8 +152,11 @@ export function pick(body: Readonly<Record<string, unknown>>, name: string, fiel
   return list(body, name).map((item) => item[field]);
 }
 
-/** Awaits a condition that the hub brings about by itself (its sweeper runs every second of real time). */
-export async function until(what: string, holds: () => Promise<boolean>, deadlineMs = 4_000): Promise<void> {
+/**
+ * Awaits a condition that the hub brings about by itself (its sweeper runs every second of real time). The deadline is for
+ * what never comes to hold: who tests how soon something comes says one of its own.
+ */
+export async function until(what: string, holds: () => Promise<boolean>, deadlineMs = 15_000): Promise<void> {
   const deadline = performance.now() + deadlineMs;
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`not within ${deadlineMs} ms: ${what}`);

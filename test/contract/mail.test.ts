@@ -21,7 +21,7 @@ import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
-import { freePort } from "../support/keeper.ts";
+import { OWN_HOST, freePort } from "../support/keeper.ts";
 import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
 
 type Engine = {
@@ -63,7 +63,7 @@ const ENGINES: readonly Engine[] = [
     name: "redis that is away",
     skip: null,
     open: async (store) => {
-      const mail = await openFallback(store, `redis://127.0.0.1:${freePort()}`);
+      const mail = await openFallback(store, `redis://${OWN_HOST}:${freePort()}`);
       expect(mail.transport).toBe("sqlite");
       return mail;
     },

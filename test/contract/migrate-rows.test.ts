@@ -119,5 +119,5 @@ test.skipIf(POSTGRES_MISSING !== null)(
     await store.close();
     await remove();
   },
-  30_000,
+  60_000,
 );

@@ -1199,22 +1199,22 @@ function unreadQueries(engine: Engine): void {
       const queued = { kind: "delivery.queued", messageId: `m${i}`, toNode: "n1", broadcast: false } as const;
       await write(store, { kind: "message.stored", message: one }, queued);
     }
-    const best = async (query: Query<readonly unknown[]>): Promise<number> => {
-      const times: number[] = [];
-      for (let i = 0; i < 5; i++) {
-        const started = performance.now();
-        expect(await store.read(query)).toHaveLength(32);
-        times.push(performance.now() - started);
-      }
-      return Math.min(...times);
+    const took = async (query: Query<readonly unknown[]>): Promise<number> => {
+      const started = performance.now();
+      expect(await store.read(query)).toHaveLength(32);
+      return performance.now() - started;
     };
-    const full = await best(mail.waitingDeliveries("n1", 32));
+    const full: number[] = [];
+    for (let i = 0; i < 5; i++) full.push(await took(mail.waitingDeliveries("n1", 32)));
     for (const query of [
       mail.waitingDeliveries("n1", 1_000),
       mail.history("n1", 1_000),
       mail.mailbox("n1", null, 1_000),
     ]) {
-      expect(await best(query)).toBeLessThan(full * 3);
+      // What else runs on the machine only adds: one that reads all is never as quick, however often it is asked.
+      let best = await took(query);
+      for (let i = 0; i < 50 && best >= 3 * Math.min(...full); i++) best = Math.min(best, await took(query));
+      expect(best).toBeLessThan(3 * Math.min(...full));
     }
   });
 }

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { Corpus, NODE, type Row, answersIn, expectUnchanged } from "./corpus.ts";
-import { SECRET } from "./program.ts";
+import { SECRET, workedMs } from "./program.ts";
 import { RawConnection } from "./raw.ts";
 
 const SECRET_LINE = `X-Matrix-Secret: ${SECRET}\r\n`;
@@ -453,10 +453,10 @@ describe("a caller that ends its side", () => {
 test("a query made to be looked through again and again costs what any other of its length does", async () => {
   for (const word of ["?key", "&key", "key", "?key="]) {
     const connection = await RawConnection.open(corpus.hub.port);
-    const startedMs = performance.now();
+    const before = workedMs(corpus.hub.pid);
     connection.send(get(`/api/v1/nope?${word.repeat(Math.floor(12_000 / word.length))}`));
     await connection.got(/ 404 /);
-    expect(performance.now() - startedMs).toBeLessThan(1_000); // it was 8 s, in which nobody else was served
+    expect(workedMs(corpus.hub.pid) - before).toBeLessThan(1_000); // it was 8 s, in which nobody else was served
     connection.cut();
   }
 });
@@ -466,5 +466,5 @@ test("afterwards the hub is well", () => corpus.isWell());
 test(
   "what is refused changes nothing",
   () => expectUnchanged([FRAMING, HEADERS, TARGETS, PIPELINED].flat()),
-  20_000,
+  60_000,
 );

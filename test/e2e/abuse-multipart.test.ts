@@ -371,5 +371,5 @@ test("what was refused has left no bytes behind, and the hub is well", async () 
 test(
   "what is refused changes nothing",
   () => expectUnchanged([BOUNDARIES, ENDS, PARTS, METADATA].flat()),
-  20_000,
+  60_000,
 );

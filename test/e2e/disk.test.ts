@@ -7,7 +7,7 @@ import { type Extent, RECOVERY_MS, fillOnce, newDiskReport, startOnFullDisk } fr
 import { whyNoSmallDisk } from "../torture/small-disk.ts";
 import { TempDir } from "./program.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 using folder = new TempDir();
 const reason = await whyNoSmallDisk(folder.join("try"));
@@ -34,7 +34,7 @@ for (const [name, extent] of ROUNDS)
       expect(report.recoveriesMs).toHaveLength(1);
       for (const tookMs of report.recoveriesMs) expect(tookMs).toBeLessThan(RECOVERY_MS);
     },
-    30_000,
+    60_000,
   );
 
 onSmallDisk(
@@ -44,5 +44,5 @@ onSmallDisk(
     await startOnFullDisk(report);
     expect(report.faults).toEqual([]);
   },
-  30_000,
+  60_000,
 );

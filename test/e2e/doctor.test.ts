@@ -8,7 +8,7 @@ import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
 import { judgeSpace } from "../../src/upkeep/doctor.ts";
 import { Hub, TempDir, run } from "./program.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const LINES = [
   ...[
@@ -199,7 +199,7 @@ test("a hub that is well, while it runs and when it has ended", async () => {
     for (const about of LINES) expect(lineOf(stdout, about)).toStartWith("ok");
     expect(stdout).toEndWith(": all is well\n");
   }
-}, 20_000);
+}, 60_000);
 
 test("each kind of harm is found and nothing else is blamed; where there is no hub it says so", async () => {
   using dir = new TempDir();
@@ -231,7 +231,7 @@ test("each kind of harm is found and nothing else is blamed; where there is no h
     expect([found.code, found.stderr]).toEqual([1, `luxhub: there is no hub in ${path}\n`]);
   }
   expect(readdirSync(dir.join("nothing"))).toEqual([]);
-}, 30_000);
+}, 60_000);
 
 test("little free space is a problem", () => {
   expect(judgeSpace(FREE_SPACE_MIN_BYTES).grade).toBe("ok");

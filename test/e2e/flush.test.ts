@@ -29,7 +29,7 @@ onLinux(
     expect(early).toEqual([]);
     expect(asks).toBe(10 + AT_ONCE);
   },
-  30_000,
+  60_000,
 );
 
 onLinux(
@@ -44,7 +44,7 @@ onLinux(
       asks,
     );
   },
-  30_000,
+  60_000,
 );
 
 onLinux(
@@ -75,7 +75,7 @@ onLinux(
     await hub.stop();
     expect(hub.program.stdout).toContain("disk I/O error");
   },
-  30_000,
+  60_000,
 );
 
 describe("the reader of the trace", () => {

@@ -11,7 +11,7 @@ import { fileEndpoints } from "../../src/api/files.ts";
 import { Hub, Program, TempDir, objectOf, listOf, run, until } from "./program.ts";
 import { RawConnection } from "./raw.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const CONTENT = "what-the-message-says";
 
@@ -175,7 +175,7 @@ test("from the environment, and made by luxhub keys", async () => {
   expect(stdout).toContain("request failed");
   expect(stdout).toContain("GET /api/v1/agent/sse?node_id=w&secret=*&X-Admin-Key=* 401 ");
   expect(commandLine).toContain("serve");
-}, 20_000);
+}, 60_000);
 
 test("made by the first start: printed once to a person, never to a collector", async () => {
   using dir = new TempDir();
@@ -202,7 +202,7 @@ test("made by the first start: printed once to a person, never to a collector", 
     "the data directory": first.onDisk + second.onDisk,
   });
   expect(first.stdout).toContain('"message":"secrets made"');
-}, 20_000);
+}, 60_000);
 
 test("are not in what is said of a setting that cannot be used", async () => {
   using dir = new TempDir();

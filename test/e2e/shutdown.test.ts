@@ -5,10 +5,12 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { DRAIN_MS } from "../../src/domain/limits.ts";
 import { Hub, PROJECT, TempDir, listOf, objectOf, until } from "./program.ts";
 import { RawConnection, headOf, postOf, uploadOf } from "./raw.ts";
 
-const LIMIT_MS = 5_000;
+/** What a container's or a service's manager waits before it kills, Docker's 10 s the least of them. */
+const LIMIT_MS = 10_000;
 
 /** Opens a connection and sends a whole request. */
 async function ask(hub: Hub, request: string): Promise<RawConnection> {
@@ -88,7 +90,7 @@ describe.concurrent("SIGTERM", () => {
     const fileId = String(bodyOf(upload)["file_id"]);
     const file = await fetch(`${next.api}/file/download/${fileId}`);
     expect(await file.text()).toBe("a".repeat(100_000) + "b".repeat(100_000));
-  }, 30_000);
+  }, 60_000);
 
   test("takes no new work", async () => {
     using dir = new TempDir();
@@ -104,7 +106,8 @@ describe.concurrent("SIGTERM", () => {
     await until(async () => {
       const refused = await fetch(`${hub.api}/status`, { keepalive: false }).catch(() => null);
       return refused === null;
-    }, 2_000);
+    });
+    expect(hub.program.child.exitCode).toBeNull(); // not because it is gone
     const { code, tookMs } = await stopping;
     expect(code).toBe(0);
     expect(tookMs).toBeLessThan(LIMIT_MS);
@@ -114,7 +117,7 @@ describe.concurrent("SIGTERM", () => {
     await using next = await Hub.start({ data });
     expect(filesIn(data)).toEqual([]);
     expect((await next.get("/file/list")).body).toMatchObject({ total: 0, files: [] });
-  }, 30_000);
+  }, 60_000);
 
   test("ends a hub with nothing to do at once, however many idle connections are open", async () => {
     using dir = new TempDir();
@@ -125,7 +128,7 @@ describe.concurrent("SIGTERM", () => {
     }
     const { code, tookMs } = await hub.stop();
     expect(code).toBe(0);
-    expect(tookMs).toBeLessThan(1_000);
+    expect(tookMs).toBeLessThan(DRAIN_MS); // it has waited for nothing
   });
 
   test("SIGINT does the same", async () => {
@@ -149,8 +152,8 @@ describe.concurrent("SIGTERM", () => {
     await until(() => {
       hub.program.child.kill("SIGTERM");
       return hub.program.child.exitCode !== null;
-    }, 2_500);
-    expect(await hub.program.ended).toBe(1);
+    });
+    expect(await hub.program.ended).toBe(1); // in order it would be 0
   });
 });
 

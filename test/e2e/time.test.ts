@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { Hub, TempDir, listOf } from "./program.ts";
 import { NO_SHIFTED_CLOCK, ShiftedClock } from "./shifted-clock.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const HOUR_S = 3_600;
 

@@ -14,7 +14,7 @@ import {
   uploadMaxBytes,
 } from "../../src/http/upload.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const MIB = 1024 * 1024;
 const LIMITS: UploadLimits = {
@@ -633,7 +633,7 @@ describe("memory", () => {
       await expectFlat(server.pid, () => getFile(server.port, id, SIZE, 0));
       await expectFlat(server.pid, () => getFile(server.port, id, SIZE, 10));
     },
-    60_000,
+    120_000,
   );
 
   test.skipIf(!hasProc)(
@@ -642,6 +642,6 @@ describe("memory", () => {
       const server = await startServer("slow");
       await expectFlat(server.pid, async () => void (await putFile(server.port, SIZE)));
     },
-    60_000,
+    120_000,
   );
 });

@@ -2,6 +2,7 @@
  * Two hubs in one process over one store, with the mail of each carried by one Redis: what several hubs on one database
  * are, without HTTP. Who waits at one is woken by bells alone, for nobody here hears the store's commits.
  */
+import { RedisClient } from "bun";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,9 +62,14 @@ export class Desk {
   }
 
   /** Waits for one message; its name, "" when none came. */
-  async receive(waitMs: number, nodeId = "n1", count = 1): Promise<string> {
+  async receive(
+    waitMs: number,
+    nodeId = "n1",
+    count = 1,
+    transact: Transact = this.#store.transact,
+  ): Promise<string> {
     const { signal } = new AbortController();
-    const taken = await this.#messages.receive(this.#store.transact, nodeId, count, { waitMs, signal });
+    const taken = await this.#messages.receive(transact, nodeId, count, { waitMs, signal });
     return namesOf(taken).join();
   }
 
@@ -126,6 +132,15 @@ export class Office implements AsyncDisposable {
     const prefix = await this.prefix();
     const found = await redis.ask("KEYS", `${prefix}*`);
     return Array.isArray(found) ? found.map((key) => String(key).slice(prefix.length)) : [];
+  }
+
+  /** Hears the bells that go to its hubs from now on: the mailbox of the first. */
+  async listen(redis: RedisServer): Promise<AsyncDisposable & { readonly heard: Promise<string> }> {
+    const client = new RedisClient(redis.url, { autoReconnect: false });
+    const first = Promise.withResolvers<string>();
+    await client.connect();
+    await client.subscribe(`${await this.prefix()}bell`, (text) => first.resolve(text.split(" ")[1] ?? ""));
+    return { heard: first.promise, [Symbol.asyncDispose]: async () => client.close() };
   }
 
   /** What its keys begin with. */

@@ -3,14 +3,16 @@
  * or is cut off for one hub and not for the other. Nothing may be lost, handed out twice, or out of its order.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { TICKETS_MAX, TICKET_HOLD_MS } from "../../src/domain/limits.ts";
+import { TICKETS_MAX } from "../../src/domain/limits.ts";
 import { until } from "../e2e/program.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
+import type { Transact } from "../../src/store/store.ts";
 import { Office, died, heldUp, refused } from "./office.ts";
 
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
+setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
-const BACK_WITHIN_MS = 5_000;
+/** Who is rung for by then was: who waits so long in vain is answered with nothing. */
+const PATIENCE_MS = 15_000;
 
 const names = (n: number, start = 0): readonly string[] =>
   Array.from({ length: n }, (_, i) => `m${start + i}`);
@@ -24,6 +26,10 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
 
   const open = () => Office.open(redis.url, redis.url);
   const held = (office: Office, key: string) => until(async () => (await office.keysIn(redis)).includes(key));
+
+  /** How many have found something in another hub's hands, and were not rung for yet. */
+  const wanted = async (office: Office) =>
+    Number(await redis.ask("GET", `${await office.prefix()}wanted:n1`));
 
   describe("several hubs", () => {
     test("a message sent at one wakes who waits at another", async () => {
@@ -67,14 +73,56 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
       const first = a.take(1, transact);
       await held(office, "hands:n1");
       expect(await b.take()).toEqual(["m3"]); // not m2: it must not overtake m1
-      const waiting = b.receive(10_000);
-      await until(() => b.waiters.size === 1);
-      const startedMs = performance.now();
+      await until(async () => (await wanted(office)) === 0); // that taking has rung its own bell
+      const waiting = b.receive(PATIENCE_MS);
+      await until(async () => (await wanted(office)) === 1); // he has found it there, and waits
+      await using bells = await office.listen(redis);
       letGo();
       expect(await first).toEqual(["m1"]);
-      expect(await waiting).toBe("m2"); // rung for at once
-      expect(performance.now() - startedMs).toBeLessThan(TICKET_HOLD_MS / 2);
+      expect(await bells.heard).toBe("n1"); // the hands are empty: nobody has to wait until they would be by themselves
+      expect(await waiting).toBe("m2");
       expect([await a.take(), await b.take()]).toEqual([[], []]);
+    });
+
+    test.each([
+      ["the next, when that was handed out", null, ["m1"], "m2"],
+      ["that, when it was not", refused, [], "m1"],
+    ] as const)(
+      "who would not wait, and finds one in another's hands, gets %s",
+      async (_, fate, first, then) => {
+        await using office = await open();
+        const [a, b] = office.both;
+        await a.send(["m1", "m2"]);
+        const { transact, letGo } = heldUp(fate ?? office.store.transact);
+        const taking = a.take(1, transact).catch(() => []);
+        await held(office, "hands:n1");
+        const asked = b.receive(0);
+        await held(office, "wanted:n1"); // he has found it there
+        letGo();
+        expect([await taking, await asked]).toEqual([first, then]);
+      },
+    );
+
+    test("so do all who would not wait: each looks again", async () => {
+      await using office = await open();
+      const [a, b] = office.both;
+      await a.send(["m1"]);
+      const { transact, letGo } = heldUp(office.store.transact);
+      const taking = a.take(1, transact);
+      await held(office, "hands:n1");
+      const looks = [0, 0, 0, 0, 0];
+      const asked = looks.map((_, i) => {
+        const counting: Transact = (load, decide) => {
+          looks[i] = (looks[i] ?? 0) + 1;
+          return office.store.transact(load, decide);
+        };
+        return b.receive(0, "n1", 1, counting);
+      });
+      await until(async () => (await wanted(office)) === asked.length);
+      letGo();
+      expect(await taking).toEqual(["m1"]);
+      expect(await Promise.all(asked)).toEqual(["", "", "", "", ""]);
+      for (const count of looks) expect(count).toBeGreaterThanOrEqual(3); // before, after, and to say that nothing is there
     });
 
     test("takes at one hub do not wait for one another: its store decides them in order", async () => {
@@ -107,9 +155,7 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
       await a.send(["m2"]);
       void a.take(1, died);
       await held(office, "hands:n1");
-      const startedMs = performance.now();
-      expect(await b.receive(BACK_WITHIN_MS + TICKET_HOLD_MS)).toBe("m1");
-      expect(performance.now() - startedMs).toBeLessThan(BACK_WITHIN_MS);
+      expect(await b.receive(PATIENCE_MS)).toBe("m1");
       expect([await a.take(), await b.take()]).toEqual([["m2"], []]);
     });
 
@@ -126,10 +172,10 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
           got.push(...(await b.take()));
           return got.includes("m1");
         },
-        BACK_WITHIN_MS,
+        PATIENCE_MS,
         100,
       );
-      expect(got.length).toBeGreaterThan(5);
+      expect(got.length).toBeGreaterThan(2); // it was in use; how often is the machine's to say
     });
 
     test("after that commit, before its hands were empty: the message stays handed out", async () => {
@@ -160,7 +206,7 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
       const { transact, letGo } = heldUp(office.store.transact);
       const slow = a.take(1, transact);
       await held(office, "hands:n1");
-      expect(await b.receive(BACK_WITHIN_MS + TICKET_HOLD_MS)).toBe("m1");
+      expect(await b.receive(PATIENCE_MS)).toBe("m1");
       letGo();
       expect(await slow).toEqual([]);
     });
@@ -172,13 +218,13 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
       const { transact, letGo } = heldUp(refused);
       const failing = a.take(1, transact);
       await held(office, "hands:n1");
-      const waiting = b.receive(10_000);
-      await until(() => b.waiters.size === 1);
-      const startedMs = performance.now();
+      const waiting = b.receive(PATIENCE_MS);
+      await held(office, "wanted:n1");
+      await using bells = await office.listen(redis);
       letGo();
       await expect(failing).rejects.toThrow("refused");
+      expect(await bells.heard).toBe("n1");
       expect(await waiting).toBe("m1");
-      expect(performance.now() - startedMs).toBeLessThan(TICKET_HOLD_MS / 2);
     });
 
     test("a sending that is refused leaves no ticket behind", async () => {

@@ -40,7 +40,7 @@ test.skipIf(!canStart)(
     await b.close();
     await server.remove();
   },
-  60_000,
+  120_000,
 );
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;

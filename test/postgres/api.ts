@@ -50,7 +50,7 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
     describe.skip(`the API on PostgreSQL (skipped: ${POSTGRES_MISSING})`, () => test("runs", () => {}));
     return;
   }
-  setDefaultTimeout(20_000); // two hubs each, and several tests at once
+  setDefaultTimeout(60_000); // two hubs each, and several tests at once
   await sharedServer(); // so that no test's time goes into its start
   const fleets = FLEETS_MISSING === null && !ALONE.has(part);
   const redis = fleets && !WITHOUT_REDIS.has(part) ? await sharedRedis() : null;

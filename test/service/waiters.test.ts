@@ -375,6 +375,7 @@ test("a wake among 20,000 costs no more than among few", () => {
   };
   jest.useRealTimers(); // the fake ones stop performance.now() too
   cost(2_000);
-  const perWakeUs = (cost(20_000) / 20_000) * 1_000;
+  // The least of three: what else runs on the machine only adds to it.
+  const perWakeUs = (Math.min(...[1, 2, 3].map(() => cost(20_000))) / 20_000) * 1_000;
   expect(perWakeUs).toBeLessThan(20); // a walk along the line would take some 50
 });

@@ -13,7 +13,7 @@ const COMMIT = Buffer.from("COMMIT\0");
 
 export class Cable implements Disposable {
   readonly #listener: Bun.TCPSocketListener<Client>;
-  readonly #port: number;
+  readonly #server: { readonly hostname: string; readonly port: number };
   #cut: Cut | null = null;
   #behind = "";
   #isDead = false;
@@ -21,7 +21,8 @@ export class Cable implements Disposable {
 
   /** `url` is the address of the server. */
   constructor(url: string) {
-    this.#port = Number(new URL(url).port);
+    const { hostname, port } = new URL(url);
+    this.#server = { hostname, port: Number(port) };
     this.#listener = Bun.listen<Client>({
       hostname: "127.0.0.1",
       port: 0,
@@ -36,7 +37,7 @@ export class Cable implements Disposable {
   /** The server's address by way of the cable. */
   urlOf(url: string): string {
     const through = new URL(url);
-    through.port = String(this.#listener.port);
+    through.host = `127.0.0.1:${this.#listener.port}`;
     return through.href;
   }
 
@@ -57,8 +58,7 @@ export class Cable implements Disposable {
   #open(client: Bun.Socket<Client>): void {
     if (this.#isDead) return void client.terminate();
     const server = Bun.connect({
-      hostname: "127.0.0.1",
-      port: this.#port,
+      ...this.#server,
       data: { client },
       socket: {
         data: (socket, bytes) => void socket.data.client.write(bytes),

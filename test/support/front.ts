@@ -4,14 +4,12 @@
  */
 import type { ListenSpec } from "../../src/config.ts";
 import type { VariantName } from "../../src/domain/node.ts";
+import { OWN_HOST } from "./keeper.ts";
 import { Nginx } from "./nginx.ts";
 
 const VARIANTS: readonly VariantName[] = ["A", "B"];
 const HUBS = [0, 1] as const;
 const FIRST_PORT = 19_104;
-
-/** An address on the loopback that is this process's alone, so that nobody else can take a port there. Linux only. */
-export const OWN_HOST = `127.${64 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255}`;
 
 export class Front {
   readonly #nginx: Nginx;

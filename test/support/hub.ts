@@ -3,8 +3,7 @@
  * that the test may move. Every JSON success is checked against the answer that its endpoint declares.
  */
 import { expect } from "bun:test";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { AnswerShape } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/endpoints.ts";
@@ -16,6 +15,7 @@ import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
+import { swiftFolder } from "./keeper.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
@@ -233,10 +233,13 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly alone?: keyof typeof ALONE;
 };
 
-/** In memory where the system offers that: what a crash leaves on a disk is not for these tests, and they are many. */
-const TEMP = process.env["TMPDIR"] ?? (existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
+/** Of three files at a time: their hubs hold at most some 80 MiB. */
+const TEMP = process.env["TMPDIR"] ?? swiftFolder(256 * 2 ** 20);
 
-/** A data directory of its own, for a test that opens a hub in it more than once and removes it at the end. */
+/**
+ * A data directory of its own, for a test that opens a hub in it more than once and removes it at the end. What a crash
+ * leaves on a disk is not for these tests, and they are many.
+ */
 export function newDataDir(): string {
   return mkdtempSync(join(TEMP, "luxhub-test-"));
 }

@@ -2,7 +2,16 @@
  * Servers that outlive the file that started them and end with the run: a small shell beside each ends it and removes its
  * folder when its owner is gone, however that ended. And what a whole run shares: the first who asks starts it.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -48,8 +57,22 @@ export function keep(command: readonly string[], folder: string, signal: "QUIT" 
   return keeper;
 }
 
-/** In memory where the system offers that. */
-const SHARED = join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), `luxhub-tests-${OWNER}`);
+const GIB = 2 ** 30;
+
+/** A folder in memory where the system offers so much of that (a container may have 64 MiB), else on the disk. */
+export function swiftFolder(wantedBytes: number): string {
+  const memory = "/dev/shm";
+  try {
+    accessSync(memory, constants.W_OK);
+    const { blocks, bsize } = statfsSync(memory); // its size: what is free now differs from one worker to the next
+    return blocks * bsize >= wantedBytes ? memory : tmpdir();
+  } catch {
+    return tmpdir();
+  }
+}
+
+/** A database with files of 256 MiB, and its log. */
+const SHARED = join(swiftFolder(1.5 * GIB), `luxhub-tests-${OWNER}`);
 
 /** The address of a server that all tests of this run share. `start` makes it in the folder it is given. */
 export async function sharedAddress(
@@ -78,21 +101,42 @@ function takes(place: string): boolean {
   }
 }
 
+/**
+ * An address on the loopback that is this process's alone: a port that is free there stays so until it is used, also
+ * between the stop of a server and its next start. On Linux; elsewhere there is one for all, and a port may be lost.
+ */
+export const OWN_HOST = ownHost();
+
+function ownHost(): string {
+  const everybodys = "127.0.0.1";
+  if (process.platform !== "linux") return everybodys;
+  const own = `127.${64 + (process.pid >> 16)}.${(process.pid >> 8) & 255}.${process.pid & 255}`;
+  try {
+    listen(own).stop(true);
+    return own;
+  } catch {
+    return everybodys; // a sandbox whose loopback is one address
+  }
+}
+
+function listen(hostname: string): Bun.TCPSocketListener {
+  return Bun.listen({ hostname, port: 0, socket: { data() {} } });
+}
+
 /** Different ports that were free a moment ago. */
-export function freePorts(count: number): readonly number[] {
-  const listeners = Array.from({ length: count }, () =>
-    Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }),
-  );
+export function freePorts(count: number, hostname: string): readonly number[] {
+  const listeners = Array.from({ length: count }, () => listen(hostname));
   for (const listener of listeners) listener.stop(true);
   return listeners.map(({ port }) => port);
 }
 
+/** A port of OWN_HOST on which nobody listens. */
 export function freePort(): number {
-  return freePorts(1)[0] ?? 0;
+  return freePorts(1, OWN_HOST)[0] ?? 0;
 }
 
 /** Whether somebody takes connections there. */
-export async function isListening(port: number, hostname = "127.0.0.1"): Promise<boolean> {
+export async function isListening(port: number, hostname: string): Promise<boolean> {
   try {
     const socket = await Bun.connect({ hostname, port, socket: { data() {} } });
     socket.terminate();

@@ -40,13 +40,13 @@ export class Nginx implements AsyncDisposable {
 
   static async #tryStart(sites: readonly Site[]): Promise<Nginx | null> {
     const folder = mkdtempSync(join(tmpdir(), "luxhub-nginx-"));
-    const ports = freePorts(sites.length);
+    const ports = freePorts(sites.length, "127.0.0.1");
     const servers = sites.map((hubs, i) => siteOf(hubs, ports[i] ?? 0, `luxhub_${i}`));
     const config = join(folder, "nginx.conf");
     writeFileSync(config, frame(folder, servers));
     const command = [PROGRAM ?? "nginx", "-p", folder, "-c", config, "-e", join(folder, "log")];
     const nginx = new Nginx(ports, folder, keep(command, folder, "TERM"));
-    while (!(await isListening(ports[0] ?? 0))) {
+    while (!(await isListening(ports[0] ?? 0, "127.0.0.1"))) {
       const said = readFileSync(join(folder, "log"), { encoding: "utf8", flag: "a+" });
       const ended = nginx.#keeper.exitCode !== null;
       if (ended || said.includes("Address already in use")) {

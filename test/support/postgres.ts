@@ -6,7 +6,7 @@
 import { SQL } from "bun";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Keeper, freePort, keep, sharedAddress } from "./keeper.ts";
+import { type Keeper, OWN_HOST, freePort, keep, sharedAddress } from "./keeper.ts";
 
 /** The oldest PostgreSQL that the hub takes. */
 const OLDEST = 15;
@@ -79,12 +79,12 @@ export class PostgresServer {
   }
 
   get url(): string {
-    return `postgres://postgres@127.0.0.1:${this.#port}/postgres`;
+    return `postgres://postgres@${OWN_HOST}:${this.#port}/postgres`;
   }
 
   /** Starts the server and resolves when it takes connections. */
   async up(): Promise<void> {
-    const settings = { listen_addresses: "127.0.0.1", port: String(this.#port), ...this.#settings };
+    const settings = { listen_addresses: OWN_HOST, port: String(this.#port), ...this.#settings };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     this.#keeper = this.#keep(["-D", this.#data, "-k", this.#folder, ...flags]);
     for (let tries = 0; ; tries++) {
@@ -95,7 +95,7 @@ export class PostgresServer {
       );
       await sql.close({ timeout: 0 });
       if (isUp) return;
-      if (tries > 200) throw new Error("PostgreSQL does not start");
+      if (tries > 600) throw new Error("PostgreSQL does not start");
       await Bun.sleep(50);
     }
   }

@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RedisClient, type Subprocess } from "bun";
-import { freePort, isListening, keep, sharedAddress } from "./keeper.ts";
+import { OWN_HOST, freePort, isListening, keep, sharedAddress } from "./keeper.ts";
 
 const BINARY = Bun.which("redis-server") ?? Bun.which("valkey-server");
-const READY_MS = 10_000;
+const READY_MS = 30_000;
 
 /** Why suites that need a Redis, be it one that they leave alone, are left out; null when they run. */
 export const REDIS_MISSING: string | null =
@@ -39,15 +39,15 @@ export async function sharedRedis(): Promise<string> {
       const folder = mkdtempSync(join(shared, "luxhub-redis-"));
       const port = freePort();
       const keeper = keep([BINARY ?? "redis-server", ...plainWords(port, folder)], folder, "KILL");
-      while (keeper.exitCode === null && !(await isListening(port))) await Bun.sleep(5);
-      if (keeper.exitCode === null) return `redis://127.0.0.1:${port}`;
+      while (keeper.exitCode === null && !(await isListening(port, OWN_HOST))) await Bun.sleep(5);
+      if (keeper.exitCode === null) return `redis://${OWN_HOST}:${port}`;
     }
   });
 }
 
 /** Of a server that keeps nothing on disk. */
 function plainWords(port: number, dir: string): readonly string[] {
-  const plain = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--dir", dir];
+  const plain = ["--save", "", "--appendonly", "no", "--bind", OWN_HOST, "--dir", dir];
   return ["--port", String(port), ...plain];
 }
 
@@ -73,7 +73,7 @@ export class RedisServer implements SharedRedis {
   }
 
   get url(): string {
-    return `redis://127.0.0.1:${this.port}`;
+    return `redis://${OWN_HOST}:${this.port}`;
   }
 
   /** Starts it, again after a kill(). False when it ends at once. */
@@ -82,7 +82,7 @@ export class RedisServer implements SharedRedis {
     const server = Bun.spawn([BINARY ?? "redis-server", ...words], { stdout: "ignore", stderr: "ignore" });
     this.#process = server;
     const deadline = performance.now() + READY_MS;
-    while (server.exitCode === null && !(await isListening(this.port))) {
+    while (server.exitCode === null && !(await isListening(this.port, OWN_HOST))) {
       if (performance.now() > deadline) throw new Error("redis-server does not start");
       await Bun.sleep(5);
     }

@@ -50,9 +50,9 @@ class Session {
   #isInTransaction = false;
   #onIdle: () => void = () => {};
 
-  constructor(port: number, startup: Buffer, onGone: () => void) {
+  constructor({ hostname, port }: URL, startup: Buffer, onGone: () => void) {
     this.settings = startup.toString("latin1");
-    this.#server = connect(port, "127.0.0.1");
+    this.#server = connect(Number(port), hostname);
     this.#server.setNoDelay(true);
     this.#server.write(startup);
     this.#server.on("data", (bytes: Buffer) => {
@@ -110,12 +110,12 @@ class Session {
 }
 
 export class Sessions {
-  readonly #port: number;
+  readonly #url: URL;
   readonly #server: Server;
   readonly #idle: Session[] = [];
 
-  private constructor(port: number, server: Server) {
-    this.#port = port;
+  private constructor(url: URL, server: Server) {
+    this.#url = url;
     this.#server = server;
     server.on("connection", (client: Socket) => this.#begin(client));
   }
@@ -123,7 +123,7 @@ export class Sessions {
   /** Before the server at an address on this machine that asks for no password. */
   static async open(url: string): Promise<Sessions> {
     const server = createServer({ noDelay: true });
-    const sessions = new Sessions(Number(new URL(url).port), server);
+    const sessions = new Sessions(new URL(url), server);
     const { promise, resolve } = Promise.withResolvers<void>();
     server.listen(0, "127.0.0.1", resolve);
     await promise;
@@ -134,7 +134,7 @@ export class Sessions {
   urlOf(url: string): string {
     const address = this.#server.address();
     const through = new URL(url);
-    if (address !== null && typeof address === "object") through.port = String(address.port);
+    if (address !== null && typeof address === "object") through.host = `127.0.0.1:${address.port}`;
     return through.href;
   }
 
@@ -159,7 +159,7 @@ export class Sessions {
     const at = this.#idle.findLastIndex((session) => session.settings === settings);
     const [used] = at < 0 ? [] : this.#idle.splice(at, 1);
     if (used) return used;
-    const session = new Session(this.#port, startup, () => this.#forget(session));
+    const session = new Session(this.#url, startup, () => this.#forget(session));
     return session;
   }
 

@@ -4,7 +4,7 @@
  * events are the first of the true ones, the rows agree with one another, and every file that is named has its bytes.
  */
 import { statSync } from "node:fs";
-import { Hub, Program, TempDir, listOf, memoryMib, objectOf } from "../e2e/program.ts";
+import { Hub, Program, TempDir, listOf, memoryMib, objectOf, until } from "../e2e/program.ts";
 import type { Figure, Section } from "./section.ts";
 
 const WRITERS = 8;
@@ -16,7 +16,12 @@ export type BackupOptions = {
   readonly fileBytes: number;
   /** How long the writers work before it begins. */
   readonly warmUpMs: number;
+  /** What a writer leaves the machine between two rounds of writes: all of it taken, a backup may get next to nothing. */
+  readonly pauseMs: number;
 };
+
+/** Writes before it begins, at the least. */
+const WARM_UP_WRITES = 200;
 
 export type BackupReport = {
   sizeMib: number;
@@ -72,9 +77,10 @@ export async function backUpUnderLoad(
 
   const stopping = new AbortController();
   const working = Promise.all(
-    Array.from({ length: WRITERS }, (_, i) => write(hub, told, i, stopping.signal)),
+    Array.from({ length: WRITERS }, (_, i) => write(hub, told, i, options.pauseMs, stopping.signal)),
   );
   await Bun.sleep(options.warmUpMs); // load, for as long as was asked
+  await until(() => told.writes > early.length + WARM_UP_WRITES);
   told.early = early; // they go from now on, while they are copied
   const before = { p99: p99Of(told), writes: told.writes, mark: markOf(told) };
   const ended = await runWatched(["backup", archive, "--data", dir.join("data")]);
@@ -164,9 +170,10 @@ async function deletionsOf(hub: Hub): Promise<readonly unknown[]> {
 }
 
 /** Works until it is told to stop. */
-async function write(hub: Hub, told: Told, i: number, signal: AbortSignal): Promise<void> {
+async function write(hub: Hub, told: Told, i: number, pauseMs: number, signal: AbortSignal): Promise<void> {
   const nodeId = `w${i}`;
   for (let step = 0; !signal.aborted; step++) {
+    if (pauseMs > 0) await Bun.sleep(pauseMs);
     const created = await call(hub, told, "/task/create", {
       title: nodeId,
       description: "x",
@@ -184,11 +191,12 @@ async function write(hub: Hub, told: Told, i: number, signal: AbortSignal): Prom
       content: lesson,
     });
     told.messages.set(String(sent["message_id"]), toNode);
-    if (step % 4 !== 0) continue;
+    const turn = step + i; // not all of them at the same time
+    if (turn % 4 !== 0) continue;
     const fileId = await upload(hub, told, 2_000);
     // One in two is deleted again; now and then one that was there before, of those that are copied last.
-    if (step % 8 !== 0) continue;
-    const doomed = (step % 48 === 0 ? told.early.pop() : null) ?? fileId;
+    if (turn % 8 !== 0) continue;
+    const doomed = (turn % 48 === 0 ? told.early.pop() : null) ?? fileId;
     await call(hub, told, "/file/delete", { file_id: doomed });
     told.deleted.add(doomed);
   }
@@ -271,7 +279,12 @@ export const backupSection: Section = {
   title: "Backup under load",
   limitMs: 10 * 60_000,
   run: async (scale, _seed, progress) => {
-    const options = { files: Math.ceil(64 * scale), fileBytes: 16 * MIB, warmUpMs: 10_000 * scale };
+    const options = {
+      files: Math.ceil(64 * scale),
+      fileBytes: 16 * MIB,
+      warmUpMs: 10_000 * scale,
+      pauseMs: 0,
+    };
     const report = await backUpUnderLoad(options, progress);
     for (const fault of report.faults.slice(0, 20)) progress(fault);
     const told = (what: string, value: string): Figure => ({ what, value, goal: "", held: true });

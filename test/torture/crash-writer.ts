@@ -80,6 +80,11 @@ export class Writer {
     this.#nodeId = nodeId;
   }
 
+  /** Rounds that it has done. */
+  get rounds(): number {
+    return Math.max(0, this.#step - 1);
+  }
+
   /** Resolves when the hub is gone. Called again, it goes on with the next round. */
   async work(): Promise<void> {
     try {

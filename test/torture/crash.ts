@@ -4,7 +4,7 @@
  *
  * The seed repeats the moments, if not the machine's timing.
  */
-import { FROM_SOURCE, Hub, Program, TempDir } from "../e2e/program.ts";
+import { FROM_SOURCE, Hub, Program, TempDir, until } from "../e2e/program.ts";
 import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-checks.ts";
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
 import { traceWrites, whyNoTrace } from "./flush-trace.ts";
@@ -12,6 +12,8 @@ import { randomFrom } from "./random.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 
 const WRITERS = 16;
+/** What each of them does before the hub is killed, however slow the machine: one of everything is among them. */
+const LEAST_ROUNDS = 2;
 const KILL_AFTER_MS = { least: 100, most: 700 };
 /** Every so many cycles the next hub is killed while it starts, before one is let live. */
 const KILL_AT_START_EVERY = 4;
@@ -86,6 +88,7 @@ async function workAndKill(hub: Hub, cycle: number, ledger: Ledger, random: () =
   const working = Promise.all(writers.map((writer) => writer.work()));
   const { least, most } = KILL_AFTER_MS;
   const killMs = Math.round(least + random() * (most - least));
+  await until(() => writers.every(({ rounds }) => rounds >= LEAST_ROUNDS));
   await Bun.sleep(killMs); // the moment is what this is about
   hub.program.child.kill("SIGKILL");
   await working;

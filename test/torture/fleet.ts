@@ -5,7 +5,7 @@
 import { tmpdir } from "node:os";
 import { Hub, SECRET, TempDir, listOf, until } from "../e2e/program.ts";
 import { NGINX_MISSING, Nginx } from "../support/nginx.ts";
-import { OWN_HOST } from "../support/front.ts";
+import { OWN_HOST } from "../support/keeper.ts";
 import { POSTGRES_PROGRAMS, PostgresServer } from "../support/postgres.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { Findings, checkDownloads, checkPostgres } from "./crash-checks.ts";
@@ -21,6 +21,8 @@ const BACK_WITHIN_MS = 5_000;
 const WAKE_WITHIN_MS = 10;
 const BEAT_EVERY_MS = 20_000;
 const SOON_MS = 30_000;
+const WORK = 100;
+const WORK_OF_A_KIND = 5;
 
 /** Why it cannot be run here; null when it can. */
 export function whyNoFleet(): string | null {
@@ -158,6 +160,7 @@ export async function runFleet(
     progress(`cycle ${cycle}: ${acknowledged} writes acknowledged, ${traffic.sent.size} messages sent`);
   }
   await Bun.sleep(times.aroundMs);
+  await until(() => isEnough(ledger, traffic), SOON_MS); // however slow the machine
   await stopWriters();
   await stopTraffic();
   await endReading(report, quiet, box, { reading, following });
@@ -165,6 +168,12 @@ export async function runFleet(
   await checkPostgres(fleet.postgres.url, report.ledger, report.findings);
   await checkDownloads(quiet, report.ledger.files, report.findings);
   return { ...report, traffic: traffic.report };
+}
+
+/** Who never gets to work proves nothing. */
+function isEnough({ acknowledged, completed, received, acked, files, signedIn }: Ledger, { sent }: Traffic) {
+  const kinds = [completed, received, acked, files, signedIn];
+  return acknowledged > WORK && sent.size > WORK && kinds.every(({ size }) => size > WORK_OF_A_KIND);
 }
 
 async function startWriters(way: Way, ledger: Ledger, random: () => number): Promise<() => Promise<void>> {

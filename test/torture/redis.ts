@@ -10,6 +10,7 @@ import { type Figure, type Section, notRun } from "./section.ts";
 import { type CutReport, Traffic } from "./traffic.ts";
 
 const BACK_WITHIN_MS = 5_000;
+const WORK = 100;
 
 export type Cut = "frozen" | "killed";
 
@@ -44,6 +45,7 @@ export async function cutUnderLoad(
   );
   traffic.report.caughtUpMs = performance.now() - backAt;
   await Bun.sleep(aroundMs);
+  await until(() => traffic.sent.size > WORK); // however slow the machine: who never gets to work proves nothing
   await stop();
   const events = await ask(`${apis[0]}/events?since=${since}&limit=1000&kind=transport.changed`);
   for (const { data } of listOf(events["events"])) {

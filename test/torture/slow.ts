@@ -10,10 +10,12 @@ export type SlowKind = (typeof SLOW_KINDS)[number];
 export type SlowReport = {
   readonly before: Latency;
   readonly meanwhile: Latency;
+  /** When all of them have gone. */
+  readonly after: Latency;
   readonly cut: Readonly<Partial<Record<SlowKind, DripReport>>>;
 };
 
-/** Opens so many slow callers of each kind and asks beside them for `probeMs`, before and meanwhile. */
+/** Opens so many slow callers of each kind and asks for `probeMs` before, beside and after them. */
 export async function measureSlow(
   hub: Hub,
   counts: Readonly<Partial<Record<SlowKind, number>>>,
@@ -26,7 +28,8 @@ export async function measureSlow(
   await Promise.all(drips.map(({ drip }) => drip.open));
   const meanwhile = await probe(hub, probeMs);
   const reports = await Promise.all(drips.map(async ({ kind, drip }) => [kind, await drip.report] as const));
-  return { before, meanwhile, cut: Object.fromEntries(reports) };
+  const after = await probe(hub, probeMs);
+  return { before, meanwhile, after, cut: Object.fromEntries(reports) };
 }
 
 type Drip = { readonly open: Promise<void>; readonly report: Promise<DripReport> };
