@@ -20,6 +20,7 @@ export type BackupOptions = {
   readonly pauseMs: number;
 };
 
+const DELETE_EVERY_MS = 50;
 /** Writes before it begins, at the least. */
 const WARM_UP_WRITES = 200;
 
@@ -46,8 +47,6 @@ class Told {
   /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   readonly deleted = new Set<string>();
-  /** Files that were there before the writers began, to be deleted while the backup runs. */
-  early: string[] = [];
   latenciesMs: number[] = [];
   writes = 0;
 }
@@ -81,13 +80,13 @@ export async function backUpUnderLoad(
   );
   await Bun.sleep(options.warmUpMs); // load, for as long as was asked
   await until(() => told.writes > early.length + WARM_UP_WRITES);
-  told.early = early; // they go from now on, while they are copied
   const before = { p99: p99Of(told), writes: told.writes, mark: markOf(told) };
+  const deleting = deleteInTurn(hub, told, early, stopping.signal);
   const ended = await runWatched(["backup", archive, "--data", dir.join("data")]);
   const during = { p99: p99Of(told), writes: told.writes - before.writes };
   const deletedMeanwhile = told.deleted.size - before.mark.deleted.size;
   stopping.abort();
-  await working;
+  await Promise.all([working, deleting]);
   const report: BackupReport = {
     sizeMib: statSync(archive, { throwIfNoEntry: false })?.size ?? 0,
     seconds: ended.seconds,
@@ -194,12 +193,23 @@ async function write(hub: Hub, told: Told, i: number, pauseMs: number, signal: A
     const turn = step + i; // not all of them at the same time
     if (turn % 4 !== 0) continue;
     const fileId = await upload(hub, told, 2_000);
-    // One in two is deleted again; now and then one that was there before, of those that are copied last.
-    if (turn % 8 !== 0) continue;
-    const doomed = (turn % 48 === 0 ? told.early.pop() : null) ?? fileId;
-    await call(hub, told, "/file/delete", { file_id: doomed });
-    told.deleted.add(doomed);
+    if (turn % 8 === 0) await deleteFile(hub, told, fileId); // one in two
   }
+}
+
+/** Deletes files while they are copied, from the end: those of the end are copied last. */
+async function deleteInTurn(hub: Hub, told: Told, files: string[], signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const fileId = files.pop();
+    if (fileId === undefined) return;
+    await deleteFile(hub, told, fileId);
+    await Bun.sleep(DELETE_EVERY_MS);
+  }
+}
+
+async function deleteFile(hub: Hub, told: Told, fileId: string): Promise<void> {
+  await call(hub, told, "/file/delete", { file_id: fileId });
+  told.deleted.add(fileId);
 }
 
 async function call(
