@@ -2,6 +2,7 @@
 import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
+import { FILE_ID_BYTES } from "../domain/file.ts";
 import { BALANCE_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import {
@@ -42,7 +43,7 @@ import {
 import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, pageInParts } from "./pages.ts";
+import { type Page, type PageRequest, Pages } from "./pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
@@ -56,12 +57,14 @@ export class TaskService {
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #top: TopNodes;
+  readonly #pages: Pages;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
     this.#top = new TopNodes(store);
+    this.#pages = new Pages(store);
   }
 
   create(transact: Transact, draft: TaskDraft): Promise<Task> {
@@ -220,7 +223,7 @@ export class TaskService {
 
   /** One page of tasks in any of `statuses`, of one node if given, newest first. */
   list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
-    return pageInParts(page, this.#store, async (read) => {
+    return this.#pages.load(page, async (read) => {
       const node = nodeId === null ? null : await read(nodeById(nodeId));
       if (nodeId !== null && node === null) return null;
       const totals = node ? totalsOf(node) : await read(taskTotals());
@@ -259,7 +262,7 @@ function typesTaken(sets: readonly (readonly string[])[]): readonly string[] | n
   return types.length <= BALANCE_TYPES_MAX ? types : null;
 }
 
-function sizeOf({ taskId, title, description, result }: Task): Sized {
+function sizeOf({ taskId, title, description, result, files }: Task): Sized {
   const texts = [title, description, result?.problem ?? "", result?.improvement ?? "", result?.lesson ?? ""];
-  return { id: taskId, bytes: texts.reduce((sum, text) => sum + text.length, 0) };
+  return { id: taskId, bytes: texts.reduce((sum, text) => sum + text.length, FILE_ID_BYTES * files.length) };
 }
