@@ -71,8 +71,8 @@ export const LIST_NEAR_ROWS = 10_000;
 export const LIST_FAR_PAGES_MAX = 256;
 /** What of a list is loaded and held at once; a larger page is answered in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
-/** Nodes that are loaded at once for a list of all. */
-export const NODES_PART = 500;
+/** Nodes that are loaded at once for a list of all: 2 KiB each, for each who lists them at the same moment. */
+export const NODES_PART = 100;
 /** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 

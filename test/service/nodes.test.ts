@@ -1,4 +1,7 @@
-/** When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. */
+/**
+ * When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. And how
+ * much of a fleet is in memory for one who lists it.
+ */
 import { expect, test } from "bun:test";
 import { accept } from "../../src/domain/decision.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
@@ -42,6 +45,7 @@ function openScene() {
     pass: (ms: number) => void (steady += ms),
     looks: () => looks,
     expire: () => nodes.expireSome(),
+    list: () => nodes.list(),
     register: (nodeId: string, { name: variant, offlineAfterMs }: Variant) =>
       nodes.register(sqlite.transact, { ...node(nodeId), variant }, offlineAfterMs),
     beat: (nodeId: string, { offlineAfterMs }: Variant) =>
@@ -103,4 +107,15 @@ test("more late nodes than one step takes are all found", async () => {
   expect(await scene.expire()).toBe(500);
   expect(await scene.expire()).toBe(1);
   expect(await scene.online()).toEqual([]);
+});
+
+test.each([99, 100, 101, 250])("a list of %i nodes is loaded a hundred at a time", async (count) => {
+  await using scene = openScene();
+  const ids = Array.from({ length: count }, (_, i) => `n${String(i).padStart(3, "0")}`);
+  for (const nodeId of ids) await scene.register(nodeId, A);
+  const { nodes, rest } = await scene.list();
+  const parts = [nodes];
+  for await (const part of rest ?? []) parts.push(part.nodes);
+  expect(parts.flat().map(({ nodeId }) => nodeId)).toEqual(ids);
+  for (const part of parts) expect(part.length).toBeLessThanOrEqual(100);
 });
