@@ -32,7 +32,7 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     path: UPLOAD_PATH,
     auth: "secret",
     summary: "Stores a file, sent as multipart form data",
-    rejections: ["task_not_found", "node_not_found"],
+    rejections: ["task_not_found", "node_not_found", "task_files_limit"],
     handle: (call) => receiveUpload(call, maxFileBytes),
   });
   return [upload, download, list, removeByBody, removeByPath];

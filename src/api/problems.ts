@@ -2,6 +2,7 @@
 import { BlobsFull } from "../blobs/blobs.ts";
 import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { Problem } from "../http/problem.ts";
+import { PagesBusy } from "../service/pages.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
@@ -16,6 +17,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_completed: [409, "Task completed"],
   node_offline: [409, "Node offline"],
   lux_balance_limit: [409, "LUX balance at its limit"],
+  task_files_limit: [409, "Task has as many files as it may"],
 };
 
 /** What the caller may know of an error; null for a fault of ours. */
@@ -26,6 +28,8 @@ export function problemOf(error: unknown): Problem | null {
     return new Problem(status, error.code, title, error.message);
   }
   if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can take.");
+  if (error instanceof PagesBusy)
+    return overloaded("As many pages from far into lists wait as the hub can hold.");
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {

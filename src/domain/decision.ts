@@ -17,6 +17,7 @@ export const REJECTION_CODES = [
   "not_assigned_to_node",
   "not_your_message",
   "lux_balance_limit",
+  "task_files_limit",
 ] as const;
 
 export type RejectionCode = (typeof REJECTION_CODES)[number];

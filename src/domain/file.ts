@@ -1,7 +1,11 @@
 /** Files: the record of what was uploaded (decisions.md Files). The bytes are the blob store's business. */
 import { type Decision, type Rejected, accept, nodeNotFound, reject, taskNotFound } from "./decision.ts";
+import { FILES_OF_TASK_MAX } from "./limits.ts";
 import type { Node } from "./node.ts";
 import type { Task } from "./task.ts";
+
+/** What one of a task's files takes in an answer: its id, which is a UUID, the quotes and a comma. */
+export const FILE_ID_BYTES = 39;
 
 export type FileRecord = {
   /** Also the id of its blob. */
@@ -19,10 +23,11 @@ export type FileRecord = {
   readonly uploadedAt: number;
 };
 
-/** Records an upload whose bytes are on disk; the task or node it names must exist. */
+/** Records an upload whose bytes are on disk; the task or node it names must exist, and the task have room for it. */
 export function upload(file: FileRecord, task: Task | null, node: Node | null): Decision<FileRecord> {
   if (file.taskId !== null && !task) return taskNotFound(file.taskId);
   if (file.nodeId !== null && !node) return nodeNotFound(file.nodeId);
+  if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
   return accept(file, [{ kind: "file.saved", file }, fileEvent("file.uploaded", file, file.uploadedAt)]);
 }
 
@@ -30,6 +35,11 @@ export function upload(file: FileRecord, task: Task | null, node: Node | null): 
 export function remove(file: FileRecord | null, fileId: string, now: number): Decision<FileRecord> {
   if (!file) return fileNotFound(fileId);
   return accept(file, [{ kind: "file.deleted", fileId }, fileEvent("file.deleted", file, now)]);
+}
+
+function taskFull({ taskId, files }: Task): Rejected {
+  const detail = `Task ${taskId} has ${files.length} files, and may have ${FILES_OF_TASK_MAX}. Delete one of them with POST /api/v1/file/delete, or put several into one archive.`;
+  return reject("task_files_limit", detail);
 }
 
 export function fileNotFound(fileId: string): Rejected {

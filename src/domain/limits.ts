@@ -36,6 +36,8 @@ export const CONTENT_MAX_BYTES = 256 * KIB;
 export const METADATA_MAX_BYTES = 64 * KIB;
 export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const FILE_NAME_MAX_CHARS = 255;
+/** Whoever looks at a task looks at the ids of its files too. */
+export const FILES_OF_TASK_MAX = 100;
 export const UPLOAD_PARTS_MAX = 16;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
@@ -63,10 +65,14 @@ export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
 /** A longer page of a list is measured before it is loaded. */
 export const LIST_UNMEASURED_MAX = 20;
+/** A page that begins further into a list than this takes its turn: to get there costs the event loop's time. */
+export const LIST_NEAR_ROWS = 10_000;
+/** Pages that wait for their turn; past it the answer is 503. */
+export const LIST_FAR_PAGES_MAX = 256;
 /** What of a list is loaded and held at once; a larger page is answered in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
-/** Nodes that are loaded at once for a list of all. */
-export const NODES_PART = 500;
+/** Nodes that are loaded at once for a list of all: 2 KiB each, for each who lists them at the same moment. */
+export const NODES_PART = 100;
 /** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 

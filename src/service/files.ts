@@ -10,7 +10,7 @@ import type { Clock } from "../lib/clock.ts";
 import { NOTHING, fileById, fileIdsAmong, nodeById, taskById } from "../store/queries.ts";
 import { filePage, fileSizes, filesById, filesCount } from "../store/list-queries.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
-import { type Page, type PageRequest, pageInParts } from "./pages.ts";
+import { type Page, type PageRequest, Pages } from "./pages.ts";
 
 /** What the uploader says of a file. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
@@ -20,6 +20,7 @@ export class FileService {
   readonly #clock: Clock;
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
+  readonly #pages: Pages;
   /** Blobs whose bytes may be there before their record is. */
   readonly #saving = new Set<string>();
   #shelf = 0;
@@ -30,6 +31,7 @@ export class FileService {
     this.#clock = clock;
     this.#blobs = blobs;
     this.#pinned = pinned;
+    this.#pages = new Pages(store);
   }
 
   /** A writer for the bytes of a new file; give it to `save`, or discard it. */
@@ -80,7 +82,7 @@ export class FileService {
   }
 
   list(page: PageRequest): Promise<Page<FileRecord>> {
-    return pageInParts(page, this.#store, async (read) => ({
+    return this.#pages.load(page, async (read) => ({
       total: await read(filesCount()),
       slice: filePage,
       sizes: fileSizes,

@@ -77,14 +77,15 @@ export class NodeService {
   /** All nodes, or the first part of them and the way to the rest. */
   async list(): Promise<NodeList> {
     const nodes = await this.#store.read(nodesAfter("", NODES_PART));
-    return { nodes, rest: nodes.length < NODES_PART ? null : this.#listAfter(nodes) };
+    const last = lastOfPart(nodes);
+    return { nodes, rest: last === null ? null : this.#listAfter(last) };
   }
 
-  async *#listAfter(first: readonly Node[]): AsyncGenerator<NodeList> {
-    for (let last = first.at(-1); last !== undefined;) {
-      const nodes = await this.#store.read(nodesAfter(last.nodeId, NODES_PART));
+  async *#listAfter(first: string): AsyncGenerator<NodeList> {
+    for (let last: string | null = first; last !== null;) {
+      const nodes = await this.#store.read(nodesAfter(last, NODES_PART));
+      last = lastOfPart(nodes);
       yield { nodes, rest: null };
-      last = nodes.length < NODES_PART ? undefined : nodes.at(-1);
     }
   }
 
@@ -153,4 +154,9 @@ export class NodeService {
   #beat(leaseMs: number): Beat {
     return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
   }
+}
+
+/** After whom the next part begins; null when a part is the last. No more of it is kept while the caller takes it. */
+function lastOfPart(nodes: readonly Node[]): string | null {
+  return nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
 }

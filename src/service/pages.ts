@@ -5,9 +5,14 @@
  * for. How many rows there are and which of them are on the page is of one moment; each part is as it is when it is
  * loaded, and a row that has been deleted by then is left out.
  */
-import { LIST_PART_MAX_BYTES, LIST_UNMEASURED_MAX } from "../domain/limits.ts";
-import type { Sized } from "../store/list-queries.ts";
-import type { Slice } from "../store/queries.ts";
+import {
+  LIST_FAR_PAGES_MAX,
+  LIST_NEAR_ROWS,
+  LIST_PART_MAX_BYTES,
+  LIST_UNMEASURED_MAX,
+} from "../domain/limits.ts";
+import { Budget } from "../lib/budget.ts";
+import type { Sized, Slice } from "../store/list-queries.ts";
 import type { Query, Read, Store } from "../store/store.ts";
 
 /** `page` counts from 1. */
@@ -37,7 +42,7 @@ export type PageSource<T> = {
 
 type Head = Omit<Page<never>, "items" | "rest">;
 
-/** Loads one page of a list whose rows are small; past the end nothing is read. */
+/** Loads one page of a list whose rows are small, and found by their numbers; past the end nothing is read. */
 export async function pageOf<T>(
   request: PageRequest,
   total: number,
@@ -47,33 +52,72 @@ export async function pageOf<T>(
   return { ...head, items: slice.offset >= total ? [] : await load(slice), rest: null };
 }
 
-/**
- * Loads one page of a list whose rows may be large, or the first part of it.
- * @param listed looks at the list, and tells what it is; null: there is none
- */
-export function pageInParts<T>(
-  request: PageRequest,
-  store: Store,
-  listed: (read: Read) => Promise<PageSource<T> | null>,
-): Promise<Page<T>> {
-  return store.readTogether(async (read) => {
-    const source = await listed(read);
-    const { slice, head } = laidOut(request, source?.total ?? 0);
-    if (source === null || slice.offset >= source.total) return { ...head, items: [], rest: null };
-    // Measuring costs about as much as loading what is small: a few rows are loaded first and measured then.
-    const rows = slice.limit <= LIST_UNMEASURED_MAX ? await read(source.slice(slice)) : null;
-    const [first = [], ...later] = partsOf(rows?.map(source.sizeOf) ?? (await read(source.sizes(slice))));
-    if (later.length === 0) return { ...head, items: rows ?? (await read(source.slice(slice))), rest: null };
-    const items = rows?.slice(0, first.length) ?? (await inOrder(source, first, read));
-    return { ...head, items, rest: restOf(head, source, later, (query) => store.read(query)) };
-  });
+/** As many callers wait for pages from far into lists as may: the caller tries again later. */
+export class PagesBusy extends Error {
+  override readonly name = "PagesBusy";
+}
+
+/** The pages of lists whose rows may be large. */
+export class Pages {
+  readonly #store: Store;
+  /** Whose turn it is to walk far into a list. */
+  readonly #turn = new Budget(1);
+  #waiting = 0;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /**
+   * Loads one page, or the first part of it.
+   * @param listed looks at the list, and tells what it is; null: there is none
+   * @throws {PagesBusy} when the page is far into the list, and too many are asked for
+   */
+  async load<T>(
+    request: PageRequest,
+    listed: (read: Read) => Promise<PageSource<T> | null>,
+  ): Promise<Page<T>> {
+    if (laidOut(request, 0).slice.offset > LIST_NEAR_ROWS) await this.#takeTurn();
+    return this.#store.readTogether(async (read) => {
+      const source = await listed(read);
+      const { slice, head } = laidOut(request, source?.total ?? 0);
+      if (source === null || slice.offset >= source.total) return { ...head, items: [], rest: null };
+      const near = fromNearerEnd(slice, source.total);
+      // Measuring costs about as much as loading what is small: a few rows are loaded first and measured then.
+      const rows = near.limit <= LIST_UNMEASURED_MAX ? await read(source.slice(near)) : null;
+      const sizes = rows?.map(source.sizeOf) ?? (await read(source.sizes(near)));
+      const [first = [], ...later] = partsOf(sizes);
+      const items = rows?.slice(0, first.length) ?? (await inOrder(source, first, read));
+      if (later.length === 0) return { ...head, items, rest: null };
+      return { ...head, items, rest: restOf(head, source, later, (query) => this.#store.read(query)) };
+    });
+  }
+
+  /**
+   * Resolves in a turn of the event loop in which nobody else walks far: a store that is embedded serves nobody
+   * meanwhile, so what else has arrived goes in between.
+   */
+  async #takeTurn(): Promise<void> {
+    if (this.#waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many pages from far into lists wait.");
+    this.#waiting++;
+    await this.#turn.take(1);
+    this.#waiting--;
+    setImmediate(() => this.#turn.give(1));
+  }
 }
 
 function laidOut({ page, perPage }: PageRequest, total: number): { slice: Slice; head: Head } {
   return {
-    slice: { limit: perPage, offset: (page - 1) * perPage },
+    slice: { from: "newest", limit: perPage, offset: (page - 1) * perPage },
     head: { page, perPage, total, pages: Math.ceil(total / perPage) },
   };
+}
+
+/** The same rows, counted from the end of the list from which fewer are to be skipped. */
+function fromNearerEnd(slice: Slice, total: number): Slice {
+  const older = Math.max(total - slice.offset - slice.limit, 0);
+  if (slice.offset <= older) return slice;
+  return { from: "oldest", limit: Math.min(slice.limit, total - slice.offset), offset: older };
 }
 
 async function* restOf<T>(

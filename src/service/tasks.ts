@@ -2,6 +2,7 @@
 import { isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
+import { FILE_ID_BYTES } from "../domain/file.ts";
 import { balance } from "../domain/fleet.ts";
 import { BALANCE_ROUND_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
@@ -39,7 +40,7 @@ import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { type Assignment, Balancing, type Round } from "./balancing.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, pageInParts } from "./pages.ts";
+import { type Page, type PageRequest, Pages } from "./pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** One item's fate in a batch; `code` is null when it was assigned. */
@@ -53,6 +54,7 @@ export class TaskService {
   readonly #newId: NewId;
   readonly #balancing: Balancing;
   readonly #top: TopNodes;
+  readonly #pages: Pages;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -60,6 +62,7 @@ export class TaskService {
     this.#newId = newId;
     this.#balancing = new Balancing(store, clock);
     this.#top = new TopNodes(store);
+    this.#pages = new Pages(store);
   }
 
   create(transact: Transact, draft: TaskDraft): Promise<Task> {
@@ -189,7 +192,7 @@ export class TaskService {
 
   /** One page of tasks in any of `statuses`, of one node if given, newest first. */
   list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
-    return pageInParts(page, this.#store, async (read) => {
+    return this.#pages.load(page, async (read) => {
       const node = nodeId === null ? null : await read(nodeById(nodeId));
       if (nodeId !== null && node === null) return null;
       const totals = node ? totalsOf(node) : await read(taskTotals());
@@ -220,7 +223,7 @@ function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
 }
 
-function sizeOf({ taskId, title, description, result }: Task): Sized {
+function sizeOf({ taskId, title, description, result, files }: Task): Sized {
   const texts = [title, description, result?.problem ?? "", result?.improvement ?? "", result?.lesson ?? ""];
-  return { id: taskId, bytes: texts.reduce((sum, text) => sum + text.length, 0) };
+  return { id: taskId, bytes: texts.reduce((sum, text) => sum + text.length, FILE_ID_BYTES * files.length) };
 }

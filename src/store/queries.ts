@@ -28,9 +28,6 @@ import { rowsOf } from "./touches.ts";
 /** Finds nothing: for what a caller did not name. */
 export const NOTHING: Query<null> = { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => null };
 
-/** A part of a list: how many rows to skip and how many to give. */
-export type Slice = { readonly limit: number; readonly offset: number };
-
 // ---- Nodes
 
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.

@@ -5,6 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { FILES_OF_TASK_MAX } from "../../src/domain/limits.ts";
 import { type Answer, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
   ISO,
@@ -221,6 +222,28 @@ describe("a task's files", () => {
     await ok(hub.call("DELETE", `/file/${first}`));
     expect(await taskOf(hub, taskId)).toMatchObject({ files: [second] });
   });
+
+  test("are at most 100, whoever comes at once; past it 409, nothing is left, and one that goes makes room", async () => {
+    await using hub = await startHub();
+    const taskId = await addTask(hub);
+    const metadata = { task_id: taskId };
+    const first = await fileId(hub, { metadata });
+    for (let left = FILES_OF_TASK_MAX - 4; left > 0; left -= 12)
+      await Promise.all(Array.from({ length: 12 }, () => fileId(hub, { metadata })));
+    const answers = await Promise.all(Array.from({ length: 8 }, () => upload(hub, { metadata })));
+    const late = answers.filter(({ status }) => status !== 200);
+    expect(late).toHaveLength(5);
+    for (const answer of late) await refused(Promise.resolve(answer), 409, "task_files_limit");
+    expect(String(late[0]?.body["detail"])).toContain("/api/v1/file/delete");
+    const { files } = await taskOf(hub, taskId);
+    expect(new Set(Array.isArray(files) ? files : []).size).toBe(FILES_OF_TASK_MAX);
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: FILES_OF_TASK_MAX });
+    if (hub.engine === "sqlite") expect(blobsIn(hub)).toHaveLength(FILES_OF_TASK_MAX);
+    await fileId(hub); // one of no task
+    await ok(hub.call("DELETE", `/file/${first}`));
+    await fileId(hub, { metadata });
+    await refused(upload(hub, { metadata }), 409, "task_files_limit");
+  }, 30_000);
 
   test("outlive the task", async () => {
     await using hub = await startHub();

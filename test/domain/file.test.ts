@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { EVENT_KINDS, TASK_EVENT_KINDS, isTaskEvent } from "../../src/domain/event.ts";
 import { type FileRecord, remove, upload } from "../../src/domain/file.ts";
+import { FILES_OF_TASK_MAX } from "../../src/domain/limits.ts";
 import { type KeyRecord, isValid } from "../../src/domain/key.ts";
 import { NOW, node, sketch, task } from "./samples.ts";
 
@@ -34,6 +35,12 @@ describe("files", () => {
   test("upload for what does not exist", () => {
     expect(sketch(upload({ ...FILE, taskId: "t" }, null, null), words)).toBe("task_not_found");
     expect(sketch(upload({ ...FILE, nodeId: "n1" }, null, null), words)).toBe("node_not_found");
+  });
+  test("upload for a task with as many files as it may have, or one fewer", () => {
+    const file = { ...FILE, taskId: "t" };
+    const withFiles = (count: number) => ({ ...task("t"), files: new Array<string>(count).fill("f") });
+    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX), null), words)).toBe("task_files_limit");
+    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX - 1), null), words)).toContain("file.saved");
   });
   test("remove", () => {
     expect(sketch(remove(FILE, "f", NOW), words)).toEqual([

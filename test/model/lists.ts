@@ -204,6 +204,7 @@ export class Lists {
         (row) => `${row["node_id"]} ${row["seq"]}`,
       )),
     ];
+    await this.#compareTasks(null, tasks);
     const ranks: Rank[] = [];
     for (const nodeId of NODES) {
       const node = await this.#hub.store.read(nodeById(nodeId));
@@ -225,10 +226,12 @@ export class Lists {
     await this.#compareStranded(tasks);
   }
 
-  async #compareTasks(nodeId: string, own: readonly TaskRow[]): Promise<void> {
+  /** `own`: the node's tasks, or all of them. */
+  async #compareTasks(nodeId: string | null, own: readonly TaskRow[]): Promise<void> {
     for (const states of STATES) {
       const expected = own.filter(({ status }) => states.some((state) => state === status));
-      for (const [perPage, page] of PAGES) {
+      const last = Math.max(1, Math.ceil(expected.length / 7));
+      for (const [perPage, page] of [...PAGES, [7, last], [7, Math.max(1, last - 1)]] as const) {
         const found = await this.#hub.tasks.list(states, nodeId, { page, perPage });
         const ids = expected.slice((page - 1) * perPage, page * perPage).map(({ taskId }) => taskId);
         const told = { total: found.total, ids: found.items.map(({ taskId }) => taskId) };

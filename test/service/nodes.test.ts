@@ -1,6 +1,6 @@
 /**
- * When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. And what
- * a heartbeat counts.
+ * When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. What a
+ * heartbeat counts. And how much of a fleet is in memory for one who lists it.
  */
 import { expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
@@ -36,6 +36,7 @@ function openScene() {
     pass: (ms: number) => void (steady += ms),
     looks: () => looks,
     expire: () => nodes.expireSome(),
+    list: () => nodes.list(),
     register: (nodeId: string, { name: variant, offlineAfterMs }: Variant) =>
       nodes.register(sqlite.transact, { ...node(nodeId), variant }, offlineAfterMs),
     beat: (nodeId: string, { offlineAfterMs }: Variant) =>
@@ -136,4 +137,15 @@ test("a heartbeat tells how many messages wait, however many these are", async (
   expect(await scene.expire()).toBe(1);
   expect(await scene.online()).toEqual(["n1"]);
   expect(await scene.beat("n2", B)).toMatchObject({ online: true, messagesWaiting: 7 });
+});
+
+test.each([99, 100, 101, 250])("a list of %i nodes is loaded a hundred at a time", async (count) => {
+  await using scene = openScene();
+  const ids = Array.from({ length: count }, (_, i) => `n${String(i).padStart(3, "0")}`);
+  for (const nodeId of ids) await scene.register(nodeId, A);
+  const { nodes, rest } = await scene.list();
+  const parts = [nodes];
+  for await (const part of rest ?? []) parts.push(part.nodes);
+  expect(parts.flat().map(({ nodeId }) => nodeId)).toEqual(ids);
+  for (const part of parts) expect(part.length).toBeLessThanOrEqual(100);
 });
