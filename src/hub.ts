@@ -3,7 +3,13 @@
  * The only file that names concrete engines; those that are not of one machine are loaded when they are asked for.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { DRAIN_MS, PRUNE_EVERY_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
+import {
+  ANSWERS_HELD_MAX_BYTES,
+  DRAIN_MS,
+  PRUNE_EVERY_MS,
+  START_CHECK_MAX_BYTES,
+  SWEEP_EVERY_MS,
+} from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/endpoints.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -16,6 +22,7 @@ import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { type Listener, openListener } from "./http/listener.ts";
+import { Budget } from "./lib/budget.ts";
 import { type Clock, knowing } from "./lib/clock.ts";
 import { parseIp } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
@@ -112,7 +119,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
-  const mail = await openMail({ config, clock, log }, store, feed, closing);
+  const answers = new Budget(ANSWERS_HELD_MAX_BYTES);
+  const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
   const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
   const chores: ChoreParts = {
     ...services,
@@ -129,7 +137,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
-  const pipeline = new Pipeline(services, store, keys, clock, config.trustProxy);
+  const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
   const tls = readTls(config);
   const accessLog = openAccessLog(log);
   const newRequestId = countingIds();
@@ -205,18 +213,18 @@ function whatToDo({ path }: DataDir): string {
   );
 }
 
-type MailParts = Pick<HubParts, "config" | "clock" | "log">;
+type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Budget };
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
-  const { config, clock, log } = parts;
-  const embedded = new EmbeddedMail(store);
+  const { config, clock, log, answers } = parts;
+  const embedded = new EmbeddedMail(store, answers);
   if (config.redis === null) return embedded;
   const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
   const [{ RedisMail }, { FallbackMail }] = await Promise.all([
     import("./mail/redis.ts"),
     import("./mail/fallback.ts"),
   ]);
-  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell });
+  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell, room: answers });
   const mail = new FallbackMail(redis, embedded, store, clock, log);
   closing.push(() => mail.close());
   await mail.start();

@@ -2,6 +2,7 @@
 import { BlobsFull } from "../blobs/blobs.ts";
 import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { Problem } from "../http/problem.ts";
+import { BudgetSpent } from "../lib/budget.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
@@ -27,6 +28,8 @@ export function problemOf(error: unknown): Problem | null {
   }
   if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can take.");
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
+  if (error instanceof BudgetSpent)
+    return overloaded("Too many callers do not read the large answers they get.");
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {
     const detail =

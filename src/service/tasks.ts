@@ -2,7 +2,7 @@
 import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { BALANCE_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import { BALANCE_TYPES_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import {
   type Completion,
@@ -29,6 +29,7 @@ import {
   availableNodes,
   candidatesFor,
   claimable,
+  claimableSizes,
   holderOf,
   nodeById,
   nodesById,
@@ -42,13 +43,15 @@ import {
 import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, pageInParts } from "./pages.ts";
+import { type Page, type PageRequest, inPartsOf, pageInParts } from "./pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
 /** One item's fate in a batch; `code` is null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
+/** Tasks, or the first part of them; `rest` is what comes after them, null when that is all. */
+export type TaskList = { readonly tasks: readonly Task[]; readonly rest: AsyncGenerator<TaskList> | null };
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 export class TaskService {
@@ -235,15 +238,29 @@ export class TaskService {
   }
 
   /** The open tasks that the node could claim, best first. @throws {Rejection} node_not_found */
-  async claimable(nodeId: string, limit: number): Promise<readonly Task[]> {
+  async claimable(nodeId: string, limit: number): Promise<TaskList> {
     const { capabilities } = await knownNode(this.#store, nodeId);
-    return this.#store.read(claimable(capabilities, limit));
+    if (limit <= LIST_UNMEASURED_MAX) {
+      return { tasks: await this.#store.read(claimable(capabilities, limit)), rest: null };
+    }
+    const sizes = await this.#store.read(claimableSizes(capabilities, limit));
+    const { items, rest } = await inPartsOf(sizes, { some: tasksById, sizeOf }, this.#store);
+    return { tasks: items.filter(isOpen), rest: rest && restOf(rest) };
   }
 
   async stats(): Promise<TaskStats> {
     const totals = await this.#store.read(taskTotals());
     return { totals, top: await this.#top.read() };
   }
+}
+
+/** What was open when the list was begun may have been taken by the time its part is loaded. */
+async function* restOf(parts: AsyncGenerator<readonly Task[]>): AsyncGenerator<TaskList> {
+  for await (const tasks of parts) yield { tasks: tasks.filter(isOpen), rest: null };
+}
+
+function isOpen({ status }: Task): boolean {
+  return status === "open";
 }
 
 /** An open task is nobody's. */

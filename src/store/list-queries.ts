@@ -3,15 +3,11 @@ import type { FileRecord } from "../domain/file.ts";
 import type { Node } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
 import { NOTHING, type Slice, TASK_COLUMNS, bind, union } from "./queries.ts";
-import { count, filledUp, many, places, toFile, toTask } from "./rows.ts";
-import type { Param, Query, Row } from "./store.ts";
+import { count, filledUp, many, places, toFile, toSized, toTask } from "./rows.ts";
+import type { Param, Query } from "./store.ts";
 
 /** A row of a list and about how much it holds, in bytes. */
 export type Sized = { readonly id: string; readonly bytes: number };
-
-function toSized(row: Row): Sized {
-  return { id: String(row["id"]), bytes: Number(row["bytes"]) };
-}
 
 // ---- Tasks
 
