@@ -22,7 +22,8 @@ const LIST_CALLERS = 200;
 const LIST_MIB_EACH_MAX = 2;
 const LISTS_ONCE_MIB = 100;
 const UNREAD_CALLERS = 1_000;
-const UNREAD_GONE_WITHIN_MS = 60_000;
+/** Their turn, and a connection with nothing to do. */
+const UNREAD_GONE_WITHIN_MS = 100_000;
 const QUIET_SECONDS = 600;
 const RECEIVE_SECONDS = 300;
 
