@@ -3,7 +3,13 @@
  * The only file that names concrete engines; those that are not of one machine are loaded when they are asked for.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { DRAIN_MS, PRUNE_EVERY_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
+import {
+  ANSWERS_HELD_MAX_BYTES,
+  DRAIN_MS,
+  PRUNE_EVERY_MS,
+  START_CHECK_MAX_BYTES,
+  SWEEP_EVERY_MS,
+} from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/endpoints.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -17,6 +23,7 @@ import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { faultOfPair } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
+import { Budget } from "./lib/budget.ts";
 import { type Clock, knowing } from "./lib/clock.ts";
 import { parseIp } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
@@ -115,7 +122,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
-  const mail = await openMail({ config, clock, log }, store, feed, closing);
+  const answers = new Budget(ANSWERS_HELD_MAX_BYTES);
+  const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
   const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
   const chores: ChoreParts = {
     ...services,
@@ -132,10 +140,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
-  const pipeline = new Pipeline(services, store, keys, clock, config.trustProxy);
-  const tls = readTls(config);
-  const accessLog = openAccessLog(log);
-  const newRequestId = countingIds();
+  const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
   const listeners: OpenListener[] = [];
   closing.push(() => services.messages.putBackOwed());
   closing.push(async () => {
@@ -143,16 +148,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     streams.close();
     await stopListeners(listeners);
   });
-  for (const spec of config.listen) {
-    const listener = await openSpec(spec, tls, {
-      routes: pipeline.routes(endpoints, VARIANTS[spec.variant]),
-      problemOf,
-      newRequestId,
-      log,
-      accessLog,
-    });
-    listeners.push({ ...listener, spec });
-  }
+  await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
   await logStart(store, clock); // only now: a port in use is no start
 
   const shared = turns.share([...choresOf(chores), uploadsChore(blobs)]);
@@ -162,6 +158,20 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => sweeper.stop());
   let closed: Promise<void> | null = null;
   return { listeners, sweep: () => sweeper.sweep(), close: () => (closed ??= closeAll(closing)) };
+}
+
+/** Opens what the configuration names; what is open stands in `listeners` also when the next cannot be. */
+async function listen(
+  { config, log }: HubParts,
+  routesOf: (variant: ListenSpec["variant"]) => Common["routes"],
+  listeners: OpenListener[],
+): Promise<void> {
+  const tls = readTls(config);
+  const common = { problemOf, newRequestId: countingIds(), log, accessLog: openAccessLog(log) };
+  for (const spec of config.listen) {
+    const listener = await openSpec(spec, tls, { ...common, routes: routesOf(spec.variant) });
+    listeners.push({ ...listener, spec });
+  }
 }
 
 /** The store that the configuration names, and the clock that goes with it. */
@@ -218,18 +228,18 @@ function whatToDo({ path }: DataDir): string {
   );
 }
 
-type MailParts = Pick<HubParts, "config" | "clock" | "log">;
+type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Budget };
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
-  const { config, clock, log } = parts;
-  const embedded = new EmbeddedMail(store);
+  const { config, clock, log, answers } = parts;
+  const embedded = new EmbeddedMail(store, answers);
   if (config.redis === null) return embedded;
   const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
   const [{ RedisMail }, { FallbackMail }] = await Promise.all([
     import("./mail/redis.ts"),
     import("./mail/fallback.ts"),
   ]);
-  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell });
+  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell, room: answers });
   const mail = new FallbackMail(redis, embedded, store, clock, log);
   closing.push(() => mail.close());
   await mail.start();

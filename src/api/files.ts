@@ -12,7 +12,9 @@ import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.
 import * as field from "./fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor, inputParser } from "./input.ts";
+import type { Body } from "./outbox.ts";
 import { pageRequest } from "./paging.ts";
+import { overloaded } from "./problems.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
 import type { FileRecord } from "../domain/file.ts";
@@ -27,18 +29,23 @@ const parseMetadata = inputParser(
 
 /** `maxFileBytes`: the largest file that is taken. */
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
+  let underWay = 0;
   const upload = rawEndpoint({
     method: "POST",
     path: UPLOAD_PATH,
     auth: "secret",
     summary: "Stores a file, sent as multipart form data",
     rejections: ["task_not_found", "node_not_found", "task_files_limit"],
-    handle: (call) => receiveUpload(call, maxFileBytes),
+    handle: async (call) => {
+      if (underWay >= limit.UPLOADS_MAX) throw overloaded("The hub takes as many uploads as it can.");
+      underWay++;
+      return receiveUpload(call, maxFileBytes).finally(() => underWay--);
+    },
   });
   return [upload, download, list, removeByBody, removeByPath];
 }
 
-async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response | string> {
+async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response | Body> {
   const { request } = call.exchange;
   const idempotencyKey = idempotencyKeyOf(request.headers);
   // The parser is loaded with the first upload: a hub that only passes tasks on does without its 8 MiB.

@@ -17,6 +17,7 @@ import type { Clock } from "../lib/clock.ts";
 import { type PastAnswer, storedAnswer } from "../store/key-queries.ts";
 import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
 import type { Call } from "./endpoint.ts";
+import type { Body, Outbox, Worded } from "./outbox.ts";
 import { overloaded, problemOf } from "./problems.ts";
 
 const SANE_KEY = /^[\x21-\x7e]+$/;
@@ -78,13 +79,15 @@ class AnsweredElsewhere extends Error {
 export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #outbox: Outbox;
   /** Who is at it, by scope; resolves when he has ended, however that was. */
   readonly #running = new Map<string, Promise<unknown>>();
   #waiting = 0;
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, outbox: Outbox) {
     this.#store = store;
     this.#clock = clock;
+    this.#outbox = outbox;
   }
 
   /** Gives the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
@@ -92,7 +95,7 @@ export class Idempotency {
     attempt: Attempt,
     encode: (answer: unknown) => string,
     first: (transact: Transact) => Promise<string>,
-  ): Promise<Response | string> {
+  ): Promise<Response | Body> {
     for (let other = this.#running.get(attempt.scope); other; other = this.#running.get(attempt.scope)) {
       await this.#afterOther(other, attempt);
       const stored = await this.#replay(attempt); // all who waited find it, none has to go before another
@@ -101,7 +104,10 @@ export class Idempotency {
     const done = Promise.withResolvers<void>();
     this.#running.set(attempt.scope, done.promise);
     try {
-      return (await this.#replay(attempt)) ?? (await first(this.#recording(attempt, encode)));
+      return (
+        (await this.#replay(attempt)) ??
+        this.#outbox.ofWrite(attempt.exchange, await first(this.#recording(attempt, encode)))
+      );
     } catch (error) {
       const replayed = error instanceof AnsweredElsewhere ? await this.#replay(attempt) : null;
       if (!replayed) throw error;
@@ -132,9 +138,17 @@ export class Idempotency {
         "This Idempotency-Key was used with another body or in the other variant. Use a new key for a new request.";
       throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
     }
-    const contentType = past.status === 200 ? "application/json" : "application/problem+json";
+    const { status } = past;
+    let body: string | null = past.body;
+    const load = async (): Promise<Worded> => {
+      const first = body ?? (await this.#store.read(this.#stored(attempt)))?.body;
+      body = null;
+      if (first === undefined) throw overloaded("The stored answer has just passed its time.");
+      return { first, rest: null };
+    };
+    const contentType = status === 200 ? "application/json" : "application/problem+json";
     const headers = { ...NO_SNIFF, "Content-Type": contentType, "Idempotent-Replayed": "true" };
-    return new Response(past.body, { status: past.status, headers });
+    return new Response(await this.#outbox.ofRead(attempt.exchange, load), { status, headers });
   }
 
   /** A Transact that adds the answer to what its decision writes; a rejection is an answer too. */

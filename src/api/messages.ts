@@ -128,9 +128,10 @@ const history = jsonEndpoint({
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()), transport: transport() }),
   handle: ({ services }, { node_id, count }) =>
     services.messages.history(node_id, count ?? limit.HISTORY_DEFAULT),
-  encode: ({ messages, transport: carrier }) => ({
-    count: messages.length,
-    messages: messages.map(({ message }) => encodeMessage(message)),
+  rest: ({ rest }) => rest,
+  encode: ({ messages, count, transport: carrier }) => ({
+    count,
+    messages: messages.map(encodeMessage),
     transport: carrier,
   }),
 });
@@ -151,10 +152,8 @@ const agentMessages = jsonEndpoint({
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()) }),
   handle: ({ services }, { node_id, since, limit: most }) =>
     services.messages.mailbox(node_id, since ?? null, most ?? limit.HISTORY_DEFAULT),
-  encode: (messages) => ({
-    count: messages.length,
-    messages: messages.map(({ message }) => encodeMessage(message)),
-  }),
+  rest: ({ rest }) => rest,
+  encode: ({ messages, count }) => ({ count, messages: messages.map(encodeMessage) }),
 });
 
 export const MESSAGE_ENDPOINTS: readonly Endpoint[] = [

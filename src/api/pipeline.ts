@@ -5,7 +5,7 @@
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
-import { Budget } from "../lib/budget.ts";
+import type { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
 import type { Store } from "../store/store.ts";
@@ -15,7 +15,7 @@ import { type Caller, Gate } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./input.ts";
-import { inParts } from "./parts.ts";
+import { Outbox, type Worded } from "./outbox.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 const BODY_LIMITS = {
@@ -24,26 +24,30 @@ const BODY_LIMITS = {
   deadlineMs: limit.JSON_BODY_DEADLINE_MS,
 };
 
+export type PipelineParts = {
+  readonly services: Services;
+  readonly store: Store;
+  readonly keys: KeyRing;
+  readonly clock: Clock;
+  readonly trustedProxies: readonly Network[];
+  /** What large answers may hold, in bytes. */
+  readonly answers: Budget;
+};
+
 /** Everything between the sockets and the services, once for all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
   readonly #gate: Gate;
   readonly #idempotency: Idempotency;
-  /** Whose turn it is to load a part of a long answer. */
-  readonly #turn = new Budget(1);
+  readonly #outbox: Outbox;
 
-  constructor(
-    services: Services,
-    store: Store,
-    keys: KeyRing,
-    clock: Clock,
-    trustedProxies: readonly Network[],
-  ) {
+  constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#gate = new Gate(keys, clock, trustedProxies);
-    this.#idempotency = new Idempotency(store, clock);
+    this.#outbox = new Outbox(answers);
+    this.#idempotency = new Idempotency(store, clock, this.#outbox);
   }
 
   /** The routes of a listener that speaks `variant` unless a key says otherwise. */
@@ -82,14 +86,19 @@ export class Pipeline {
     // What transact answers is what handle answers.
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint.path, raw) : null;
-    if (!attempt) {
-      const out = await endpoint.handle(call, input);
-      const rest = endpoint.rest?.(out) ?? null;
-      return rest === null ? encode(out) : inParts(encode(out), encoded(rest, encode), this.#turn);
+    if (attempt) {
+      return this.#idempotency.run(attempt, encode, async (transact) =>
+        encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
+      );
     }
-    return this.#idempotency.run(attempt, encode, async (transact) =>
-      encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
-    );
+    const word = (out: Out): Worded => {
+      const rest = endpoint.rest?.(out) ?? null;
+      return { first: encode(out), rest: rest && encoded(rest, encode) };
+    };
+    if (endpoint.method === "GET" && endpoint.once !== true) {
+      return this.#outbox.ofRead(exchange, async () => word(await endpoint.handle(call, input)));
+    }
+    return this.#outbox.ofWrite(exchange, encode(await endpoint.handle(call, input)));
   }
 
   #call(exchange: Exchange, { variant, key }: Caller): Call {

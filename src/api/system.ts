@@ -64,6 +64,7 @@ const poll = jsonEndpoint({
   path: "/api/v1/poll",
   auth: "public",
   summary: "Waits for task events after a cursor",
+  once: true,
   rejections: [],
   input: () =>
     z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),

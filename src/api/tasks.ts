@@ -241,7 +241,8 @@ const pull = jsonEndpoint({
   answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
   handle: ({ services }, { node_id, limit: most }) =>
     services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
-  encode: (tasks, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
+  rest: ({ rest }) => rest,
+  encode: ({ tasks }, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
 });
 
 const stats = jsonEndpoint({

@@ -38,6 +38,8 @@ export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const FILE_NAME_MAX_CHARS = 255;
 /** Whoever looks at a task looks at the ids of its files too. */
 export const FILES_OF_TASK_MAX = 100;
+/** Uploads under way at once: each has a connection and a file open, which a system may allow 1,024 of. */
+export const UPLOADS_MAX = 256;
 export const UPLOAD_PARTS_MAX = 16;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
@@ -73,6 +75,15 @@ export const LIST_FAR_PAGES_MAX = 256;
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each who lists them at the same moment. */
 export const NODES_PART = 100;
+/** A larger answer is counted until its caller has taken it. */
+export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
+/** What is held of counted answers together; past it the next waits for its turn. */
+export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
+/** A counted answer must move on by so much in each such time, else it is cut off. */
+export const ANSWER_STALL_MS = 25 * SECOND_MS;
+export const ANSWER_SLICE_BYTES = 64 * KIB;
+/** How long a large answer waits for its turn: those before it have been read or cut off by then. */
+export const ANSWER_TURN_MS = 30 * SECOND_MS;
 /** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 

@@ -10,11 +10,29 @@ export class Budget {
 
   /** Resolves when the amount is there and has been taken. More than there is at all is given to one alone. */
   take(amount: number): Promise<void> {
-    if (this.#waiting.size === 0 && this.#fits(amount)) {
-      this.#taken += amount;
-      return Promise.resolve();
-    }
+    if (this.takeNow(amount)) return Promise.resolve();
     return new Promise((grant) => this.#waiting.add({ amount, grant }));
+  }
+
+  /** Takes the amount if it is there and nobody waits for it. */
+  takeNow(amount: number): boolean {
+    if (this.#waiting.size > 0 || !this.#fits(amount)) return false;
+    this.#taken += amount;
+    return true;
+  }
+
+  /** As take(), but not for ever. @throws {BudgetSpent} when it was not there within `ms`; then nothing is taken */
+  takeWithin(amount: number, ms: number): Promise<void> {
+    if (this.takeNow(amount)) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const waiting = { amount, grant: () => (clearTimeout(timer), resolve()) };
+      const timer = setTimeout(() => {
+        this.#waiting.delete(waiting);
+        reject(new BudgetSpent());
+        this.give(0); // who asked for less may have waited behind this one
+      }, ms);
+      this.#waiting.add(waiting);
+    });
   }
 
   /** Gives back what was taken, or, below 0, takes more without waiting: what is there already cannot wait. */
@@ -40,4 +58,9 @@ export class Budget {
   #fits(amount: number): boolean {
     return this.#taken === 0 || this.#taken + amount <= this.#most;
   }
+}
+
+/** What was asked for has not come back in time. */
+export class BudgetSpent extends Error {
+  override readonly name = "BudgetSpent";
 }

@@ -1,7 +1,8 @@
 /** Mail carried by the store itself: a mailbox is the rows that wait for a node. */
-import { accept, nodeNotFound } from "../domain/decision.ts";
-import { SWEEP_BATCH } from "../domain/limits.ts";
+import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
+import * as limit from "../domain/limits.ts";
 import {
+  type Delivery,
   type Handed,
   type Message,
   acknowledge,
@@ -17,20 +18,31 @@ import {
   expiredDeliveries,
   mailboxOwner,
   messageById,
+  lightDeliveries,
   waitingBehind,
   waitingDeliveries,
 } from "../store/mail-queries.ts";
 import { onlineNodeIds } from "../store/queries.ts";
-import type { Store, Transact } from "../store/store.ts";
+import { Budget } from "../lib/budget.ts";
+import type { Query, Store, Transact } from "../store/store.ts";
 import type { Mail, Sent, Taken, Transport } from "./mail.ts";
 
 export class EmbeddedMail implements Mail {
   readonly transport: Transport;
   readonly #store: Store;
+  readonly #room: Budget;
 
-  /** `transport` is what answers name: the store, unless another engine builds on this one. */
-  constructor(store: Store, transport: Transport = store.engine) {
+  /**
+   * @param room what large answers may hold, in bytes: what may be one is loaded only when there is room for it
+   * @param transport what answers name: the store, unless another engine builds on this one
+   */
+  constructor(
+    store: Store,
+    room: Budget = new Budget(limit.ANSWERS_HELD_MAX_BYTES),
+    transport: Transport = store.engine,
+  ) {
     this.#store = store;
+    this.#room = room;
     this.transport = transport;
   }
 
@@ -50,21 +62,43 @@ export class EmbeddedMail implements Mail {
   }
 
   /** `elsewhere`: message ids that are just being handed out by other hubs, see waitingBehind(). */
-  take(
+  async take(
     transact: Transact,
     nodeId: string,
     count: number,
     steady: number,
     elsewhere: readonly string[] = [],
   ): Promise<Taken | undefined> {
-    const waiting =
+    const light = await this.#hand(transact, nodeId, lightDeliveries(nodeId, count, elsewhere), steady);
+    if (light !== "heavy") return light;
+    const all =
       elsewhere.length === 0 ? waitingDeliveries(nodeId, count) : waitingBehind(nodeId, count, elsewhere);
-    const load = { node: mailboxOwner(nodeId), waiting };
-    return transact(load, (rows) => {
-      const decision = receive(rows.node, nodeId, rows.waiting, steady);
+    const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
+    await this.#room.takeWithin(mostBytes, limit.ANSWER_TURN_MS);
+    try {
+      const taken = await this.#hand(transact, nodeId, all, steady);
+      return taken === "heavy" ? undefined : taken;
+    } finally {
+      this.#room.give(mostBytes); // from here on the answer is counted as what it is
+    }
+  }
+
+  /** Takes out what a query finds; "heavy" when it finds that it is too much to be loaded without room for it. */
+  async #hand(
+    transact: Transact,
+    nodeId: string,
+    waiting: Query<readonly Delivery[] | null>,
+    steady: number,
+  ): Promise<Taken | "heavy" | undefined> {
+    let isHeavy = false;
+    const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
+      isHeavy = rows.node !== null && rows.waiting === null;
+      if (isHeavy) return UNDECIDED;
+      const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady);
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport: this.transport }, decision.changes);
     });
+    return isHeavy ? "heavy" : taken;
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
@@ -92,7 +126,7 @@ export class EmbeddedMail implements Mail {
   }
 
   expireSome(now: number, steady: number): Promise<number> {
-    const load = { expired: expiredDeliveries(steady, SWEEP_BATCH) };
+    const load = { expired: expiredDeliveries(steady, limit.SWEEP_BATCH) };
     return this.#store.transact(load, ({ expired }) => expireLeases(expired, now));
   }
 

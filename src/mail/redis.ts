@@ -31,6 +31,7 @@
  */
 import { REDIS_BATCH, TICKETS_MAX, TICKETS_RETAIN_MS, TICKET_HOLD_MS } from "../domain/limits.ts";
 import type { Message } from "../domain/message.ts";
+import type { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { onlineNodeIds } from "../store/queries.ts";
@@ -86,6 +87,8 @@ const SCRIPTS = { push: PUSH, claim: CLAIM, release: RELEASE };
 const STAGE = "";
 
 export type RedisMailOptions = {
+  /** What large answers may hold, see EmbeddedMail. */
+  readonly room?: Budget;
   readonly url: string;
   readonly clock: Clock;
   /** Wakes who waits here for a mailbox. */
@@ -103,20 +106,21 @@ export class RedisMail implements Mail {
   readonly #link: RedisLink;
   readonly #onBell: RedisMailOptions["onBell"];
 
-  private constructor(store: Store, link: RedisLink, onBell: RedisMailOptions["onBell"]) {
+  private constructor(store: Store, link: RedisLink, { onBell, room }: RedisMailOptions) {
     this.#store = store;
-    this.#mailboxes = new EmbeddedMail(store, this.transport);
+    this.#mailboxes = new EmbeddedMail(store, room, this.transport);
     this.#link = link;
     this.#onBell = onBell;
   }
 
   /** Mail with its line still down: see start(). */
-  static async over(store: Store, { url, clock, onBell }: RedisMailOptions): Promise<RedisMail> {
+  static async over(store: Store, options: RedisMailOptions): Promise<RedisMail> {
+    const { url, clock, onBell } = options;
     const prefix = `luxhub:${await store.read(databaseId())}`; // hubs of another database share nothing with us
     const mail: RedisMail = new RedisMail(
       store,
       new RedisLink({ url, prefix, clock, onBell, scripts: SCRIPTS, rehearse: (run) => mail.#rehearse(run) }),
-      onBell,
+      options,
     );
     return mail;
   }

@@ -11,9 +11,11 @@ import type { Handed, Message } from "../domain/message.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
-import { type PlacedMessage, history, mailbox, messageById } from "../store/mail-queries.ts";
-import type { Store, Transact } from "../store/store.ts";
+import type { Sized } from "../store/list-queries.ts";
+import { history, mailbox, messageById, messagesById } from "../store/mail-queries.ts";
+import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
+import { inPartsOf } from "./pages.ts";
 import type { Waiters } from "./waiters.ts";
 
 /** What a caller says of a message. */
@@ -22,7 +24,14 @@ export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 /** How long a receive may wait, and how it learns that its caller is gone. */
 export type Patience = { readonly waitMs: number; readonly signal: AbortSignal };
 
-export type MessageList = { readonly messages: readonly PlacedMessage[]; readonly transport: Transport };
+/** Messages, newest first, or the first part of them. */
+export type MessageList = {
+  readonly messages: readonly Message[];
+  /** How many there are with those of `rest`. */
+  readonly count: number;
+  readonly transport: Transport;
+  readonly rest: AsyncGenerator<MessageList> | null;
+};
 
 export class MessageService {
   readonly #store: Store;
@@ -87,21 +96,29 @@ export class MessageService {
   /** What a node sent or got, newest first. @throws {Rejection} node_not_found */
   async history(nodeId: string, count: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
-    return { messages: await this.#store.read(history(nodeId, count)), transport: this.#store.engine };
+    return this.#listed(history(nodeId, count));
   }
 
   /**
    * What a node got, newest first, taking nothing out: the newest, or the first `limit` after the message `since`.
    * @throws {Rejection} node_not_found, message_not_found
    */
-  async mailbox(nodeId: string, since: string | null, limit: number): Promise<readonly PlacedMessage[]> {
+  async mailbox(nodeId: string, since: string | null, limit: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
     const mark = since === null ? null : await this.#store.read(messageById(since));
     if (since !== null && !mark) {
       const detail = `There is no message ${since}: it is past its time. Leave since out to start with the newest.`;
       throw new Rejection(reject("message_not_found", detail));
     }
-    return this.#store.read(mailbox(nodeId, mark?.seq ?? null, limit));
+    return this.#listed(mailbox(nodeId, mark?.seq ?? null, limit));
+  }
+
+  /** A message never changes; one that is past its time while the list is on its way is left out of it. */
+  async #listed(query: Query<readonly Sized[]>): Promise<MessageList> {
+    const sizes = await this.#store.read(query);
+    const { items, rest } = await inPartsOf(sizes, MESSAGES, this.#store);
+    const head = { count: sizes.length, transport: this.#store.engine };
+    return { ...head, messages: items, rest: rest && restOf(head, rest) };
   }
 
   /** Brings back, or parks, what was not confirmed in time, one bounded step. The answer is how many. */
@@ -125,6 +142,18 @@ export class MessageService {
       this.#owed.push({ nodeId, handed }); // the periodic work reports it if it fails there too
     }
   }
+}
+
+const MESSAGES = {
+  some: messagesById,
+  sizeOf: ({ messageId, content }: Message): Sized => ({ id: messageId, bytes: content.length }),
+};
+
+async function* restOf(
+  head: Omit<MessageList, "messages" | "rest">,
+  parts: AsyncGenerator<readonly Message[]>,
+): AsyncGenerator<MessageList> {
+  for await (const messages of parts) yield { ...head, messages, rest: null };
 }
 
 /** Resolves when the event loop has looked at the sockets once more. */

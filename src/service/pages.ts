@@ -126,10 +126,41 @@ async function* restOf<T>(
   parts: readonly (readonly string[])[],
   read: Read,
 ): AsyncGenerator<Page<T>> {
-  for (const ids of parts) yield { ...head, items: await inOrder(source, ids, read), rest: null };
+  for await (const items of partsFrom(parts, source, read)) yield { ...head, items, rest: null };
 }
 
-async function inOrder<T>(source: PageSource<T>, ids: readonly string[], read: Read): Promise<readonly T[]> {
+/** A list that has no pages: its first part, and the others. */
+export type Parts<T> = {
+  readonly items: readonly T[];
+  /** What comes after `items`; null when that is all. */
+  readonly rest: AsyncGenerator<readonly T[]> | null;
+};
+
+/** Loads the first part of the rows that were measured; the others are loaded when they are asked for. */
+export async function inPartsOf<T>(
+  measured: readonly Sized[],
+  source: Pick<PageSource<T>, "some" | "sizeOf">,
+  store: Store,
+): Promise<Parts<T>> {
+  const read: Read = (query) => store.read(query);
+  const [first = [], ...later] = partsOf(measured);
+  const items = first.length === 0 ? [] : await inOrder(source, first, read);
+  return { items, rest: later.length === 0 ? null : partsFrom(later, source, read) };
+}
+
+async function* partsFrom<T>(
+  parts: readonly (readonly string[])[],
+  source: Pick<PageSource<T>, "some" | "sizeOf">,
+  read: Read,
+): AsyncGenerator<readonly T[]> {
+  for (const ids of parts) yield await inOrder(source, ids, read);
+}
+
+async function inOrder<T>(
+  source: Pick<PageSource<T>, "some" | "sizeOf">,
+  ids: readonly string[],
+  read: Read,
+): Promise<readonly T[]> {
   const rows = new Map((await read(source.some(ids))).map((row) => [source.sizeOf(row).id, row]));
   return ids.flatMap((id) => rows.get(id) ?? []);
 }

@@ -4,7 +4,7 @@ import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { FILE_ID_BYTES } from "../domain/file.ts";
 import { balance } from "../domain/fleet.ts";
-import { BALANCE_ROUND_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import {
   type Completion,
@@ -27,6 +27,7 @@ import {
   NOTHING,
   type TaskTotals,
   claimable,
+  claimableSizes,
   holderOf,
   nodeById,
   nodesById,
@@ -40,12 +41,14 @@ import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { type Assignment, Balancing, type Round } from "./balancing.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, Pages } from "./pages.ts";
+import { type Page, type PageRequest, Pages, inPartsOf } from "./pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** One item's fate in a batch; `code` is null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
+/** Tasks, or the first part of them; `rest` is what comes after them, null when that is all. */
+export type TaskList = { readonly tasks: readonly Task[]; readonly rest: AsyncGenerator<TaskList> | null };
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 export class TaskService {
@@ -207,15 +210,29 @@ export class TaskService {
   }
 
   /** The open tasks that the node could claim, best first. @throws {Rejection} node_not_found */
-  async claimable(nodeId: string, limit: number): Promise<readonly Task[]> {
+  async claimable(nodeId: string, limit: number): Promise<TaskList> {
     const { capabilities } = await knownNode(this.#store, nodeId);
-    return this.#store.read(claimable(capabilities, limit));
+    if (limit <= LIST_UNMEASURED_MAX) {
+      return { tasks: await this.#store.read(claimable(capabilities, limit)), rest: null };
+    }
+    const sizes = await this.#store.read(claimableSizes(capabilities, limit));
+    const { items, rest } = await inPartsOf(sizes, { some: tasksById, sizeOf }, this.#store);
+    return { tasks: items.filter(isOpen), rest: rest && restOf(rest) };
   }
 
   async stats(): Promise<TaskStats> {
     const totals = await this.#store.read(taskTotals());
     return { totals, top: await this.#top.read() };
   }
+}
+
+/** What was open when the list was begun may have been taken by the time its part is loaded. */
+async function* restOf(parts: AsyncGenerator<readonly Task[]>): AsyncGenerator<TaskList> {
+  for await (const tasks of parts) yield { tasks: tasks.filter(isOpen), rest: null };
+}
+
+function isOpen({ status }: Task): boolean {
+  return status === "open";
 }
 
 /** An open task is nobody's. */

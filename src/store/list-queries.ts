@@ -4,8 +4,8 @@ import { PER_PAGE_MAX } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
 import { NOTHING, TASK_COLUMNS, bind, union } from "./queries.ts";
-import { count, filledUp, many, places, toFile, toTask } from "./rows.ts";
-import type { Param, Query, Row } from "./store.ts";
+import { count, filledUp, many, places, toFile, toSized, toTask } from "./rows.ts";
+import type { Param, Query } from "./store.ts";
 
 /**
  * A part of a list: how many rows to skip and how many to give, counted from one of its ends. Rows are given newest
@@ -30,10 +30,6 @@ function rowsOf(numbers: string, slice: Slice): string {
 
 /** A row of a list and about how much it holds, in bytes. */
 export type Sized = { readonly id: string; readonly bytes: number };
-
-function toSized(row: Row): Sized {
-  return { id: String(row["id"]), bytes: Number(row["bytes"]) };
-}
 
 // ---- Tasks
 

@@ -1,19 +1,21 @@
 /** The reads of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import { MESSAGES_ANSWER_MAX_BYTES, WAITING_PART_MAX } from "../domain/limits.ts";
+import { ANSWER_UNCOUNTED_MAX_BYTES, MESSAGES_ANSWER_MAX_BYTES, WAITING_PART_MAX } from "../domain/limits.ts";
 import type { Delivery, DeliveryStub, Message, Registered } from "../domain/message.ts";
-import { filledUp, many, one, places, toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
-import type { Query } from "./store.ts";
+import { filledUp, many, one, places, toDelivery, toDeliveryStub, toMessage, toSized } from "./rows.ts";
+import type { Sized } from "./list-queries.ts";
+import type { Param, Query } from "./store.ts";
 import { rowsOf } from "./touches.ts";
 
 // A message does not change, and goes only with its deliveries: a mailbox is read anew when its deliveries change.
 
-const MESSAGE = `m.message_id, m.from_node, m.to_node, m.type, m.content, m.require_ack, m.sent_at`;
+const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
+const MESSAGE = `${MESSAGE_HEAD}, m.content`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
 
 // The seqs first, by themselves: they are all in the index of what waits. Asked for whole rows, SQLite would rather walk
 // through all that the node ever got. CROSS, for it to go from these few to their deliveries and not the other way.
-const delivered = (seqs: string): string => `
-  SELECT ${MESSAGE}, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
+const delivered = (seqs: string, content = "m.content"): string => `
+  SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
 const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
@@ -27,6 +29,26 @@ const UNMEASURED_MAX = 32;
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
   const sql = limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED;
   return many(sql, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
+}
+
+/**
+ * What waits for a node, as waitingDeliveries() and waitingBehind(), if all of it makes a small answer; null if not. A
+ * content that is too large for that is not read: its length stands beside it.
+ */
+export function lightDeliveries(
+  nodeId: string,
+  limit: number,
+  elsewhere: readonly string[],
+): Query<readonly Delivery[] | null> {
+  const eachMaxBytes = Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit);
+  const behind = elsewhere.length === 0 ? null : behindOthers(elsewhere, 4);
+  const content = `CASE WHEN octet_length(m.content) <= $3 THEN m.content END`;
+  return {
+    sql: delivered(behind?.seqs ?? WAITING_SEQS, content),
+    params: [nodeId, limit, eachMaxBytes, ...(behind?.params ?? [])],
+    shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
+    reads: [rowsOf.mailbox(nodeId)],
+  };
 }
 
 /** A part of what waits for a node: how many, and the place in the order of the last of them. */
@@ -83,26 +105,28 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(sql, [messageId], toPlaced, [rowsOf.message(messageId)]);
 }
 
-/** What a node sent or got, newest first. */
-export function history(nodeId: string, limit: number): Query<readonly PlacedMessage[]> {
+/** What a node sent or got, newest first, measured: at most `limit` messages, and one answer's worth of content. */
+export function history(nodeId: string, limit: number): Query<readonly Sized[]> {
   const seqs = `
     SELECT seq FROM (
       SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
       UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return many(placed(seqs, "DESC", limit), [nodeId, limit], toPlaced);
+  return many(measured(seqs, "DESC"), [nodeId, limit], toSized);
 }
 
-/** What a node got, newest first: all of it (since is null), or the first `limit` after a place in the order. */
-export function mailbox(
-  nodeId: string,
-  since: number | null,
-  limit: number,
-): Query<readonly PlacedMessage[]> {
+/** What a node got, as history(): the newest (since is null), or the first `limit` after a place in the order. */
+export function mailbox(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
   const order = since === null ? "DESC" : "ASC";
   const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
-  const query = many(placed(seqs, order, limit), [nodeId, limit, since ?? 0], toPlaced);
+  const query = many(measured(seqs, order), [nodeId, limit, since ?? 0], toSized);
   return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
+}
+
+/** Some messages, in any order. */
+export function messagesById(messageIds: readonly string[]): Query<readonly Message[]> {
+  const ids = filledUp(messageIds);
+  return many(`SELECT ${MESSAGE} FROM messages m WHERE m.message_id IN (${places(ids)})`, ids, toMessage);
 }
 
 /**
@@ -114,15 +138,24 @@ export function waitingBehind(
   limit: number,
   elsewhere: readonly string[],
 ): Query<readonly Delivery[]> {
-  const ids = filledUp(elsewhere);
+  const { seqs, params } = behindOthers(elsewhere, 3);
+  const sql = delivered(limit <= UNMEASURED_MAX ? seqs : oneAnswerOf(seqs, "ASC"));
+  return many(sql, [nodeId, limit, ...params], toDelivery, [rowsOf.mailbox(nodeId)]);
+}
+
+/** `first` is the number of the first of its own parameters; $1 is the node, $2 how many. */
+function behindOthers(
+  elsewhere: readonly string[],
+  first: number,
+): { seqs: string; params: readonly Param[] } {
+  const params = filledUp(elsewhere);
   const seqs = `
     SELECT w.seq FROM deliveries w JOIN messages wm ON wm.seq = w.seq
     WHERE w.to_node = $1 AND w.state = 'waiting' AND wm.from_node NOT IN (
       SELECT hm.from_node FROM messages hm JOIN deliveries h ON h.seq = hm.seq
-      WHERE hm.message_id IN (${places(ids, 3)}) AND h.to_node = $1 AND h.state = 'waiting')
+      WHERE hm.message_id IN (${places(params, first)}) AND h.to_node = $1 AND h.state = 'waiting')
     ORDER BY w.seq LIMIT $2`;
-  const sql = delivered(limit <= UNMEASURED_MAX ? seqs : oneAnswerOf(seqs, "ASC"));
-  return many(sql, [nodeId, limit, ...ids], toDelivery, [rowsOf.mailbox(nodeId)]);
+  return { seqs, params };
 }
 
 /** The name that this database has among others: made with it, never changed. */
@@ -140,11 +173,11 @@ function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
 
 type Order = "ASC" | "DESC";
 
-/** The messages of these numbers, in their order. */
-function placed(seqs: string, order: Order, limit: number): string {
-  const fitting = limit <= UNMEASURED_MAX ? seqs : oneAnswerOf(seqs, order);
+/** What is in the first of these numbers, up to where they pass what one answer carries, in their order. */
+function measured(seqs: string, order: Order): string {
   return `
-    SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.seq IN (${fitting}) ORDER BY m.seq ${order}`;
+    SELECT m.message_id AS id, octet_length(m.content) AS bytes FROM messages m
+    WHERE m.seq IN (${oneAnswerOf(seqs, order)}) ORDER BY m.seq ${order}`;
 }
 
 /**

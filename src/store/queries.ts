@@ -5,7 +5,7 @@
  */
 import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import type { FileRecord } from "../domain/file.ts";
-import { LIST_UNMEASURED_MAX, PULL_ANSWER_MAX_BYTES } from "../domain/limits.ts";
+import { PULL_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import type { LedgerEntry } from "../domain/lux.ts";
 import type { Node, Pulse } from "../domain/node.ts";
 import type { Task, TaskStatus } from "../domain/task.ts";
@@ -20,8 +20,10 @@ import {
   toLedgerEntry,
   toNode,
   toPulse,
+  toSized,
   toTask,
 } from "./rows.ts";
+import type { Sized } from "./list-queries.ts";
 import type { Param, Query } from "./store.ts";
 import { rowsOf } from "./touches.ts";
 
@@ -139,7 +141,16 @@ export function taskTotals(): Query<TaskTotals> {
  * most one answer's worth of descriptions.
  */
 export function claimable(capabilities: readonly string[], limit: number): Query<readonly Task[]> {
-  return poolQuery([0, 1], capabilities, null, limit, limit > LIST_UNMEASURED_MAX);
+  return poolQuery([0, 1], capabilities, null, limit);
+}
+
+/** The same tasks, measured, up to where their descriptions pass what one answer carries; the first is always there. */
+export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
+  const { best, params } = bestOfPool([0, 1], capabilities, null, limit);
+  const sql = `
+    SELECT task_id AS id, octet_length(description) AS bytes FROM tasks WHERE seq IN (${oneAnswerOf(best)})
+    ORDER BY priority, seq`;
+  return many(sql, params, toSized);
 }
 
 /** Open tasks that the balancer may give to this node by itself, best first. */
@@ -150,13 +161,18 @@ export function waitingFor(
   return poolQuery([1], node.capabilities, node.nodeId, limit);
 }
 
-function poolQuery(
+function poolQuery(...asked: Parameters<typeof bestOfPool>): Query<readonly Task[]> {
+  const { best, params } = bestOfPool(...asked);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return many(sql, params, toTask);
+}
+
+function bestOfPool(
   balanced: readonly number[],
   capabilities: readonly string[],
   notRevokedFrom: string | null,
   limit: number,
-  isMeasured = false,
-): Query<readonly Task[]> {
+): { readonly best: string; readonly params: readonly Param[] } {
   const params: Param[] = [limit];
   const types = capabilities.length === 0 ? [null] : ["", ...new Set(capabilities)];
   const notRevoked =
@@ -173,13 +189,9 @@ function poolQuery(
     }),
   );
   const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
-  const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${isMeasured ? oneAnswerOf(best) : best})
-    ORDER BY priority, seq`;
-  return many(sql, params, toTask);
+  return { best, params };
 }
 
-/** The best of these tasks, up to where their descriptions pass what one answer carries; the first is always there. */
 function oneAnswerOf(best: string): string {
   return `
     SELECT seq FROM (

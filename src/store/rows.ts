@@ -6,6 +6,7 @@ import type { LastEntry, LedgerEntry } from "../domain/lux.ts";
 import type { Delivery, DeliveryStub, Message } from "../domain/message.ts";
 import type { Node, Pulse } from "../domain/node.ts";
 import type { Task } from "../domain/task.ts";
+import type { Sized } from "./list-queries.ts";
 import type { Param, Query, Row } from "./store.ts";
 
 // The casts below are the checked boundary to the store: STRICT tables hold what the rules wrote, and nothing else
@@ -15,6 +16,10 @@ const maybeText = (value: Param | undefined): string | null => (value ?? null) a
 const whole = (value: Param | undefined): number => Number(value);
 const maybeWhole = (value: Param | undefined): number | null => (value == null ? null : Number(value));
 const big = (value: Param | undefined): bigint => BigInt(value ?? 0);
+
+export function toSized(row: Row): Sized {
+  return { id: text(row["id"]), bytes: whole(row["bytes"]) };
+}
 
 /** `reads` of a query: see the port. */
 type Reads = readonly string[];

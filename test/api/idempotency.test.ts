@@ -5,7 +5,9 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { type Attempt, Idempotency } from "../../src/api/idempotency.ts";
+import { Outbox } from "../../src/api/outbox.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
+import { Budget } from "../../src/lib/budget.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -496,7 +498,7 @@ test("more repeats than may wait are 503 with Retry-After, and those who wait al
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock());
+  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   const attempt = { scope: "s", asked: "h", exchange: exchange as unknown as Attempt["exchange"] };
@@ -515,7 +517,7 @@ test("more repeats than may wait are 503 with Retry-After, and those who wait al
   first.resolve("{}");
   await running;
   const answers = await Promise.all(waiting);
-  const isReplayed = (answer: Response | string): boolean =>
+  const isReplayed = (answer: unknown): boolean =>
     answer instanceof Response && answer.headers.get("idempotent-replayed") === "true";
   expect(answers.every(isReplayed)).toBe(true);
   expect(runs).toBe(1);

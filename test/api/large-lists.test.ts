@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LIST_PART_MAX_BYTES, PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { VARIANTS, addNode, addTask, list, ok, pick } from "./scene.ts";
+import { VARIANTS, addNode, addTask, list, ok, pick, send } from "./scene.ts";
 
 const KIB = 1024;
 const TASKS = 110;
@@ -123,6 +123,43 @@ test("a pull holds the best tasks, up to what one answer carries", async () => {
   expect(await pulled(20)).toEqual(ids.slice(0, 20));
   expect(await pulled(1_000)).toEqual(ids.slice(0, PULL_ANSWER_MAX_BYTES / (64 * KIB)));
   expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
+});
+
+test("messages that are too much to be held come whole, newest first, and none is taken out", async () => {
+  await using own = await startHub();
+  await addNode(own, "n1");
+  const ids: string[] = [];
+  for (let i = 0; i < 30; i++)
+    ids.push(await send(own, "op", "n1", { content: i % 3 === 0 ? `${i} ]` : `${i}${text("c").slice(9)}` }));
+  const read = async (path: string): Promise<readonly string[]> => {
+    const answer = await own.get(path); // held against its declared shape
+    const body = await ok(answer);
+    expect(answer.headers.get("content-length")).toBeNull();
+    expect(body["count"]).toBe(list(body, "messages").length);
+    return pick(body, "messages", "id").map(String);
+  };
+  const newest = ids.toReversed();
+  expect(await read("/message/history?node_id=n1&count=1000")).toEqual(newest);
+  expect(await read("/message/history?node_id=n1&count=11")).toEqual(newest.slice(0, 11));
+  expect(await read("/agent/messages?node_id=n1&limit=1000")).toEqual(newest);
+  expect(await read(`/agent/messages?node_id=n1&since=${ids[3]}&limit=20`)).toEqual(
+    ids.slice(4, 24).toReversed(),
+  );
+  const received = await ok(own.post("/message/receive", { node_id: "n1", count: 1_000 }));
+  expect(pick(received, "messages", "id")).toEqual(ids);
+});
+
+test("a stored answer that is large is repeated whole", async () => {
+  await using own = await startHub();
+  await addNode(own, "n1");
+  for (let i = 0; i < 10; i++) await send(own, "op", "n1", { content: text("é").slice(0, 32 * KIB) });
+  const receive = () =>
+    own.post("/message/receive", { node_id: "n1", count: 10 }, { headers: { "Idempotency-Key": "k" } });
+  const first = await receive();
+  const again = await receive();
+  expect(again.headers.get("idempotent-replayed")).toBe("true");
+  expect(list(again.body, "messages")).toHaveLength(10);
+  expect(again.body).toEqual(first.body);
 });
 
 test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is whole and in order", async (count) => {

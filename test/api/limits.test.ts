@@ -1,11 +1,19 @@
 /**
- * The numbers that the specification (section 8) and decisions.md name, written out once more: other tests take them
- * from limits.ts, or cannot wait as long, and would not notice that one has changed.
+ * The numbers that the specification (section 8) and decisions.md name, and those that bound memory, written out once
+ * more: other tests take them from limits.ts, or cannot wait as long, and would not notice that one has changed. And
+ * the bounds of what a caller may say, each tried on both of its sides with the number itself.
  */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import * as z from "zod/mini";
 import * as limit from "../../src/domain/limits.ts";
+import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { hashJson, idempotencyKeyOf } from "../../src/api/idempotency.ts";
+import { parseInput } from "../../src/api/input.ts";
 import { MESSAGE_ENDPOINTS } from "../../src/api/messages.ts";
+import { Problem } from "../../src/http/problem.ts";
 import { Heartbeats } from "../../src/http/sse.ts";
+import { inPartsOf } from "../../src/service/pages.ts";
+import type { Store } from "../../src/store/store.ts";
 
 const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = [
   ["JSON body, bytes", limit.JSON_BODY_MAX_BYTES, 1_048_576],
@@ -36,6 +44,33 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["messages and events are kept, ms", limit.RETAIN_DEFAULT_MS, 7 * 86_400_000],
   ["stored answers are kept, ms", limit.IDEMPOTENCY_RETAIN_MS, 86_400_000],
   ["file, bytes", limit.FILE_DEFAULT_MAX_BYTES, 1_073_741_824],
+  ["waiting calls", limit.WAITERS_MAX, 20_000],
+  ["streams", limit.STREAMS_MAX, 20_000],
+  ["bytes that wait for one stream", limit.STREAM_BACKLOG_MAX_BYTES, 1_048_576],
+  ["bytes that are held for all streams", limit.STREAMS_HELD_MAX_BYTES, 67_108_864],
+  ["events that a stream is told of", limit.STREAM_TOLD_MAX, 1_000],
+  ["bytes that are held of large answers", limit.ANSWERS_HELD_MAX_BYTES, 67_108_864],
+  ["bytes of an answer that is not counted", limit.ANSWER_UNCOUNTED_MAX_BYTES, 65_536],
+  ["bytes by which an answer must move on", limit.ANSWER_SLICE_BYTES, 65_536],
+  ["in so long, ms", limit.ANSWER_STALL_MS, 25_000],
+  ["and a large one waits, ms", limit.ANSWER_TURN_MS, 30_000],
+  ["bytes of messages in one answer", limit.MESSAGES_ANSWER_MAX_BYTES, 8_388_608],
+  ["bytes of tasks in one pull", limit.PULL_ANSWER_MAX_BYTES, 8_388_608],
+  ["nodes of one part", limit.NODES_PART, 100],
+  ["uploads", limit.UPLOADS_MAX, 256],
+  ["files of a task", limit.FILES_OF_TASK_MAX, 100],
+  ["tasks that the balancer gives out at once", limit.BALANCE_ROUND_MAX, 5_000],
+  ["pages that wait", limit.LIST_FAR_PAGES_MAX, 256],
+  ["messages that are counted at once", limit.WAITING_PART_MAX, 5_000],
+  ["keys", limit.KEYS_MAX, 1_000],
+  ["watched addresses", limit.WATCHED_ADDRESSES_MAX, 10_000],
+  ["transactions of a group", limit.GROUP_MAX, 1_024],
+  ["transactions that wait", limit.QUEUE_MAX, 20_000],
+  ["changes gathered on PostgreSQL", limit.PENDING_MAX_CHANGES, 10_000],
+  ["tickets of a mailbox", limit.TICKETS_MAX, 1_000],
+  ["characters of a secret", limit.SECRET_MAX_CHARS, 512],
+  ["characters of log that wait", limit.LOG_BACKLOG_MAX_CHARS, 8_388_608],
+  ["rows of one periodic step", limit.SWEEP_BATCH, 500],
   ["wrong secrets", limit.WRONG_SECRETS_PER_MINUTE, 20],
   ["in so long, ms", limit.WRONG_SECRET_WINDOW_MS, 60_000],
 ];
@@ -65,4 +100,101 @@ test("a stream gets its comment every 15 s", () => {
   const first = count;
   for (const tick of ticks) for (; beats < 2; count++) tick();
   expect((count - first) * everyMs).toBe(15_000);
+});
+
+const NODE = { node_id: "n1", name: "n" };
+const TASK = { title: "t", description: "d" };
+const x = (count: number): string => "x".repeat(count);
+
+/** Where a field stands, what else its request says, the largest that it may be, and one more. */
+const FIELDS: readonly (readonly [
+  path: string,
+  field: string,
+  rest: object,
+  most: unknown,
+  more: unknown,
+])[] = [
+  ["/node/register", "node_id", NODE, x(128), x(129)],
+  ["/node/register", "name", NODE, x(200), x(201)],
+  ["/node/register", "host", NODE, x(255), x(256)],
+  ["/node/register", "port", NODE, 65_535, 65_536],
+  ["/node/register", "max_tasks", NODE, 1_000_000, 1_000_001],
+  [
+    "/node/register",
+    "capabilities",
+    NODE,
+    Array.from({ length: 64 }, String),
+    Array.from({ length: 65 }, String),
+  ],
+  ["/node/register", "capabilities", NODE, [x(100)], [x(101)]],
+  ["/task/create", "title", TASK, x(500), x(501)],
+  ["/task/create", "description", TASK, x(65_536), x(65_537)],
+  ["/task/create", "task_type", TASK, x(100), x(101)],
+  ["/task/create", "lux_reward", TASK, 1_000_000_000, 1_000_000_001],
+  ["/task/delete", "task_id", {}, x(128), x(129)],
+  ["/task/revoke", "reason", { task_id: "t" }, x(500), x(501)],
+  ["/task/pull", "limit", { node_id: "n1" }, "1000", "1001"],
+  ["/task/list", "page", {}, "1000000000", "1000000001"],
+  ["/message/history", "count", { node_id: "n1" }, "1000", "1001"],
+  ["/agent/messages", "limit", { node_id: "n1" }, "1000", "1001"],
+  ["/message/receive", "count", { node_id: "n1" }, 1_000, 1_001],
+  ["/message/send", "content", { from_node: "a", to_node: "b" }, x(262_144), x(262_145)],
+  ["/events", "limit", {}, "1000", "1001"],
+  ["/poll", "timeout", {}, "300", "301"],
+];
+
+test.each(FIELDS)("%s takes %s up to its bound", (path, field, rest, most, more) => {
+  const endpoint = ENDPOINTS.find((one) => one.path === `/api/v1${path}`);
+  if (endpoint?.kind !== "json") throw new Error(`no ${path}`);
+  const takes = (value: unknown): boolean => endpoint.input().safeParse({ ...rest, [field]: value }).success;
+  expect([takes(most), takes(more)]).toEqual([true, false]);
+});
+
+function codeOf(act: () => unknown): string {
+  try {
+    act();
+    return "taken";
+  } catch (error) {
+    return error instanceof Problem ? error.code : String(error);
+  }
+}
+
+describe("what is no field", () => {
+  test("a body that is compared is at most 64 levels deep", () => {
+    const nested = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels));
+    expect([64, 65].map((levels) => codeOf(() => hashJson(nested(levels))))).toEqual([
+      "taken",
+      "invalid_request",
+    ]);
+  });
+
+  test("an Idempotency-Key has at most 255 characters", () => {
+    const keyOf = (key: string) => codeOf(() => idempotencyKeyOf(new Headers({ "Idempotency-Key": key })));
+    expect([keyOf(x(255)), keyOf(x(256))]).toEqual(["taken", "invalid_request"]);
+  });
+
+  test("an answer names at most 100 bad fields", () => {
+    const bad = Array.from({ length: 150 }, () => 1);
+    let named = 0;
+    try {
+      parseInput(z.array(z.string()), bad);
+    } catch (error) {
+      if (error instanceof Problem) named = error.extras.errors?.length ?? 0;
+    }
+    expect(named).toBe(100);
+  });
+
+  test("a part of a list holds at most 256 KiB", async () => {
+    const sizes = Array.from({ length: 700 }, (_, i) => ({ id: `${i}`, bytes: 1_024 }));
+    // Of the store only what the list asks for, which is its own words.
+    const store = { read: async (asked: unknown) => asked } as unknown as Store;
+    const source = {
+      some: (ids: readonly string[]) => ids.map((id) => ({ id })) as never,
+      sizeOf: ({ id }: { id: string }) => ({ id, bytes: 1_024 }),
+    };
+    const { items, rest } = await inPartsOf<{ id: string }>(sizes, source, store);
+    const lengths = [items.length];
+    for await (const part of rest ?? []) lengths.push(part.length);
+    expect(lengths).toEqual([256, 256, 188]);
+  });
 });

@@ -11,10 +11,12 @@ import {
   KIB_EACH_MAX,
   LARGE_BROADCAST_MIB_MAX,
   STALLED_GROWTH_MIB_MAX,
+  UNREAD_MIB_MAX,
   withHub,
 } from "../torture/overload.ts";
 import { measureSlow } from "../torture/slow.ts";
 import { measureStalled } from "../torture/stalled.ts";
+import { measureUnread } from "../torture/unread.ts";
 import { FROM_SOURCE, Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
 import { RawConnection, headOf, uploadOf } from "./raw.ts";
 
@@ -97,6 +99,18 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     );
   }, 120_000);
 });
+
+// Not beside the others: it is about how much is held at once.
+test.skipIf(!LINUX).each(["history", "receive"] as const)(
+  `callers of a large %s who do not read are not paid for with memory${LINUX ? "" : " (needs /proc)"}`,
+  async (kind) => {
+    const { askedMib, grewMib } = await withHub((hub) => measureUnread(hub, kind, 192, 500, false));
+    console.log(`${grewMib.toFixed(0)} MiB for ${askedMib} MiB of ${kind}`);
+    expect(askedMib).toBeGreaterThan(1.5 * UNREAD_MIB_MAX);
+    expect(grewMib).toBeLessThan(UNREAD_MIB_MAX);
+  },
+  60_000,
+);
 
 test.concurrent.skipIf(!LINUX)(
   `out of file descriptors: who is there is served, who comes waits, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,

@@ -1,7 +1,7 @@
 /** A shared budget: never more given out than there is but to one alone, and who waits is served in order. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { Budget } from "../../src/lib/budget.ts";
+import { Budget, BudgetSpent } from "../../src/lib/budget.ts";
 
 /** Who has been served so far, by number. */
 function ask(budget: Budget, amounts: readonly number[]): readonly number[] {
@@ -46,6 +46,31 @@ test("what is there already is counted without waiting", async () => {
   budget.give(102);
   await Bun.sleep(0);
   expect([served, budget.taken]).toEqual([[0], 1]);
+});
+
+test("what is asked for now is given now or not at all, and never before who waits", async () => {
+  const budget = new Budget(10);
+  expect([budget.takeNow(8), budget.takeNow(3), budget.takeNow(2)]).toEqual([true, false, true]);
+  const served = ask(budget, [5]);
+  budget.give(4);
+  expect([budget.takeNow(1), budget.taken]).toEqual([false, 6]);
+  budget.give(1);
+  await Bun.sleep(0);
+  expect([served, budget.taken]).toEqual([[0], 10]);
+});
+
+test("who waits only so long gets it in time, or nothing is taken and the next is looked at", async () => {
+  const budget = new Budget(10);
+  await budget.takeWithin(8, 1);
+  const late = budget.takeWithin(5, 10);
+  const next = budget.takeWithin(2, 10_000);
+  await expect(late).rejects.toBeInstanceOf(BudgetSpent);
+  await next;
+  expect([budget.taken, budget.isScarce]).toEqual([10, false]);
+  const last = budget.takeWithin(10, 10_000);
+  budget.give(10);
+  await last;
+  expect(budget.taken).toBe(10);
 });
 
 test("whatever is taken and given back, all are served and nothing is left", async () => {

@@ -23,7 +23,7 @@ class FakeRemote extends EmbeddedMail implements RemoteMail {
   #listener: (away: string | null) => void = () => {};
 
   constructor(store: Store, isUp: boolean) {
-    super(store, "redis");
+    super(store, undefined, "redis");
     this.isUp = isUp;
   }
 

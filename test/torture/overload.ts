@@ -5,6 +5,7 @@ import { measureLargeBroadcast } from "./large-broadcast.ts";
 import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
 import type { Figure, Section } from "./section.ts";
+import { UNREAD_KINDS, measureUnread } from "./unread.ts";
 import { SLOW_KINDS, measureSlow } from "./slow.ts";
 import { measureStalled } from "./stalled.ts";
 
@@ -20,6 +21,9 @@ const LIST_CALLERS = 200;
 /** One part, its JSON and its bytes. */
 const LIST_MIB_EACH_MAX = 2;
 const LISTS_ONCE_MIB = 100;
+const UNREAD_CALLERS = 1_000;
+/** Their turn, and a connection with nothing to do. */
+const UNREAD_GONE_WITHIN_MS = 100_000;
 const QUIET_SECONDS = 600;
 const RECEIVE_SECONDS = 300;
 
@@ -30,6 +34,8 @@ export const CUT_WITHIN_MS = 30_000;
 export const STALLED_GROWTH_MIB_MAX = 48;
 /** What streams may hold together, and garbage, which the engine lets grow to some times that. */
 export const LARGE_BROADCAST_MIB_MAX = 640;
+/** What large answers may hold together, and garbage, which the engine lets grow to some times that. */
+export const UNREAD_MIB_MAX = 900;
 const STALL_CUT_WITHIN_MS = 80_000;
 
 /** A hub of its own for one part, on a data directory that goes with it. */
@@ -148,6 +154,23 @@ async function lists(nodes: number, callers: number): Promise<readonly Figure[]>
   ];
 }
 
+async function unread(callers: number): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const kind of UNREAD_KINDS) {
+    const { askedMib, grewMib, meanwhile, goneAfterMs } = await withHub((hub) =>
+      measureUnread(hub, kind, callers, PROBE_MS, true),
+    );
+    const goneMs = goneAfterMs ?? Number.NaN;
+    figures.push({
+      what: `Memory taken by ${callers} callers of ${askedMib} MiB of ${kind} who do not read, MiB; all gone after, s`,
+      value: `${grewMib.toFixed(0)} (p99 of others ${meanwhile.p99Ms.toFixed(0)} ms); ${(goneMs / 1_000).toFixed(0)}`,
+      goal: `<= ${UNREAD_MIB_MAX}; ${UNREAD_GONE_WITHIN_MS / 1_000}`,
+      held: grewMib <= UNREAD_MIB_MAX && goneMs <= UNREAD_GONE_WITHIN_MS,
+    });
+  }
+  return figures;
+}
+
 async function quiet(streamSeconds: number, receiveSeconds: number): Promise<readonly Figure[]> {
   const { held, streamMs, receiveMs } = await withHub((hub) =>
     measureQuiet(hub, streamSeconds, receiveSeconds),
@@ -181,6 +204,8 @@ export const OVERLOAD: Section = {
     figures.push(...(await stalled(STALLED_MESSAGES)));
     progress("long lists");
     figures.push(...(await lists(counted(NODES), counted(LIST_CALLERS))));
+    progress("large answers that nobody reads");
+    figures.push(...(await unread(counted(UNREAD_CALLERS))));
     progress("waiting for the calls that wait in silence");
     return [...figures, ...(await waiting)];
   },

@@ -1,0 +1,138 @@
+/** How many there may be at once: what comes past it is refused in words, and a place that comes free is given again. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileEndpoints } from "../../src/api/files.ts";
+import type { Call } from "../../src/api/endpoint.ts";
+import { problemOf } from "../../src/api/problems.ts";
+import { StreamRoom } from "../../src/api/stream.ts";
+import { accept } from "../../src/domain/decision.ts";
+import { KEYS_MAX, STREAMS_MAX, UPLOADS_MAX } from "../../src/domain/limits.ts";
+import { openLog } from "../../src/lib/log.ts";
+import { hashSecret } from "../../src/service/keys.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { run, until } from "../e2e/program.ts";
+import { RawConnection, uploadOf } from "../e2e/raw.ts";
+import { ADMIN_KEY, SECRET, newDataDir, startHub } from "../support/hub.ts";
+
+setDefaultTimeout(20_000); // hundreds of sockets, and the machine may be busy
+
+test("the numbers themselves", () => {
+  expect([STREAMS_MAX, UPLOADS_MAX, KEYS_MAX]).toEqual([20_000, 256, 1_000]);
+});
+
+test("more uploads at once than may be are 503 with Retry-After, and each place comes back", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  const { head, before, after } = uploadOf(5);
+  const begin = async (): Promise<RawConnection> => {
+    const connection = await RawConnection.open(hub.port());
+    connection.send(withSecret(head) + before);
+    return connection;
+  };
+  const open = await Promise.all(Array.from({ length: UPLOADS_MAX }, begin));
+  const isFull = async (): Promise<boolean> => {
+    const { status, headers, body } = await hub.post("/file/upload", form());
+    if (status === 200) return false;
+    expect([status, headers.get("retry-after"), body["error"]]).toEqual([503, "1", "overloaded"]);
+    return true;
+  };
+  await until(isFull);
+  // One hangs up, one is refused, one ends well: each makes room for one.
+  open[0]?.cut();
+  await until(async () => !(await isFull()));
+  const refused = await begin();
+  await until(isFull);
+  refused.send(`\r\n--no-end`);
+  refused.cut();
+  await until(async () => !(await isFull()));
+  open[1]?.send(`hello${after}`);
+  await open[1]?.got(/^HTTP\/1\.1 200 /);
+  for (const connection of open) connection.cut();
+  // All of them: as many again fit at once, when the hub has noticed that the others are gone.
+  await until(async () => {
+    const again = await Promise.all(Array.from({ length: UPLOADS_MAX }, begin));
+    for (const connection of again) connection.send(`hello${after}`);
+    await until(() => again.every(({ received }) => received !== ""));
+    for (const connection of again) connection.cut();
+    return again.every(({ received }) => received.startsWith("HTTP/1.1 200 "));
+  });
+});
+
+/** The helpers of e2e speak with the secret of their own hub. */
+function withSecret(head: string): string {
+  return head.replace(/X-Matrix-Secret: .*/, `X-Matrix-Secret: ${SECRET}`);
+}
+
+function form(): FormData {
+  const data = new FormData();
+  data.set("file", new Blob(["hello"]), "a.txt");
+  return data;
+}
+
+test("an upload that fails in any way gives its place back", async () => {
+  const upload = fileEndpoints(1_000).find(({ path }) => path === "/api/v1/file/upload");
+  if (upload?.kind !== "raw") throw new Error("no upload");
+  const request = new Request("http://hub/", { method: "POST", body: "no form" });
+  for (let i = 0; i < 2 * UPLOADS_MAX; i++) {
+    const failed: unknown = await Promise.resolve(upload.handle({ exchange: { request } } as never)).catch(
+      (error: unknown) => error,
+    );
+    expect(problemOf(failed)?.status).toBe(415);
+  }
+});
+
+test("more streams than may be open are 503 with Retry-After, and one that ends makes room for one", async () => {
+  const log = openLog("json", Date.now, () => {});
+  const never = new Promise<never>(() => {});
+  const feed = { lastId: async () => 0, follow: () => () => {}, catchUp: () => never };
+  const room = new StreamRoom(feed as never, log); // all of the feed that opening one asks for
+  const open = async (): Promise<AbortController> => {
+    const caller = new AbortController();
+    const request = new Request("http://hub/?node_id=n1", { signal: caller.signal });
+    const exchange = { request, server: { timeout: () => {} }, requestId: "r" };
+    const call = { exchange, services: { nodes: { get: async () => null } }, key: null };
+    if (room.endpoint.kind !== "raw") throw new Error("no stream");
+    await room.endpoint.handle(call as unknown as Call);
+    return caller;
+  };
+  const callers = await Promise.all(Array.from({ length: STREAMS_MAX }, open));
+  expect(room.size).toBe(STREAMS_MAX);
+  const refused = { status: 503, code: "overloaded", extras: { headers: { "Retry-After": "1" } } };
+  await expect(open()).rejects.toMatchObject(refused);
+  callers[7]?.abort();
+  await open();
+  await expect(open()).rejects.toMatchObject(refused);
+  room.close();
+  expect(room.size).toBe(0);
+});
+
+describe("keys", () => {
+  test("one more than there may be is refused, and the others stay", async () => {
+    const dataDir = newDataDir();
+    try {
+      await (await startHub({ dataDir, variants: ["A"] })).close();
+      const store = openSqlite(join(dataDir, "luxhub.db"), () => {});
+      const base = { role: "secret", variant: null, nodeId: null, createdAt: 1, expiresAt: null } as const;
+      const keys = Array.from({ length: KEYS_MAX - 3 }, (_, i) => ({
+        ...base,
+        keyId: `k${i}`,
+        hash: hashSecret(`${i}`),
+        revokedAt: null,
+      }));
+      await store.transact({}, () =>
+        accept(
+          null,
+          keys.map((key) => ({ kind: "key.saved", key }) as const),
+        ),
+      );
+      await store.close();
+      const env = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
+      const add = (keyId: string) => run(["keys", "add", keyId, "--data", dataDir], { env });
+      expect((await add("last")).code).toBe(0); // with the two that every hub has
+      const { code, stderr } = await add("one-more");
+      expect([code, stderr]).toEqual([1, expect.stringContaining("1000 keys already")]);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+});

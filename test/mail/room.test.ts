@@ -1,0 +1,56 @@
+/** A receive that may take much out: it waits for room before it takes, takes all the same, and gives the room back. */
+import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { accept } from "../../src/domain/decision.ts";
+import { ANSWER_UNCOUNTED_MAX_BYTES, CONTENT_MAX_BYTES } from "../../src/domain/limits.ts";
+import { saved } from "../../src/domain/node.ts";
+import { Budget, BudgetSpent } from "../../src/lib/budget.ts";
+import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { STEADY, message, node } from "../domain/samples.ts";
+import { newDataDir } from "../support/hub.ts";
+
+const ASKED = 4;
+const SHARE = ANSWER_UNCOUNTED_MAX_BYTES / ASKED;
+
+/** Notes what is asked of it, and may be out of patience. */
+class Room extends Budget {
+  readonly asked: number[] = [];
+  isSpent = false;
+
+  override takeWithin(amount: number, ms: number): Promise<void> {
+    this.asked.push(amount);
+    return this.isSpent ? Promise.reject(new BudgetSpent()) : super.takeWithin(amount, ms);
+  }
+}
+
+test("what is light is taken without room, what is heavy with it, and nothing is taken where there is none", async () => {
+  const dir = newDataDir();
+  const store = openSqlite(join(dir, "luxhub.db"), () => {});
+  try {
+    await store.transact({}, () => accept(null, saved(node("n1"))));
+    const room = new Room(CONTENT_MAX_BYTES);
+    const mail = new EmbeddedMail(store, room);
+    const send = (messageId: string, bytes: number) =>
+      mail.send(store.transact, message(messageId, { content: "x".repeat(bytes) }), "n1");
+    const take = async (): Promise<readonly string[]> => {
+      const taken = await mail.take(store.transact, "n1", ASKED, STEADY);
+      return taken?.deliveries.map((one) => `${one.message.messageId} ${one.message.content.length}`) ?? [];
+    };
+    await send("m1", SHARE);
+    await send("m2", 1);
+    expect([await take(), room.asked]).toEqual([[`m1 ${SHARE}`, "m2 1"], []]);
+    await send("m3", 1);
+    await send("m4", SHARE + 1);
+    room.isSpent = true;
+    await expect(take()).rejects.toBeInstanceOf(BudgetSpent);
+    room.isSpent = false;
+    expect(await take()).toEqual(["m3 1", `m4 ${SHARE + 1}`]);
+    expect(room.asked).toEqual([ASKED * CONTENT_MAX_BYTES, ASKED * CONTENT_MAX_BYTES]);
+    expect([await take(), room.taken]).toEqual([[], 0]);
+  } finally {
+    await store.close();
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
