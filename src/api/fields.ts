@@ -66,7 +66,7 @@ export const priority = () =>
     z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
   );
 
-const TOO_MANY_CAPABILITIES = `must be at most ${limit.CAPABILITIES_MAX} capabilities`;
+const TOO_MANY_CAPABILITIES = `must hold at most ${limit.CAPABILITIES_MAX}`;
 const CAPABILITIES_MAX_CHARS = limit.CAPABILITIES_MAX * (limit.CAPABILITY_MAX_CHARS + 2);
 
 function isShortEnough(value: string | readonly unknown[]): boolean {
@@ -126,7 +126,7 @@ export const waitSeconds = () =>
 
 function digits(min: number, max: number) {
   return z.pipe(
-    z.pipe(z.string().check(z.regex(/^\d+$/, "must be a whole number")), z.transform(Number)),
+    z.pipe(z.string().check(z.regex(/^\d+$/, "must be a whole number, in digits only")), z.transform(Number)),
     z.number().check(z.minimum(min), z.maximum(max)),
   );
 }
@@ -143,7 +143,7 @@ export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 export const queryWaitSeconds = () =>
   z.pipe(
     z.pipe(
-      z.string().check(z.regex(/^\d{1,6}(\.\d{1,6})?$/, "must be a number of seconds")),
+      z.string().check(z.regex(/^\d{1,6}(\.\d{1,6})?$/, "must be a number of seconds, not below 0")),
       z.transform(Number),
     ),
     waitSeconds(),

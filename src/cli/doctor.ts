@@ -6,7 +6,7 @@ import { withProgress } from "./progress.ts";
 import { DOCTOR_HELP, noWords, readArguments, say } from "./usage.ts";
 
 const HELP_AT = "luxhub doctor --help";
-const ABOUT_CHARS = 10;
+const ABOUT_CHARS = 11;
 
 export async function doctorCommand(
   argv: readonly string[],

@@ -1,5 +1,5 @@
 /** `luxhub serve`: starts the hub, says where it is, and ends it on a signal or a fault that nobody caught. */
-import { type Config, SETTING_ROWS, readConfig } from "../config.ts";
+import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -27,6 +27,10 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   }
   noWords(words, "luxhub serve --help");
   const config = readConfig({ flags, env, file: readConfigFile() });
+  if ((config.tlsCert === null) !== (config.tlsKey === null)) {
+    const [given, missing] = config.tlsKey === null ? ["cert", "key"] : ["key", "cert"];
+    throw new ConfigError(`--tls-${given} is given without --tls-${missing}`);
+  }
   const ending = endOfService(); // before anything is open: a signal that comes early ends the hub in order too
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(config.dataDir);

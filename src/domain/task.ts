@@ -157,7 +157,7 @@ export function complete(
   const changes: Change[] = [];
   let before = task;
   if (task.status === "open") {
-    if (!asked.claimOnComplete) return notAssigned(task);
+    if (!asked.claimOnComplete) return notAssigned(task, "Claim or assign it first.");
     before = { ...task, status: "assigned", assignedNode: node.nodeId };
     changes.push(taskEvent("task.assigned", before, node.nodeId, now, { by: "complete" }));
   }
@@ -189,7 +189,9 @@ export function revoke(
   if (!task) return taskNotFound(asked.taskId);
   if (asked.nodeId !== null && !target) return nodeNotFound(asked.nodeId);
   if (task.status === "completed") return completedAlready(task);
-  if (task.status === "open" || task.assignedNode === null) return notAssigned(task);
+  if (task.status === "open" || task.assignedNode === null) {
+    return notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
+  }
   if (target && target.nodeId === task.assignedNode) return accept(task);
   if (target && !target.online) return offline(target);
   const from = task.assignedNode;
@@ -342,8 +344,8 @@ function notOpen(task: Task): Rejected {
   );
 }
 
-function notAssigned(task: Task): Rejected {
-  return reject("task_not_assigned", `Task ${task.taskId} is assigned to no node. Claim or assign it first.`);
+function notAssigned(task: Task, whatToDo: string): Rejected {
+  return reject("task_not_assigned", `Task ${task.taskId} is assigned to no node. ${whatToDo}`);
 }
 
 function notYours(task: Task, node: Node): Rejected {

@@ -34,7 +34,7 @@ export async function readJsonObject(
   const bytes = await readBytes(request, limits);
   if (bytes.length === 0 && emptyAs) return emptyAs;
   if (holdsMoreValues(bytes, limits.maxValues)) {
-    throw notAnObject(`The body must hold at most ${limits.maxValues} values and lists.`);
+    throw notAnObject(`The body must hold at most ${limits.maxValues} values, lists and objects.`);
   }
   const value = parse(bytes);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -89,7 +89,8 @@ function parse(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(UTF8.decode(bytes));
   } catch {
-    throw notAnObject("The body must be a JSON object in UTF-8; this cannot be read as JSON.");
+    const found = bytes.byteLength === 0 ? "it is empty" : "this cannot be read as JSON";
+    throw notAnObject(`The body must be a JSON object in UTF-8; ${found}.`);
   }
 }
 

@@ -182,7 +182,7 @@ export class Form {
     this.#file = file;
     return (bytes) => {
       file.sizeBytes += bytes.byteLength;
-      if (file.sizeBytes > this.limits.fileMaxBytes) this.#refuse(tooLarge(this.limits.fileMaxBytes));
+      if (file.sizeBytes > this.limits.fileMaxBytes) this.#refuse(tooLarge(this.limits.fileMaxBytes, "file"));
       else this.#fileBytes.push(bytes);
     };
   }

@@ -52,13 +52,13 @@ export function invalidRequest(errors: readonly FieldError[]): Problem {
   return new Problem(400, "invalid_request", "Bad request", detail, { errors });
 }
 
-/** 413: the body is larger than the endpoint takes. */
-export function tooLarge(limitBytes: number): Problem {
+/** 413: the body, or the file in it, is larger than the endpoint takes. */
+export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Problem {
   return new Problem(
     413,
     "body_too_large",
     "Content too large",
-    `Send a body of at most ${limitBytes} bytes.`,
+    `Send a ${what} of at most ${limitBytes} bytes.`,
   );
 }
 

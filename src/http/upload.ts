@@ -56,7 +56,7 @@ export async function readUpload<Sink extends UploadSink>(
   const bodyMaxBytes = uploadMaxBytes(options.limits);
   // Number(null) is 0 and a chunked body has no length: both are counted as they come.
   if (Number(request.headers.get("content-length")) > bodyMaxBytes) {
-    throw closing(tooLarge(options.limits.fileMaxBytes));
+    throw closing(tooLarge(options.limits.fileMaxBytes, "file"));
   }
   if (request.body === null) throw invalid("", "the body is empty: send multipart/form-data");
   const form = new Form(boundary, options.limits);
@@ -98,7 +98,7 @@ class Intake<Sink extends UploadSink> {
     let bytes = 0;
     for (let chunk = await this.#next(); chunk !== null; chunk = await this.#next()) {
       bytes += chunk.byteLength;
-      if (bytes > this.#maxBytes) throw tooLarge(this.#form.limits.fileMaxBytes);
+      if (bytes > this.#maxBytes) throw tooLarge(this.#form.limits.fileMaxBytes, "file");
       this.#hash.update(chunk);
       await this.#form.take(chunk);
       await this.#drain();

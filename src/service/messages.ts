@@ -107,7 +107,7 @@ export class MessageService {
     await knownNode(this.#store, nodeId);
     const mark = since === null ? null : await this.#store.read(messageById(since));
     if (since !== null && !mark) {
-      const detail = `There is no message ${since}: it is past its time. Leave since out to start with the newest.`;
+      const detail = `There is no message ${since}: it never was, or is past its time. Leave since out to start with the newest.`;
       throw new Rejection(reject("message_not_found", detail));
     }
     return this.#listed(mailbox(nodeId, mark?.seq ?? null, limit));

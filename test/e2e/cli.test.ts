@@ -353,6 +353,8 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve", "--variant", "C"], says: /--variant is "C".*A or B/ },
     { args: ["serve", "--listen", "B:19105"], says: /--listen is "B:19105"/ },
     { args: ["serve", "--listen", "A+tls:127.0.0.1:0"], says: /--tls-cert and --tls-key/ },
+    { args: ["serve", "--tls-cert", "cert.pem"], says: /--tls-cert is given without --tls-key/ },
+    { args: ["serve", "--tls-key", "key.pem"], says: /--tls-key is given without --tls-cert/ },
     { args: ["serve", "--max-file", "1GB"], says: /--max-file is "1GB"/ },
     { args: ["serve", "--max-file", "0"], says: /--max-file is "0"/ },
     { args: ["serve", "--retain", "7"], says: /--retain is "7"/ },
