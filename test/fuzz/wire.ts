@@ -77,7 +77,7 @@ export class Wire {
     try {
       const answer = this.#parse();
       if (!answer) return;
-      const ends = answer.headers.get("connection") === "close" || answer.headers.has("transfer-encoding");
+      const ends = answer.headers.get("connection") === "close" || isEndless(answer.headers);
       if (ends) this.close();
       this.#chunks = [];
       this.#waiting.resolve(answer);
@@ -109,13 +109,41 @@ export class Wire {
     const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(first)?.[1]);
     if (!status) throw new Error(`no HTTP answer: ${first}`);
     const body = bytes.subarray(end + HEAD_END.length);
-    const bare = this.#isHead || status === 304 || status === 204 || headers.has("transfer-encoding");
+    if (isEndless(headers)) return { status, headers, body: Buffer.alloc(0) };
+    const bare = this.#isHead || status === 304 || status === 204;
+    if (!bare && headers.has("transfer-encoding")) {
+      const whole = dechunked(body);
+      return whole && { status, headers, body: whole };
+    }
     const length = bare ? 0 : Number(headers.get("content-length") ?? Number.NaN);
     if (Number.isNaN(length)) throw new Error(`an answer without its length: ${first}`);
     if (body.length < length) return null;
-    if (body.length > length && !headers.has("transfer-encoding"))
-      throw new Error("bytes after the answer's end");
-    return { status, headers, body: bare ? Buffer.alloc(0) : body };
+    if (body.length > length) throw new Error("bytes after the answer's end");
+    return { status, headers, body };
+  }
+}
+
+function isEndless(headers: ReadonlyMap<string, string>): boolean {
+  return headers.get("content-type") === "text/event-stream";
+}
+
+/** What a chunked body holds (RFC 9112 7.1); null while it is not whole. */
+function dechunked(body: Buffer): Buffer | null {
+  const pieces: Buffer[] = [];
+  for (let at = 0; ;) {
+    const lineEnd = body.indexOf("\r\n", at);
+    if (lineEnd === -1) return null;
+    const line = body.toString("latin1", at, lineEnd);
+    if (!/^[0-9a-f]+$/i.test(line)) throw new Error(`no length of a chunk: ${line}`);
+    const start = lineEnd + 2;
+    const length = Number.parseInt(line, 16);
+    if (body.length < start + length + 2) return null;
+    if (body.toString("latin1", start + length, start + length + 2) !== "\r\n")
+      throw new Error("a chunk does not end where it says");
+    at = start + length + 2;
+    if (length > 0) pieces.push(body.subarray(start, start + length));
+    else if (at < body.length) throw new Error("bytes after the answer's end");
+    else return Buffer.concat(pieces);
   }
 }
 
