@@ -21,6 +21,14 @@ const delivered = (seqs: string, content = "m.content"): string => `
 const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
 const WAITING = delivered(WAITING_SEQS);
 const WAITING_MEASURED = delivered(oneAnswerOf(WAITING_SEQS, "ASC"));
+/** Without the contents if they are more than a small answer together. */
+const lightOf = (seqs: string): string =>
+  delivered(
+    seqs,
+    `CASE WHEN (SELECT sum(octet_length(content)) FROM messages WHERE seq IN (${seqs})) <= ${ANSWER_UNCOUNTED_MAX_BYTES}
+    THEN m.content END`,
+  );
+const WAITING_LIGHT = lightOf(WAITING_SEQS);
 
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
 const UNMEASURED_MAX = 32;
@@ -32,20 +40,18 @@ export function waitingDeliveries(nodeId: string, limit: number): Query<readonly
 }
 
 /**
- * What waits for a node, as waitingDeliveries() and waitingBehind(), if all of it makes a small answer; null if not. A
- * content that is too large for that is not read: its length stands beside it.
+ * What waits for a node, as waitingDeliveries() and waitingBehind(), if all of it makes a small answer; null if not. Then
+ * no content is read: its length stands beside it.
  */
 export function lightDeliveries(
   nodeId: string,
   limit: number,
   elsewhere: readonly string[],
 ): Query<readonly Delivery[] | null> {
-  const eachMaxBytes = Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit);
-  const behind = elsewhere.length === 0 ? null : behindOthers(elsewhere, 4);
-  const content = `CASE WHEN octet_length(m.content) <= $3 THEN m.content END`;
+  const behind = elsewhere.length === 0 ? null : behindOthers(elsewhere, 3);
   return {
-    sql: delivered(behind?.seqs ?? WAITING_SEQS, content),
-    params: [nodeId, limit, eachMaxBytes, ...(behind?.params ?? [])],
+    sql: behind ? lightOf(behind.seqs) : WAITING_LIGHT,
+    params: [nodeId, limit, ...(behind?.params ?? [])],
     shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
     reads: [rowsOf.mailbox(nodeId)],
   };
