@@ -47,6 +47,10 @@ test("what is light is taken without room, what is heavy with it, and nothing is
     room.isSpent = false;
     expect(await take()).toEqual(["m3 1", `m4 ${LIGHT}`]);
     expect(room.asked).toEqual([ASKED * CONTENT_MAX_BYTES, ASKED * CONTENT_MAX_BYTES]);
+    await send("m5", LIGHT + 1);
+    const gone = await mail.take(store.transact, "n1", ASKED, STEADY, AbortSignal.abort());
+    expect([gone, room.taken]).toEqual([undefined, 0]);
+    expect(await take()).toEqual([`m5 ${LIGHT + 1}`]);
     expect([await take(), room.taken]).toEqual([[], 0]);
   } finally {
     await store.close();
