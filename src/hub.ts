@@ -145,6 +145,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => services.messages.putBackOwed());
   closing.push(async () => {
     feed.drain();
+    answers.drain(); // else a receive would get its room when nobody hears it any more
     streams.close();
     await stopListeners(listeners);
   });

@@ -2,7 +2,8 @@
 export class Budget {
   readonly #most: number;
   #taken = 0;
-  readonly #waiting = new Set<{ readonly amount: number; readonly grant: () => void }>();
+  readonly #waiting = new Set<Waiting>();
+  #isDrained = false;
 
   constructor(most: number) {
     this.#most = most;
@@ -11,7 +12,7 @@ export class Budget {
   /** Resolves when the amount is there and has been taken. More than there is at all is given to one alone. */
   take(amount: number): Promise<void> {
     if (this.takeNow(amount)) return Promise.resolve();
-    return new Promise((grant) => this.#waiting.add({ amount, grant }));
+    return new Promise((grant) => this.#waiting.add({ amount, grant, refuse: () => {} }));
   }
 
   /** Takes the amount if it is there and nobody waits for it. */
@@ -24,15 +25,27 @@ export class Budget {
   /** As take(), but not for ever. @throws {BudgetSpent} when it was not there within `ms`; then nothing is taken */
   takeWithin(amount: number, ms: number): Promise<void> {
     if (this.takeNow(amount)) return Promise.resolve();
+    if (this.#isDrained) return Promise.reject(new BudgetSpent());
     return new Promise((resolve, reject) => {
-      const waiting = { amount, grant: () => (clearTimeout(timer), resolve()) };
-      const timer = setTimeout(() => {
+      const refuse = (): void => {
+        clearTimeout(timer);
         this.#waiting.delete(waiting);
         reject(new BudgetSpent());
+      };
+      const waiting = { amount, grant: () => (clearTimeout(timer), resolve()), refuse };
+      const timer = setTimeout(() => {
+        refuse();
         this.give(0); // who asked for less may have waited behind this one
       }, ms);
       this.#waiting.add(waiting);
     });
+  }
+
+  /** From now on nobody waits by takeWithin(): who does already is refused. */
+  drain(): void {
+    this.#isDrained = true;
+    for (const { refuse } of [...this.#waiting]) refuse();
+    this.give(0); // who waits by take() may have waited behind one of these
   }
 
   /** Gives back what was taken, or, below 0, takes more without waiting: what is there already cannot wait. */
@@ -59,6 +72,8 @@ export class Budget {
     return this.#taken === 0 || this.#taken + amount <= this.#most;
   }
 }
+
+type Waiting = { readonly amount: number; readonly grant: () => void; readonly refuse: () => void };
 
 /** What was asked for has not come back in time. */
 export class BudgetSpent extends Error {

@@ -67,6 +67,7 @@ export class EmbeddedMail implements Mail {
     nodeId: string,
     count: number,
     steady: number,
+    signal?: AbortSignal,
     elsewhere: readonly string[] = [],
   ): Promise<Taken | undefined> {
     const light = await this.#hand(transact, nodeId, lightDeliveries(nodeId, count, elsewhere), steady);
@@ -76,6 +77,7 @@ export class EmbeddedMail implements Mail {
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
     await this.#room.takeWithin(mostBytes, limit.ANSWER_TURN_MS);
     try {
+      if (signal?.aborted) return undefined; // what is taken and put back may be overtaken meanwhile
       const taken = await this.#hand(transact, nodeId, all, steady);
       return taken === "heavy" ? undefined : taken;
     } finally {

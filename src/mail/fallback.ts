@@ -64,8 +64,8 @@ export class FallbackMail implements Mail {
     return this.#carry((mail) => mail.broadcast(transact, message));
   }
 
-  take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
-    return this.#carry((mail) => mail.take(transact, nodeId, count, steady));
+  take(...asked: Parameters<Mail["take"]>): Promise<Taken | undefined> {
+    return this.#carry((mail) => mail.take(...asked));
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {

@@ -26,10 +26,16 @@ export interface Mail {
   /** To every node that is online, the sender left out. */
   broadcast(transact: Transact, message: Message): Promise<Sent>;
   /**
-   * Takes up to `count` messages out; undefined when none waits. No deliveries: what waits is just being handed out by
+   * Takes up to `count` messages out; undefined when none waits, or `signal` was aborted before there was room for them. No deliveries: what waits is just being handed out by
    * another hub, for TICKET_HOLD_MS at most, and who waits is woken when that is over. @throws {Rejection} node_not_found
    */
-  take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined>;
+  take(
+    transact: Transact,
+    nodeId: string,
+    count: number,
+    steady: number,
+    signal?: AbortSignal,
+  ): Promise<Taken | undefined>;
   /** An answer without messages, decided like any other. @throws {Rejection} node_not_found */
   takeNothing(transact: Transact, nodeId: string): Promise<Taken>;
   /** Puts back what was taken and never reached its taker, but what has been acked or redelivered meanwhile. */

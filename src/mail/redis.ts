@@ -149,12 +149,18 @@ export class RedisMail implements Mail {
     return this.#ticketed(message, receivers, () => this.#mailboxes.broadcast(transact, message));
   }
 
-  async take(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken | undefined> {
+  async take(
+    transact: Transact,
+    nodeId: string,
+    count: number,
+    steady: number,
+    signal?: AbortSignal,
+  ): Promise<Taken | undefined> {
     const { run } = this.#link;
     const { mine, elsewhere } = await this.#claim(run, nodeId, count);
     let taken: Taken | undefined;
     try {
-      taken = await this.#mailboxes.take(transact, nodeId, count, steady, elsewhere);
+      taken = await this.#mailboxes.take(transact, nodeId, count, steady, signal, elsewhere);
       return taken ?? (elsewhere.length > 0 ? { deliveries: [], transport: this.transport } : undefined);
     } finally {
       // Nobody waits for this; when the line goes down over it, it tells why.

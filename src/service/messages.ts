@@ -68,7 +68,7 @@ export class MessageService {
     const waiter = this.#receivers.join(nodeId); // before the first look, so that no wake-up falls in between
     try {
       for (let isAgain = false; !signal.aborted; isAgain = true) {
-        const met = await this.#mail.take(transact, nodeId, count, this.#clock.steady());
+        const met = await this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
         const isElsewhere = met?.deliveries.length === 0;
         const taken = isElsewhere ? undefined : met;
         if (taken) await socketsHeard(); // who hung up during the commit has not been noticed yet

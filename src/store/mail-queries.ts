@@ -21,6 +21,20 @@ const delivered = (seqs: string, content = "m.content"): string => `
 const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
 const WAITING = delivered(WAITING_SEQS);
 const WAITING_MEASURED = delivered(oneAnswerOf(WAITING_SEQS, "ASC"));
+/**
+ * Without the contents that pass their share of a small answer ($3), if all together pass it. That is looked at only when
+ * one does; and in a list of its own, with a limit, for SQLite to look at the lengths alone.
+ */
+const lightOf = (seqs: string): string =>
+  delivered(
+    seqs,
+    `CASE WHEN octet_length(m.content) <= $3 THEN m.content
+    WHEN (
+      SELECT sum(bytes) FROM (
+        SELECT octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) LIMIT $2) AS measured
+    ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
+  );
+const WAITING_LIGHT = lightOf(WAITING_SEQS);
 
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
 const UNMEASURED_MAX = 32;
@@ -32,20 +46,19 @@ export function waitingDeliveries(nodeId: string, limit: number): Query<readonly
 }
 
 /**
- * What waits for a node, as waitingDeliveries() and waitingBehind(), if all of it makes a small answer; null if not. A
- * content that is too large for that is not read: its length stands beside it.
+ * What waits for a node, as waitingDeliveries() and waitingBehind(), if all of it makes a small answer; null if not. What
+ * is too large for that is not read: its length stands beside it.
  */
 export function lightDeliveries(
   nodeId: string,
   limit: number,
   elsewhere: readonly string[],
 ): Query<readonly Delivery[] | null> {
-  const eachMaxBytes = Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit);
   const behind = elsewhere.length === 0 ? null : behindOthers(elsewhere, 4);
-  const content = `CASE WHEN octet_length(m.content) <= $3 THEN m.content END`;
+  const shareBytes = Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit);
   return {
-    sql: delivered(behind?.seqs ?? WAITING_SEQS, content),
-    params: [nodeId, limit, eachMaxBytes, ...(behind?.params ?? [])],
+    sql: behind ? lightOf(behind.seqs) : WAITING_LIGHT,
+    params: [nodeId, limit, shareBytes, ...(behind?.params ?? [])],
     shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
     reads: [rowsOf.mailbox(nodeId)],
   };

@@ -562,3 +562,15 @@ test("what was answered is answered again after a restart", async () => {
     rmSync(dataDir, { recursive: true });
   }
 });
+
+test("what luxhub 0.1.0 stored, without the variant, is answered again for its own body", async () => {
+  const store = {
+    read: async () => ({ asked: "hash", status: 200, body: "{}" }),
+  } as unknown as ConstructorParameters<typeof Idempotency>[0];
+  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
+  const attempt = (asked: string) => ({ scope: "s", asked, exchange: {} as Attempt["exchange"] });
+  const never = () => Promise.reject(new Error("done twice"));
+  const again = await idempotency.run(attempt("A hash"), String, never);
+  expect(again instanceof Response && (await again.text())).toBe("{}");
+  await expect(idempotency.run(attempt("A other"), String, never)).rejects.toThrow("another body");
+});

@@ -19,6 +19,14 @@ async function ask(hub: Hub, request: string): Promise<RawConnection> {
   return connection;
 }
 
+/** Asks and reads nothing. */
+async function stall({ port }: Hub, request: string): Promise<Bun.Socket> {
+  const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data: () => {} } });
+  socket.pause();
+  socket.write(request);
+  return socket;
+}
+
 /** The JSON of an answer that is there whole. */
 function bodyOf(connection: RawConnection): Readonly<Record<string, unknown>> {
   return objectOf(connection.received.slice(connection.received.indexOf("\r\n\r\n") + 4));
@@ -117,6 +125,39 @@ describe.concurrent("SIGTERM", () => {
     await using next = await Hub.start({ data });
     expect(filesIn(data)).toEqual([]);
     expect((await next.get("/file/list")).body).toMatchObject({ total: 0, files: [] });
+  }, 60_000);
+
+  test("takes nothing out for a receive that waits for room behind answers that nobody reads", async () => {
+    using dir = new TempDir();
+    const data = dir.join("data");
+    await using hub = await Hub.start({ data });
+    await hub.register("worker-1");
+    const content = "x".repeat(255 * 1024);
+    const receive = { node_id: "worker-1", count: 40 };
+    const fill = async (): Promise<void> => {
+      for (let i = 0; i < 33; i++)
+        await hub.post("/message/send", { from_node: "a", to_node: "worker-1", content });
+    };
+    await fill();
+    // A stored answer of 8 MiB, asked for until there is no room for another.
+    const again = postOf("/message/receive", receive).replace("\r\n", "\r\nIdempotency-Key: k\r\n");
+    const headers = { "Idempotency-Key": "k" };
+    expect((await hub.post("/message/receive", receive, { headers })).body["count"]).toBe(33);
+    await fill();
+    const stalled = await Promise.all(Array.from({ length: 9 }, () => stall(hub, again)));
+    await settled(hub);
+    const waiting = await ask(hub, postOf("/message/receive", receive));
+    await settled(hub);
+    expect(waiting.received).toBe("");
+
+    const stopping = hub.stop();
+    await waiting.got(/^HTTP\/1\.1 503 /);
+    const { code, tookMs } = await stopping;
+    expect(code).toBe(0);
+    expect(tookMs).toBeLessThan(LIMIT_MS);
+    for (const socket of stalled) socket.terminate();
+    await using next = await Hub.start({ data });
+    expect((await next.post("/message/receive", receive)).body["count"]).toBe(33);
   }, 60_000);
 
   test("ends a hub with nothing to do at once, however many idle connections are open", async () => {

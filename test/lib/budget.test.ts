@@ -73,6 +73,20 @@ test("who waits only so long gets it in time, or nothing is taken and the next i
   expect(budget.taken).toBe(10);
 });
 
+test("when it is drained nobody is held up by a limit of time any more", async () => {
+  const budget = new Budget(10);
+  await budget.take(8);
+  const late = budget.takeWithin(5, 10_000);
+  const patient = budget.take(2);
+  budget.drain();
+  await expect(late).rejects.toBeInstanceOf(BudgetSpent);
+  await patient;
+  await expect(budget.takeWithin(1, 10_000)).rejects.toBeInstanceOf(BudgetSpent);
+  budget.give(1);
+  await budget.takeWithin(1, 10_000); // what is there is given as before
+  expect([budget.taken, budget.isScarce]).toEqual([10, false]);
+});
+
 test("whatever is taken and given back, all are served and nothing is left", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 15 }), { maxLength: 40 }), async (amounts) => {

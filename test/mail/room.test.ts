@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
-import { ANSWER_UNCOUNTED_MAX_BYTES, CONTENT_MAX_BYTES } from "../../src/domain/limits.ts";
+import { ANSWER_UNCOUNTED_MAX_BYTES as LIGHT, CONTENT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { saved } from "../../src/domain/node.ts";
 import { Budget, BudgetSpent } from "../../src/lib/budget.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
@@ -12,7 +12,6 @@ import { STEADY, message, node } from "../domain/samples.ts";
 import { newDataDir } from "../support/hub.ts";
 
 const ASKED = 4;
-const SHARE = ANSWER_UNCOUNTED_MAX_BYTES / ASKED;
 
 /** Notes what is asked of it, and may be out of patience. */
 class Room extends Budget {
@@ -38,16 +37,20 @@ test("what is light is taken without room, what is heavy with it, and nothing is
       const taken = await mail.take(store.transact, "n1", ASKED, STEADY);
       return taken?.deliveries.map((one) => `${one.message.messageId} ${one.message.content.length}`) ?? [];
     };
-    await send("m1", SHARE);
-    await send("m2", 1);
-    expect([await take(), room.asked]).toEqual([[`m1 ${SHARE}`, "m2 1"], []]);
+    await send("m1", 1);
+    await send("m2", LIGHT - 1); // one that is large beside the others is no large answer
+    expect([await take(), room.asked]).toEqual([["m1 1", `m2 ${LIGHT - 1}`], []]);
     await send("m3", 1);
-    await send("m4", SHARE + 1);
+    await send("m4", LIGHT);
     room.isSpent = true;
     await expect(take()).rejects.toBeInstanceOf(BudgetSpent);
     room.isSpent = false;
-    expect(await take()).toEqual(["m3 1", `m4 ${SHARE + 1}`]);
+    expect(await take()).toEqual(["m3 1", `m4 ${LIGHT}`]);
     expect(room.asked).toEqual([ASKED * CONTENT_MAX_BYTES, ASKED * CONTENT_MAX_BYTES]);
+    await send("m5", LIGHT + 1);
+    const gone = await mail.take(store.transact, "n1", ASKED, STEADY, AbortSignal.abort());
+    expect([gone, room.taken]).toEqual([undefined, 0]);
+    expect(await take()).toEqual([`m5 ${LIGHT + 1}`]);
     expect([await take(), room.taken]).toEqual([[], 0]);
   } finally {
     await store.close();
