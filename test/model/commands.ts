@@ -156,7 +156,10 @@ const stream = command(
   fc.record({ which: fc.nat({ max: 3 }), back: fc.nat({ max: 40 }) }),
   async ({ model, messageIds }, real, { which, back }) => {
     const node = [...model.nodes.keys()][which % model.nodes.size] ?? "";
-    const after = Math.max(0, model.events.length - back);
+    let after = Math.max(0, model.events.length - back);
+    // Of what is logged together nobody knows what comes first: all of it, or nothing.
+    const batch = model.events[after]?.batch ?? null;
+    while (batch !== null && model.events[after - 1]?.batch === batch) after--;
     await real.compareStream(model, node, after, () => {
       const content = `live ${messageIds.length}`;
       const asked = { from_node: OPERATOR, to_node: node, content };
