@@ -17,6 +17,7 @@ import {
   isBlobId,
 } from "./blobs.ts";
 import { PartWriter, type WriterNews } from "./writer.ts";
+import { codeOf } from "../lib/reason.ts";
 
 /** A write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
 const PART_BYTES = 256 * 1024;
@@ -252,10 +253,6 @@ async function unlinkIfThere(path: string): Promise<boolean> {
   return failed !== null;
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
-}
-
 /** For catch(): a missing file is an answer, all else stays an error. */
 function nullIfMissing(error: unknown): null {
   if (codeOf(error) === "ENOENT") return null;
@@ -264,6 +261,5 @@ function nullIfMissing(error: unknown): null {
 
 /** For catch(): names the full disk, and throws on. */
 function fullOr(error: unknown): never {
-  const code = codeOf(error);
-  throw typeof code === "string" && FULL_CODES.has(code) ? new BlobsFull(error) : error;
+  throw FULL_CODES.has(codeOf(error)) ? new BlobsFull(error) : error;
 }

@@ -5,6 +5,7 @@
  * written is lost and counted, and the log goes on as soon as it can: a disk that was full has room again.
  */
 import { LOG_BACKLOG_MAX_CHARS, LOG_END_MS } from "../domain/limits.ts";
+import { codeOf } from "../lib/reason.ts";
 
 export type LogOutput = {
   /** Takes whole lines; returns at once. */
@@ -30,7 +31,7 @@ export function openLogOutput(onGap: (lines: number) => void): LogOutput {
       if (lines > 0) onGap(lines);
     } catch (error) {
       lostLines += linesIn(text);
-      const reason = error instanceof Error && "code" in error ? error.code : error;
+      const reason = codeOf(error) || error;
       if (!failing) console.error(`luxhub: the log cannot be written: ${reason}`);
       failing = true;
     } finally {

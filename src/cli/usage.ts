@@ -1,6 +1,7 @@
 /** The words of the command line: its help texts, and how flags are read. */
 import { writeSync } from "node:fs";
 import { REPEATABLE, SETTING_ROWS, type SettingRow, readPath } from "../config.ts";
+import { codeOf } from "../lib/reason.ts";
 
 const STANDARD_OUTPUT = 1;
 const FULL_PIPE_MS = 10;
@@ -119,7 +120,7 @@ function writeSome(bytes: Uint8Array): number {
   try {
     return writeSync(STANDARD_OUTPUT, bytes);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : error;
+    const code = codeOf(error) || error;
     if (code !== "EAGAIN") throw new Error(`cannot write to standard output: ${code}`, { cause: error });
     Bun.sleepSync(FULL_PIPE_MS); // a pipe that is full, and that whoever started us has set not to wait
     return 0;

@@ -4,6 +4,7 @@
  * A Problem is thrown by whoever finds the fault and turned into an answer in one place (listener.ts).
  * It carries only what the caller may read: causes and stacks go to the log, never in here.
  */
+import { codeOf } from "../lib/reason.ts";
 
 /** One bad field of a request: where it stands (dotted, "" for the whole body) and what to do about it. */
 export type FieldError = { readonly path: string; readonly message: string };
@@ -73,7 +74,7 @@ export function closing(problem: Problem): Problem {
 
 /** For a file that was there when it was looked at and is not when it is opened, 404; any other error as it is. */
 export function goneOr(error: unknown): unknown {
-  if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) return error;
+  if (codeOf(error) !== "ENOENT") return error;
   return new Problem(
     404,
     "file_not_found",

@@ -4,6 +4,7 @@
  *
  * Must not: put anything of the URL but host and port into what it answers.
  */
+import { codeOf } from "../lib/reason.ts";
 
 /** By the first word of a refusal. */
 const REFUSALS: Readonly<Record<string, string>> = {
@@ -43,7 +44,7 @@ export async function refusalOf(url: string, limitMs: number): Promise<string | 
     if (line === "") return "it does not answer";
     return line.startsWith("-") ? (REFUSALS[line.split(" ")[0] ?? ""] ?? `it says ${line.slice(1)}`) : null;
   } catch (error) {
-    return `it cannot be reached (${error instanceof Error && "code" in error ? error.code : "no connection"})`;
+    return `it cannot be reached (${codeOf(error) || "no connection"})`;
   } finally {
     clearTimeout(timer);
     socket.then(

@@ -6,6 +6,7 @@ import { Database } from "bun:sqlite";
 import { lchownSync, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { StoreFull } from "./store.ts";
+import { codeOf } from "../lib/reason.ts";
 
 export type Lock = { release(): void };
 
@@ -42,7 +43,7 @@ function begin(path: string, waitMs: number, steps: readonly string[]): Lock | n
     return { release: () => held.close(true) };
   } catch (error) {
     db?.close();
-    const code = error instanceof Error && "code" in error ? error.code : null;
+    const code = codeOf(error);
     if (code === "SQLITE_BUSY") return null;
     if (code === "SQLITE_FULL") throw new StoreFull("The disk is full.", { cause: error });
     const reason = error instanceof Error ? error.message : error;

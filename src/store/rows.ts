@@ -69,7 +69,7 @@ export function encodeCapabilities(capabilities: readonly string[]): string {
   return capabilities.length === 0 ? "" : `,${capabilities.join(",")},`;
 }
 
-export function decodeCapabilities(stored: string): readonly string[] {
+function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
 }
 

@@ -180,6 +180,6 @@ function isAsUploaded(copied: Copied, row: FileRow): boolean {
 }
 
 function nullIfMissing(error: unknown): null {
-  if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+  if (codeOf(error) === "ENOENT") return null;
   throw error;
 }

@@ -161,7 +161,7 @@ async function stateOfBytes(
     }
     return size === row.size_bytes && hash.digest("hex") === row.sha256 ? "well" : "damaged";
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EIO") return "damaged";
+    if (codeOf(error) === "EIO") return "damaged";
     throw error;
   } finally {
     await file.close();

@@ -6,6 +6,7 @@
  */
 import type { BlobContent, Blobs } from "../blobs/blobs.ts";
 import { type Tools, sizeText } from "./upkeep.ts";
+import { codeOf } from "../lib/reason.ts";
 
 export type FileRecord = { readonly fileId: string; readonly size: number; readonly sha256: string };
 
@@ -104,6 +105,6 @@ async function hashOf(
 
 /** A disk that does not give the bytes any more has not got them. */
 function gone(error: unknown): null {
-  if (error instanceof Error && "code" in error && error.code === "EIO") return null;
+  if (codeOf(error) === "EIO") return null;
   throw error;
 }

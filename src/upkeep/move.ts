@@ -18,6 +18,7 @@ import { type Found, PostgresEnd } from "./move-postgres.ts";
 import { SqliteEnd, hasDatabase, newestColumns, putInPlace, refuseUnsound } from "./move-sqlite.ts";
 import { type Side, type Summary, copyTables, summarize } from "./move-tables.ts";
 import type { Tools } from "./upkeep.ts";
+import { codeOf } from "../lib/reason.ts";
 
 /** What is in the place that was filled. `files` is null when all had been there before: then nothing was done. */
 export type Moved = {
@@ -103,7 +104,7 @@ async function holding<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
 
 /** What the operator is told of an error of the system, of SQLite or of PostgreSQL. */
 function worded(error: unknown, { path }: DataDir): unknown {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = codeOf(error);
   const isFull = /^(?:SQLITE_(?:FULL|IOERR_SHMSIZE)|ENOSPC|EDQUOT)$/.test(code);
   if (isFull) return new Error(`the disk of ${path} is full: make room, then run it again`, { cause: error });
   const known = toStoreError(error);
