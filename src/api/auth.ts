@@ -7,12 +7,12 @@ import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { callerOf } from "../http/caller.ts";
-import { Throttle } from "../http/throttle.ts";
+import { Throttle } from "../http/wrong-secret-throttle.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
-import { VARIANTS } from "../variant/variants.ts";
+import { VARIANTS } from "../variant/by-name.ts";
 import type { Auth } from "./endpoint.ts";
 
 export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null };

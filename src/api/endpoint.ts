@@ -16,7 +16,7 @@ import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
-import type { Body } from "./outbox.ts";
+import type { Body } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
 
 /** The use cases that endpoints call. */
@@ -80,7 +80,7 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly handle: (call: Call, input: In) => Promise<Out>;
   readonly encode: (out: Out, variant: Variant) => JsonAnswer;
-  /** Whether a GET answers what another would not find again: then it is not asked for twice, see outbox.ts. */
+  /** Whether a GET answers what another would not find again: then it is not asked for twice, see api/response-backpressure.ts. */
   readonly once?: boolean;
   /** The rest of what is too large to be answered at once, in the same form; see parts.ts. */
   readonly rest?: (out: Out) => AsyncGenerator<Out> | null;

@@ -12,9 +12,9 @@ import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.
 import * as field from "./fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor, inputParser } from "./input.ts";
-import type { Body } from "./outbox.ts";
+import type { Body } from "./response-backpressure.ts";
 import { pageRequest } from "./paging.ts";
-import { overloaded } from "./problems.ts";
+import { overloaded } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
 import type { FileRecord } from "../domain/file.ts";

@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
 import type { Caller } from "./auth.ts";
-import { keyBoundElsewhere } from "./problems.ts";
+import { keyBoundElsewhere } from "./error-table.ts";
 
 /** 403 when the caller's key is bound to another node than the one it acts for. */
 export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {

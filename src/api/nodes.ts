@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import type { VariantName } from "../domain/node.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
-import { VARIANTS } from "../variant/variants.ts";
+import { VARIANTS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
 import { encodeNode, nodeShape, time } from "./shapes.ts";

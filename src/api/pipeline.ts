@@ -15,7 +15,7 @@ import { type Caller, Gate } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./input.ts";
-import { Outbox, type Worded } from "./outbox.ts";
+import { Outbox, type Worded } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 const BODY_LIMITS = {

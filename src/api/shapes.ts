@@ -12,7 +12,7 @@ import { BROADCAST_TYPES, type Delivery, type Message, SEND_TYPES } from "../dom
 import type { Node } from "../domain/node.ts";
 import type { Task } from "../domain/task.ts";
 import { isoTime } from "../lib/clock.ts";
-import type { Page } from "../service/pages.ts";
+import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 

@@ -15,7 +15,7 @@ import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
 import { checkActsFor, inputParser } from "./input.ts";
-import { overloaded } from "./problems.ts";
+import { overloaded } from "./error-table.ts";
 import { encodeEvent, encodeMessage } from "./shapes.ts";
 
 /** Where a client that comes back goes on; null for a new one, or for what is no id. */

@@ -9,7 +9,7 @@ import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpo
 import * as field from "./fields.ts";
 import { pageRequest } from "./paging.ts";
 import { checkActsFor, inputParser } from "./input.ts";
-import { keyBoundElsewhere } from "./problems.ts";
+import { keyBoundElsewhere } from "./error-table.ts";
 import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shapes.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;

@@ -1,5 +1,5 @@
 /**
- * Every write there is: a closed union. Each change is one statement of store/statements.ts.
+ * Every write there is: a closed union. Each change is one statement of store/sql/statements.ts.
  * A new kind of write is added here first; the compiler then names every place that must know it.
  */
 import type { NewEvent } from "./event.ts";

@@ -4,7 +4,7 @@
  */
 import type { Change } from "./change.ts";
 
-/** The stable codes for "the state of things does not allow that". api/problems.ts gives each its HTTP status. */
+/** The stable codes for "the state of things does not allow that". api/error-table.ts gives each its HTTP status. */
 export const REJECTION_CODES = [
   "node_not_found",
   "task_not_found",

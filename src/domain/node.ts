@@ -9,7 +9,7 @@
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
-import { balance } from "./fleet.ts";
+import { balance } from "./balancer-queue.ts";
 import type { LastEntry } from "./lux.ts";
 import { type Task, assignTo } from "./task.ts";
 

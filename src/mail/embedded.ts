@@ -21,8 +21,8 @@ import {
   lightDeliveries,
   waitingBehind,
   waitingDeliveries,
-} from "../store/mail-queries.ts";
-import { onlineNodeIds } from "../store/queries.ts";
+} from "../store/sql/messages.ts";
+import { onlineNodeIds } from "../store/sql/nodes.ts";
 import { Budget } from "../lib/budget.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import type { Mail, Sent, Taken, Transport } from "./mail.ts";

@@ -10,7 +10,7 @@ import type { Message } from "../domain/message.ts";
 import { changeTransport } from "../domain/transport.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { newestEvents } from "../store/queries.ts";
+import { newestEvents } from "../store/sql/events.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { type Mail, MailAway, type Sent, type Taken, type Transport } from "./mail.ts";
 

@@ -10,7 +10,7 @@ import {
   isValid,
 } from "../domain/key.ts";
 import type { Clock } from "../lib/clock.ts";
-import { allKeys } from "../store/key-queries.ts";
+import { allKeys } from "../store/sql/keys.ts";
 import type { Store } from "../store/store.ts";
 
 /** The two secrets that the hub was started with. */

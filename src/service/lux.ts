@@ -2,10 +2,11 @@
 import { type LedgerEntry, type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { lastSigninAt, ledgerPage, nodeById } from "../store/queries.ts";
+import { lastSigninAt, ledgerPage } from "../store/sql/lux.ts";
+import { nodeById } from "../store/sql/nodes.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, pageOf } from "./pages.ts";
+import { type Page, type PageRequest, pageOf } from "./list-pages.ts";
 
 export class LuxService {
   readonly #store: Store;

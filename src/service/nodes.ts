@@ -13,10 +13,11 @@ import {
 } from "../domain/node.ts";
 import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
-import { waitingPart } from "../store/mail-queries.ts";
-import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf, waitingFor } from "../store/queries.ts";
+import { waitingPart } from "../store/sql/messages.ts";
+import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
+import { waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { VARIANTS } from "../variant/variants.ts";
+import { VARIANTS } from "../variant/by-name.ts";
 import type { TaskService } from "./tasks.ts";
 
 /** No lease that begins is shorter. */

@@ -3,7 +3,7 @@ import { isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { FILE_ID_BYTES } from "../domain/file.ts";
-import { balance } from "../domain/fleet.ts";
+import { balance } from "../domain/balancer-queue.ts";
 import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/node.ts";
 import {
@@ -22,26 +22,25 @@ import {
 } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { candidatesFor } from "../store/balancer-queries.ts";
+import { candidatesFor } from "../store/sql/balancer.ts";
+import { holderOf, nodeById, nodesById } from "../store/sql/nodes.ts";
+import { NOTHING } from "../store/sql/query.ts";
 import {
-  NOTHING,
   type TaskTotals,
   claimable,
   claimableSizes,
-  holderOf,
-  nodeById,
-  nodesById,
   strandedTasks,
   taskById,
   taskTotals,
   tasksById,
   waitingFor,
-} from "../store/queries.ts";
-import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
+} from "../store/sql/tasks.ts";
+import { type Sized } from "../store/sql/query.ts";
+import { taskPage, taskSizes } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { type Assignment, Balancing, type Round } from "./balancing.ts";
+import { type Assignment, Balancing, type Round } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, Pages, inPartsOf } from "./pages.ts";
+import { type Page, type PageRequest, Pages, inPartsOf } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** One item's fate in a batch; `code` is null when it was assigned. */

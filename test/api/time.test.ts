@@ -9,8 +9,8 @@ import { accept } from "../../src/domain/decision.ts";
 import type { KeyRecord } from "../../src/domain/key.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, knowing, systemClock } from "../../src/lib/clock.ts";
 import { hashSecret } from "../../src/service/keys.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
   addNode,

@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { FACTS } from "../../src/store/audit.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
-import { nodeById } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { FACTS } from "../../src/store/sql/consistency.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 

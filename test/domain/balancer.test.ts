@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Candidate, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
-import { Fleet, balance } from "../../src/domain/fleet.ts";
+import { Fleet, balance } from "../../src/domain/balancer-queue.ts";
 import type { Task } from "../../src/domain/task.ts";
 import { NOW, node, task } from "./samples.ts";
 

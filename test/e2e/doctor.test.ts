@@ -4,7 +4,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { FREE_SPACE_MIN_BYTES } from "../../src/domain/limits.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { judgeSpace } from "../../src/upkeep/doctor.ts";
 import { Hub, TempDir, run } from "./program.ts";
 

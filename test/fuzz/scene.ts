@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import type { KeyRecord } from "../../src/domain/key.ts";
 import { hashSecret } from "../../src/service/keys.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Known } from "./known.ts";
 import { BOUND_NODE, BOUND_SECRET, PINNED_SECRET } from "./sent.ts";
 

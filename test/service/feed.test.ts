@@ -15,8 +15,8 @@ import {
 import { EVENTS_MAX } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed, type StreamItem } from "../../src/service/feed.ts";
-import { eventsAfter } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { message } from "../domain/samples.ts";
 import { standIn } from "../support/stand-in.ts";
 

@@ -6,7 +6,7 @@ import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { AnswerShape } from "../../src/api/endpoint.ts";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { makeDataDir } from "../../src/data-dir.ts";

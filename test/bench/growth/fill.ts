@@ -8,7 +8,7 @@ import { acknowledge, receive, send } from "../../../src/domain/message.ts";
 import { type Node, register } from "../../../src/domain/node.ts";
 import { type Task, complete, create, take } from "../../../src/domain/task.ts";
 import { makeDataDir } from "../../../src/data-dir.ts";
-import { openSqlite } from "../../../src/store/sqlite.ts";
+import { openSqlite } from "../../../src/store/sqlite/engine.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { MESSAGE, RESULT, TASK } from "../scenarios.ts";
 import { TASK_TYPES, capabilitiesOf, nodeName, spread } from "./fleet.ts";
