@@ -2,8 +2,8 @@
  * Who is calling, and in which variant the answer goes (specification 5, decisions.md Keys).
  * Secrets are looked at in two headers and nowhere else, and never leave this file.
  */
-import type { KeyRecord } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
+import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { callerOf } from "../http/caller.ts";

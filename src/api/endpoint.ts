@@ -4,7 +4,7 @@
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
-import type { KeyRecord } from "../domain/key.ts";
+import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange, Handler, Method } from "../http/exchange.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
+import type { FileRecord } from "../domain/model.ts";
 import { isNestedDeeper } from "../http/body.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter } from "../http/exchange.ts";
@@ -17,7 +18,6 @@ import { pageRequest } from "./paging.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
-import type { FileRecord } from "../domain/file.ts";
 
 const UPLOAD_PATH = "/api/v1/file/upload";
 

@@ -3,13 +3,17 @@
  * A new kind of write is added here first; the compiler then names every place that must know it.
  */
 import type { NewEvent } from "./event.ts";
-import type { FileRecord } from "./file.ts";
-import type { StoredAnswer } from "./idempotency.ts";
-import type { KeyRecord } from "./key.ts";
-import type { LastEntry, LedgerEntry } from "./lux.ts";
-import type { DeliveryState, Message } from "./message.ts";
-import type { Node } from "./node.ts";
-import type { Task } from "./task.ts";
+import type {
+  DeliveryState,
+  FileRecord,
+  KeyRecord,
+  LastEntry,
+  LedgerEntry,
+  Message,
+  Node,
+  StoredAnswer,
+  Task,
+} from "./model.ts";
 
 export type Change =
   /** What a node says of itself when it registers, which is a heartbeat too: a `node.beaten` comes with it. */

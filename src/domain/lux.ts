@@ -7,28 +7,7 @@
 import { DAY_MS, utcDayStart } from "../lib/clock.ts";
 import { type Decision, accept, nodeNotFound, reject } from "./decision.ts";
 import { BALANCE_MAX_MICRO, MICRO_PER_LUX, SIGNIN_LUX } from "./limits.ts";
-import type { Node } from "./node.ts";
-import type { Task } from "./task.ts";
-
-export type LuxKind = "reward" | "signin";
-
-export type LedgerEntry = {
-  readonly id: string;
-  /** The entry of its node before this one; null: it is the first. */
-  readonly previousId: string | null;
-  readonly nodeId: string;
-  /** The how manieth entry of its node: 1, 2, 3, … */
-  readonly n: number;
-  readonly amountMicro: number;
-  /** The node's balance with this entry. */
-  readonly balanceMicro: bigint;
-  readonly kind: LuxKind;
-  readonly taskId: string | null;
-  readonly at: number;
-};
-
-/** The newest entry of a node: how many there are and its balance; null when nothing was ever paid. */
-export type LastEntry = Pick<LedgerEntry, "id" | "n" | "balanceMicro"> | null;
+import type { LastEntry, LedgerEntry, Node, Task } from "./model.ts";
 
 type Payment = Omit<LedgerEntry, "previousId" | "n" | "balanceMicro" | "at">;
 

@@ -10,43 +10,8 @@ import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
 import { balance } from "./balancer-queue.ts";
-import type { LastEntry } from "./lux.ts";
-import { type Task, assignTo } from "./task.ts";
-
-export type VariantName = "A" | "B";
-
-export type Node = {
-  readonly nodeId: string;
-  readonly name: string;
-  readonly host: string | null;
-  readonly port: number | null;
-  readonly capabilities: readonly string[];
-  /** The variant it registered through: it sets the heartbeat interval. */
-  readonly variant: VariantName;
-  /** How many unfinished tasks the balancer may give it; null is any number. */
-  readonly maxTasks: number | null;
-  readonly online: boolean;
-  readonly registeredAt: number;
-  readonly lastHeartbeatAt: number;
-  /** Steady clock: without a heartbeat by then the node is offline. */
-  readonly leaseUntil: number;
-  readonly tasksAssigned: number;
-  readonly tasksCompleted: number;
-  /** Rewards of its completed tasks, in millionths of a LUX. */
-  readonly luxEarnedMicro: bigint;
-  /** When its set of tasks last changed: the balancer prefers who has been idle longest. */
-  readonly idleSince: number;
-  readonly lastEntry: LastEntry;
-  // A list by node is a page to write wherever the node is in it. So the newest of its tasks stand in its own row, which
-  // is written anyway: FILED_TOGETHER at most, each by its `seq`.
-  /** What it has claimed and holds, and is not listed. Tasks that were taken from it may still stand there. */
-  readonly held: readonly number[];
-  /** Which of its completed tasks are not filed yet: all of them are at once, when they are enough. */
-  readonly unfiled: readonly number[];
-};
-
-/** What a heartbeat looks at of a node. */
-export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "tasksAssigned">;
+import type { Node, Pulse, Task } from "./model.ts";
+import { assignTo } from "./task.ts";
 
 /** What a caller says of a node when it registers. */
 export type NodeProfile = Pick<

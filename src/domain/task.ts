@@ -24,43 +24,7 @@ import {
 import type { EventData, EventKind } from "./event.ts";
 import { FILED_TOGETHER } from "./limits.ts";
 import { payReward } from "./lux.ts";
-import type { Node } from "./node.ts";
-
-export type TaskStatus = "open" | "assigned" | "completed";
-
-/** 0 is the highest; 5 is background work, after 2. */
-export type Priority = 0 | 1 | 2 | 5;
-
-export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
-
-export type Task = {
-  /** Its place in the order of creation; 0 until it is stored. */
-  readonly seq: number;
-  readonly taskId: string;
-  readonly title: string;
-  readonly description: string;
-  /** "" is none. */
-  readonly taskType: string;
-  readonly priority: Priority;
-  readonly creatorNode: string | null;
-  readonly status: TaskStatus;
-  /** Millionths of a LUX. */
-  readonly luxRewardMicro: number;
-  readonly assignedNode: string | null;
-  /** Whether it is found by its node in the list of what nodes hold; else its node names it (`held`). */
-  readonly listed: boolean;
-  readonly result: TaskResult | null;
-  /** Whether the balancer may give it away by itself: it was created through variant B. */
-  readonly balanced: boolean;
-  /** The node it was last revoked from: the balancer does not give it straight back. */
-  readonly revokedFrom: string | null;
-  /** How often a node went offline with it. */
-  readonly attempts: number;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  /** The files that are attached to it. */
-  readonly files: readonly string[];
-};
+import type { Node, Task, TaskResult, TaskStatus } from "./model.ts";
 
 /** What a caller says of a task when it creates it. */
 export type TaskDraft = Pick<

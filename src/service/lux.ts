@@ -1,5 +1,6 @@
 /** The use cases of LUX: the daily sign-in and the ledger. */
-import { type LedgerEntry, type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
+import { type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
+import type { LedgerEntry } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastSigninAt, ledgerPage } from "../store/sql/lux.ts";

@@ -5,13 +5,10 @@ import { accept } from "../domain/decision.ts";
 import { FILE_ID_BYTES } from "../domain/file.ts";
 import { balance } from "../domain/balancer-queue.ts";
 import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
   type Completion,
-  type Task,
   type TaskDraft,
-  type TaskResult,
-  type TaskStatus,
   assignTo,
   complete,
   create,

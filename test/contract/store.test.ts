@@ -12,18 +12,25 @@ import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
 import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
-import { FILE_ID_BYTES, type FileRecord } from "../../src/domain/file.ts";
-import type { KeyRecord } from "../../src/domain/key.ts";
+import { FILE_ID_BYTES } from "../../src/domain/file.ts";
 import {
   BALANCE_MAX_MICRO,
   CONTENT_MAX_BYTES,
   MESSAGES_ANSWER_MAX_BYTES,
   QUEUE_MAX,
 } from "../../src/domain/limits.ts";
-import type { LedgerEntry } from "../../src/domain/lux.ts";
-import type { DeliveryState, Message } from "../../src/domain/message.ts";
-import { type Node, saved } from "../../src/domain/node.ts";
-import type { Priority, Task, TaskStatus } from "../../src/domain/task.ts";
+import type {
+  DeliveryState,
+  FileRecord,
+  KeyRecord,
+  LedgerEntry,
+  Message,
+  Node,
+  Priority,
+  Task,
+  TaskStatus,
+} from "../../src/domain/model.ts";
+import { saved } from "../../src/domain/node.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
 import { PoolWalk } from "../../src/service/backlog.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";

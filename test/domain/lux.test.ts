@@ -2,16 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { BALANCE_MAX_MICRO, LUX_REWARD_MAX, MICRO_PER_LUX } from "../../src/domain/limits.ts";
-import {
-  type LastEntry,
-  type LedgerEntry,
-  type SignIn,
-  payReward,
-  signIn,
-  signinHorizon,
-  toLux,
-  toMicro,
-} from "../../src/domain/lux.ts";
+import { type SignIn, payReward, signIn, signinHorizon, toLux, toMicro } from "../../src/domain/lux.ts";
+import type { LastEntry, LedgerEntry } from "../../src/domain/model.ts";
 import { node, sketch, task } from "./samples.ts";
 
 const MICRO_MAX = LUX_REWARD_MAX * MICRO_PER_LUX;

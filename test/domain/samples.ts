@@ -4,9 +4,9 @@
  */
 import type { Change } from "../../src/domain/change.ts";
 import type { Decision, RejectionCode, Undecided } from "../../src/domain/decision.ts";
-import type { Delivery, DeliveryStub, Message } from "../../src/domain/message.ts";
-import type { Node, NodeProfile } from "../../src/domain/node.ts";
-import type { Task, TaskDraft } from "../../src/domain/task.ts";
+import type { Delivery, DeliveryStub, Message, Node, Task } from "../../src/domain/model.ts";
+import type { NodeProfile } from "../../src/domain/node.ts";
+import type { TaskDraft } from "../../src/domain/task.ts";
 
 /** The moment at which the tests decide; samples are older. */
 export const NOW = Date.UTC(2025, 5, 15, 12);

@@ -5,10 +5,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Decision } from "../../src/domain/decision.ts";
 import { BALANCE_MAX_MICRO } from "../../src/domain/limits.ts";
-import type { Node } from "../../src/domain/node.ts";
+import type { Node, Task } from "../../src/domain/model.ts";
 import {
   type Completion,
-  type Task,
   assignTo,
   complete,
   create,

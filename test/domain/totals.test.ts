@@ -7,17 +7,9 @@ import fc from "fast-check";
 import { balance } from "../../src/domain/balancer-queue.ts";
 import type { Decision, Undecided } from "../../src/domain/decision.ts";
 import { FILED_TOGETHER } from "../../src/domain/limits.ts";
+import type { Task } from "../../src/domain/model.ts";
 import { comeBack, expire, heartbeat, register } from "../../src/domain/node.ts";
-import {
-  type Task,
-  assignTo,
-  complete,
-  create,
-  remove,
-  requeue,
-  revoke,
-  take,
-} from "../../src/domain/task.ts";
+import { assignTo, complete, create, remove, requeue, revoke, take } from "../../src/domain/task.ts";
 import { draft, profile } from "./samples.ts";
 import { World } from "./world.ts";
 

@@ -3,9 +3,7 @@
  * Its running totals are only ever what the changes add up to, so that a test can hold them against the rows.
  */
 import type { Change } from "../../src/domain/change.ts";
-import type { LedgerEntry } from "../../src/domain/lux.ts";
-import type { Node } from "../../src/domain/node.ts";
-import type { Task, TaskStatus } from "../../src/domain/task.ts";
+import type { LedgerEntry, Node, Task, TaskStatus } from "../../src/domain/model.ts";
 
 export class World {
   readonly nodes = new Map<string, Node>();

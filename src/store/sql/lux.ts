@@ -1,5 +1,5 @@
 /** The reads of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { LedgerEntry } from "../../domain/lux.ts";
+import type { LedgerEntry } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { many, one } from "./query.ts";

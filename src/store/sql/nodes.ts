@@ -1,5 +1,5 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { Node, Pulse } from "../../domain/node.ts";
+import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { count, filledUp, many, one, places } from "./query.ts";

@@ -1,11 +1,17 @@
 /** Rows of the store to values of the domain. The columns are those of store/sqlite/migrations.ts; nothing is decided here. */
 import type { LoggedEvent } from "../../domain/event.ts";
-import type { FileRecord } from "../../domain/file.ts";
-import type { KeyRecord } from "../../domain/key.ts";
-import type { LastEntry, LedgerEntry } from "../../domain/lux.ts";
-import type { Delivery, DeliveryStub, Message } from "../../domain/message.ts";
-import type { Node, Pulse } from "../../domain/node.ts";
-import type { Task } from "../../domain/task.ts";
+import type {
+  Delivery,
+  DeliveryStub,
+  FileRecord,
+  KeyRecord,
+  LastEntry,
+  LedgerEntry,
+  Message,
+  Node,
+  Pulse,
+  Task,
+} from "../../domain/model.ts";
 import type { Param, Row } from "../store.ts";
 
 // The casts below are the checked boundary to the store: STRICT tables hold what the rules wrote, and nothing else

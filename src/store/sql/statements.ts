@@ -3,7 +3,7 @@
  * share. Parameters are $1, $2, …
  */
 import type { Change } from "../../domain/change.ts";
-import type { LedgerEntry } from "../../domain/lux.ts";
+import type { LedgerEntry } from "../../domain/model.ts";
 import { encodeCapabilities } from "./rows.ts";
 import {
   PRUNE_ANSWERS,

@@ -1,8 +1,7 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX, PULL_ANSWER_MAX_BYTES } from "../../domain/limits.ts";
-import type { Node } from "../../domain/node.ts";
-import type { Task, TaskStatus } from "../../domain/task.ts";
+import type { Node, Task, TaskStatus } from "../../domain/model.ts";
 import type { Param, Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import {

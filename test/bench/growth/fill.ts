@@ -5,9 +5,10 @@
 import type { Change } from "../../../src/domain/change.ts";
 import { type Decision, accept } from "../../../src/domain/decision.ts";
 import { acknowledge, receive, send } from "../../../src/domain/message.ts";
-import { type Node, register } from "../../../src/domain/node.ts";
-import { type Task, complete, create, take } from "../../../src/domain/task.ts";
+import { register } from "../../../src/domain/node.ts";
+import { complete, create, take } from "../../../src/domain/task.ts";
 import { makeDataDir } from "../../../src/data-dir.ts";
+import type { Node, Task } from "../../../src/domain/model.ts";
 import { openSqlite } from "../../../src/store/sqlite/engine.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { MESSAGE, RESULT, TASK } from "../scenarios.ts";
