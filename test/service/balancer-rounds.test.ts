@@ -113,7 +113,7 @@ test("a task that was revoked from its only taker is passed over, also when ther
   );
   const { store, rounds } = await openScene([
     ...revoked,
-    created("t", { priority: 5 }),
+    created("t", { taskType: "z", priority: 5 }),
     ...there("n1", ["z"]),
   ]);
   // A task is created without `revokedFrom`, and moved with it.
