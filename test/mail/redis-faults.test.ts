@@ -152,7 +152,7 @@ describe.skipIf(withoutRedis(true))("a Redis that", () => {
     expect(await waiting).toBe("m5");
   });
 
-  test("is reached by a user with no more rights than the README names", async () => {
+  test("is reached by a user with no more rights than docs/redis.md names", async () => {
     await using redis = await RedisServer.start();
     const commands = [
       ..."hello evalsha script|load lrem publish subscribe ping llen rpush lpop pexpire".split(" "),
