@@ -166,6 +166,8 @@ test("the worker", async () => {
   const args = ["keys", "add", "laptop", "--node", "worker-2", "--data", dir.join("data")];
   const { stdout: key } = await run(args);
   const [secret = ""] = key.split("\n");
+  const headers = { "X-Matrix-Secret": secret };
+  await until(async () => (await hub.get("/task/pull?node_id=worker-2", { headers })).status === 404); // known by now
   const script = blockUnder("A worker", "bash");
   expect(script.split("\n")).toHaveLength(10);
   const start = section(README, "A worker").split("```sh\n")[1]?.split("\n")[0] ?? "";
@@ -514,6 +516,8 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
+      "--retry", // curl
+      "--retry-connrefused",
       "--target", // bun build
     ]);
     const wrong = all.flatMap(({ path, text }) =>
