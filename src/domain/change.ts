@@ -7,7 +7,6 @@ import type {
   DeliveryState,
   FileRecord,
   KeyRecord,
-  LastEntry,
   LedgerEntry,
   Message,
   Node,
@@ -27,28 +26,23 @@ export type Change =
   /** Online again after it was offline; what its heartbeat changes is `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
-  /** The running totals of one node are added to what is there; what stands below them takes its place. */
+  /** What a step adds to the running totals of one node. */
   | {
       readonly kind: "node.tallied";
       readonly nodeId: string;
       readonly assigned: number;
       readonly completed: number;
       readonly luxEarnedMicro: number;
+      /** Entries in the LUX ledger, and what they add to the balance. */
+      readonly entries: number;
+      readonly balanceMicro: number;
+      /** Not added: the moment of the step. */
       readonly idleSince: number;
-      /** Its newest ledger entry; null: as it was. */
-      readonly lastEntry: LastEntry;
-      /** See Node; null: as they were. */
-      readonly held: readonly number[] | null;
-      readonly unfiled: readonly number[] | null;
     }
   | { readonly kind: "task.created"; readonly task: Task }
   /** The fields of a task that change in its life. */
   | { readonly kind: "task.moved"; readonly task: Task }
-  | { readonly kind: "task.deleted"; readonly taskId: string; readonly seq: number }
-  /** A task that a node holds is found by its node from now on: see Task's `listed`. */
-  | { readonly kind: "task.listed"; readonly nodeId: string; readonly seq: number }
-  /** A completed task is entered among those of its node, or taken out again: see Node's `unfiled`. */
-  | { readonly kind: "task.filed" | "task.unfiled"; readonly nodeId: string; readonly seq: number }
+  | { readonly kind: "task.deleted"; readonly taskId: string }
   /** The running totals of all tasks by state; all are added to what is there. */
   | {
       readonly kind: "tasks.tallied";

@@ -39,9 +39,8 @@ export function register(
     tasksCompleted: existing?.tasksCompleted ?? 0,
     luxEarnedMicro: existing?.luxEarnedMicro ?? 0n,
     idleSince: existing?.idleSince ?? beat.now,
-    lastEntry: existing?.lastEntry ?? null,
-    held: existing?.held ?? [],
-    unfiled: existing?.unfiled ?? [],
+    entries: existing?.entries ?? 0,
+    balanceMicro: existing?.balanceMicro ?? 0n,
   };
   const changes: Change[] = [...saved(node)];
   if (!existing) changes.push(nodeEvent("node.registered", node, beat.now));
@@ -84,7 +83,6 @@ export function comeBack(
 /** Puts the nodes offline whose lease has run out. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
-    ...listHeld(node), // what offline nodes hold is found by its node, all at once
     { kind: "node.offline", nodeId: node.nodeId },
     nodeEvent("node.offline", node, now),
   ]);
@@ -92,15 +90,6 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
     nodes.map((node) => node.nodeId),
     changes,
   );
-}
-
-function listHeld({ nodeId, held, idleSince }: Node): Change[] {
-  if (held.length === 0) return [];
-  const nothing = { assigned: 0, completed: 0, luxEarnedMicro: 0, lastEntry: null, unfiled: null } as const;
-  return [
-    ...held.map((seq): Change => ({ kind: "task.listed", nodeId, seq })),
-    { kind: "node.tallied", nodeId, ...nothing, idleSince, held: [] },
-  ];
 }
 
 /** Writes a node: what it said of itself, and that it is alive. Its totals are those that are stored. */
