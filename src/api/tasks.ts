@@ -8,7 +8,8 @@ import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
 import { pageRequest } from "./paging.ts";
-import { checkActsFor, inputParser } from "./input.ts";
+import { checkActsFor } from "./auth.ts";
+import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shapes.ts";
 
