@@ -26,14 +26,14 @@ export type Node = {
   readonly tasksCompleted: number;
   /** Rewards of its completed tasks, in millionths of a LUX. */
   readonly luxEarnedMicro: bigint;
-  /** When its set of tasks last changed: the balancer prefers who has been idle longest. */
+  /** When its set of tasks last changed: the balancer prefers the node that is idle longest. */
   readonly idleSince: number;
   /** How many entries it has in the LUX ledger, and their sum. */
   readonly entries: number;
   readonly balanceMicro: bigint;
 };
 
-/** What a heartbeat looks at of a node. */
+/** The fields of a node that a heartbeat reads. */
 export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "tasksAssigned">;
 
 // ---- Tasks

@@ -1,10 +1,9 @@
 /**
- * Nodes: registration, heartbeats, going offline (specification 3 Node, decisions.md Nodes).
+ * Node rules: registration, heartbeats, going offline (specification 3, Node).
  *
  *   (none) --register--> online --silence for offlineAfterMs--> offline --heartbeat or register--> online
  *
- * A heartbeat is a lease: `leaseUntil` is a reading of the steady clock, so that a jump of the wall clock
- * neither kills nor saves a node.
+ * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
@@ -13,16 +12,16 @@ import { balance } from "./balancer-queue.ts";
 import type { Node, Pulse, Task } from "./model.ts";
 import { assignTo } from "./task.ts";
 
-/** What a caller says of a node when it registers. */
+/** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
   Node,
   "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks"
 >;
 
-/** The two readings of the clock and the length of a lease that a heartbeat starts. */
+/** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
 export type Beat = { readonly now: number; readonly steady: number; readonly leaseMs: number };
 
-/** Makes or updates a node, puts it online, and gives it what waits for it. `waiting` are open tasks of the balancer. */
+/** Creates or updates a node, puts it online, and assigns it open tasks. `waiting`: tasks that the balancer may assign. */
 export function register(
   profile: NodeProfile,
   existing: Node | null,
@@ -51,8 +50,8 @@ export function register(
 }
 
 /**
- * Renews the lease of an online node. Of an offline one nothing is decided: the caller loads the tasks that wait
- * and calls comeBack, so that the path of every heartbeat stays short.
+ * Renews the lease of an online node. Undecided for an offline node: the caller then loads the waiting tasks and calls
+ * comeBack. So the common heartbeat reads one row.
  */
 export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Decision<Pulse> | Undecided {
   if (!pulse) return nodeNotFound(nodeId);
@@ -60,7 +59,7 @@ export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Deci
   return accept(pulse, [beaten(nodeId, beat)]);
 }
 
-/** The first heartbeat of an offline node: online again, and given what waits for it. */
+/** The first heartbeat of an offline node: puts it online and assigns it open tasks. */
 export function comeBack(
   node: Node | null,
   nodeId: string,
@@ -80,7 +79,7 @@ export function comeBack(
   return accept(given.node, changes);
 }
 
-/** Puts the nodes offline whose lease has run out. */
+/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of task.ts. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
     { kind: "node.offline", nodeId: node.nodeId },
@@ -92,7 +91,7 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
-/** Writes a node: what it said of itself, and that it is alive. Its totals are those that are stored. */
+/** The changes that save a registration and its heartbeat. They do not change the stored totals. */
 export function saved(node: Node): readonly Change[] {
   const { nodeId, lastHeartbeatAt, leaseUntil } = node;
   return [

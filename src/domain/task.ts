@@ -1,5 +1,5 @@
 /**
- * Tasks: the state diagram and its rules (specification 3 Task, decisions.md Tasks).
+ * Task rules and state diagram (specification 3, Task).
  *
  *            create                 claim, assign, balancer            complete
  *   (none) ---------> open -------------------------------> assigned ----------> completed
@@ -8,7 +8,7 @@
  *                      +-------------------------------------+   +--+
  *   any --delete--> (none)
  *
- * Every step goes through `move`, which keeps the running totals in step with the states.
+ * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { pick } from "./balancer.ts";
 import type { Change } from "./change.ts";
@@ -25,7 +25,7 @@ import type { EventData, EventKind } from "./event.ts";
 import { payReward } from "./lux.ts";
 import type { Node, Task, TaskResult, TaskStatus } from "./model.ts";
 
-/** What a caller says of a task when it creates it. */
+/** The fields of a task that its creator sets. */
 export type TaskDraft = Pick<
   Task,
   "title" | "description" | "taskType" | "priority" | "creatorNode" | "luxRewardMicro" | "balanced"
@@ -33,7 +33,7 @@ export type TaskDraft = Pick<
 
 export type AssignedBy = "claim" | "assign" | "balancer" | "complete" | "revoke";
 
-/** Makes an open task; one of the balancer's goes to the best of `candidates` in the same step. */
+/** Creates an open task. If the balancer may assign it, it goes to the best of `candidates` at once. */
 export function create(
   draft: TaskDraft,
   taskId: string,
@@ -64,7 +64,7 @@ export function create(
   return accept(created, changes);
 }
 
-/** Gives an open task to a node that asked for it (claim) or was named by an administrator (assign). */
+/** Assigns an open task: to the node that asks for it (claim), or to one that an administrator names (assign). */
 export function take(
   task: Task | null,
   node: Node | null,
@@ -74,7 +74,7 @@ export function take(
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "completed") return completedAlready(task);
-  if (task.assignedNode === node.nodeId) return accept(task); // a repeated call gets the same answer
+  if (task.assignedNode === node.nodeId) return accept(task); // a repeated call succeeds and changes nothing
   if (task.status === "assigned") return notOpen(task);
   if (!node.online) return offline(node);
   const { after, changes } = assignTo(task, node.nodeId, asked.by, now);
@@ -84,13 +84,13 @@ export function take(
 export type Completion = {
   readonly taskId: string;
   readonly luxPaidMicro: number;
-  /** The node has a limit and one task less: the balancer may have something for it. */
+  /** The node has a task limit and one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
 };
 
 /**
- * Completes a task and pays its reward, once. `claimOnComplete` (variant B, which has no claim) lets a registered
- * node complete an open task. A repeat with the same result gets the same answer and pays nothing more.
+ * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
+ * complete an open task. A repeat with the same result succeeds and pays nothing more.
  */
 export function complete(
   task: Task | null,
@@ -122,8 +122,8 @@ export function complete(
 }
 
 /**
- * Takes an assigned task back, or hands it to another node. Revoking to the node that has it already is a repeat.
- * A task of the balancer that comes free goes to the best of `candidates`.
+ * Takes an assigned task from its node, or gives it to another. Revoking to the node that holds it changes nothing.
+ * If the balancer may assign the freed task, it goes to the best of `candidates`.
  */
 export function revoke(
   task: Task | null,
@@ -150,7 +150,7 @@ export function revoke(
   return accept(given.after, [...changes, ...given.changes]);
 }
 
-/** Takes the unfinished tasks of nodes that are offline back to the pool. */
+/** Reopens the unfinished tasks of offline nodes; each has one attempt more. */
 export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
   const changes = tasks.flatMap((task) => {
     const moved = move(task, { status: "open", assignedNode: null, attempts: task.attempts + 1 }, now);
@@ -160,7 +160,7 @@ export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
   return accept(tasks.length, changes);
 }
 
-/** Removes a task for good, whatever its state. LUX that was paid for it stays paid. */
+/** Deletes a task in any state. LUX that was paid for it stays paid. */
 export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
   if (!task) return taskNotFound(taskId);
   return accept(task, [
@@ -170,7 +170,7 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   ]);
 }
 
-/** Open -> assigned, without asking: the callers above have. */
+/** Open -> assigned. The caller has checked that the node may have the task. */
 export function assignTo(
   task: Task,
   nodeId: string,
