@@ -115,7 +115,7 @@ const revoke = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/revoke",
   auth: "admin",
-  summary: "Takes a task back from its node, or hands it to another",
+  summary: "Takes a task back from its node, or gives it to another",
   rejections: ["task_not_found", "node_not_found", "task_not_assigned", "task_completed", "node_offline"],
   input: () =>
     z.object({
