@@ -51,7 +51,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
     max_tasks: node.maxTasks,
     registered_at: isoTime(node.registeredAt),
     last_heartbeat: isoTime(node.lastHeartbeatAt),
-    lux_balance: toLux(node.lastEntry?.balanceMicro ?? 0n),
+    lux_balance: toLux(node.balanceMicro),
     tasks_assigned: node.tasksAssigned,
     tasks_completed: node.tasksCompleted,
   };

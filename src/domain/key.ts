@@ -1,6 +1,6 @@
 /**
- * Keys: who may speak to the hub (specification 5, decisions.md Keys).
- * A key is known by the SHA-256 of its secret; the secret itself is shown once, when it is made.
+ * Key rules: who may call the hub (specification 5). The hub stores the SHA-256 of a secret; the secret itself is shown
+ * once, when it is made.
  */
 import type { KeyRecord } from "./model.ts";
 

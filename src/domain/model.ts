@@ -26,18 +26,14 @@ export type Node = {
   readonly tasksCompleted: number;
   /** Rewards of its completed tasks, in millionths of a LUX. */
   readonly luxEarnedMicro: bigint;
-  /** When its set of tasks last changed: the balancer prefers who has been idle longest. */
+  /** When its set of tasks last changed: the balancer prefers the node that is idle longest. */
   readonly idleSince: number;
-  readonly lastEntry: LastEntry;
-  // A list by node is a page to write wherever the node is in it. So the newest of its tasks stand in its own row, which
-  // is written anyway: FILED_TOGETHER at most, each by its `seq`.
-  /** What it has claimed and holds, and is not listed. Tasks that were taken from it may still stand there. */
-  readonly held: readonly number[];
-  /** Which of its completed tasks are not filed yet: all of them are at once, when they are enough. */
-  readonly unfiled: readonly number[];
+  /** How many entries it has in the LUX ledger, and their sum. */
+  readonly entries: number;
+  readonly balanceMicro: bigint;
 };
 
-/** What a heartbeat looks at of a node. */
+/** The fields of a node that a heartbeat reads. */
 export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "tasksAssigned">;
 
 // ---- Tasks
@@ -63,8 +59,6 @@ export type Task = {
   /** Millionths of a LUX. */
   readonly luxRewardMicro: number;
   readonly assignedNode: string | null;
-  /** Whether it is found by its node in the list of what nodes hold; else its node names it (`held`). */
-  readonly listed: boolean;
   readonly result: TaskResult | null;
   /** Whether the balancer may give it away by itself: it was created through variant B. */
   readonly balanced: boolean;
@@ -84,10 +78,8 @@ export type LuxKind = "reward" | "signin";
 
 export type LedgerEntry = {
   readonly id: string;
-  /** The entry of its node before this one; null: it is the first. */
-  readonly previousId: string | null;
   readonly nodeId: string;
-  /** The how manieth entry of its node: 1, 2, 3, … */
+  /** Its number among the entries of its node: 1, 2, 3, … */
   readonly n: number;
   readonly amountMicro: number;
   /** The node's balance with this entry. */
@@ -96,9 +88,6 @@ export type LedgerEntry = {
   readonly taskId: string | null;
   readonly at: number;
 };
-
-/** The newest entry of a node: how many there are and its balance; null when nothing was ever paid. */
-export type LastEntry = Pick<LedgerEntry, "id" | "n" | "balanceMicro"> | null;
 
 // ---- Messages
 

@@ -1,10 +1,9 @@
 /**
- * Nodes: registration, heartbeats, going offline (specification 3 Node, decisions.md Nodes).
+ * Node rules: registration, heartbeats, going offline (specification 3, Node).
  *
  *   (none) --register--> online --silence for offlineAfterMs--> offline --heartbeat or register--> online
  *
- * A heartbeat is a lease: `leaseUntil` is a reading of the steady clock, so that a jump of the wall clock
- * neither kills nor saves a node.
+ * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
@@ -13,16 +12,16 @@ import { balance } from "./balancer.ts";
 import type { Node, Pulse, Task } from "./model.ts";
 import { assignTo } from "./task.ts";
 
-/** What a caller says of a node when it registers. */
+/** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
   Node,
   "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks"
 >;
 
-/** The two readings of the clock and the length of a lease that a heartbeat starts. */
+/** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
 export type Beat = { readonly now: number; readonly steady: number; readonly leaseMs: number };
 
-/** Makes or updates a node, puts it online, and gives it what waits for it. `waiting` are open tasks of the balancer. */
+/** Creates or updates a node, puts it online, and assigns it open tasks. `waiting`: tasks that the balancer may assign. */
 export function register(
   profile: NodeProfile,
   existing: Node | null,
@@ -39,9 +38,8 @@ export function register(
     tasksCompleted: existing?.tasksCompleted ?? 0,
     luxEarnedMicro: existing?.luxEarnedMicro ?? 0n,
     idleSince: existing?.idleSince ?? beat.now,
-    lastEntry: existing?.lastEntry ?? null,
-    held: existing?.held ?? [],
-    unfiled: existing?.unfiled ?? [],
+    entries: existing?.entries ?? 0,
+    balanceMicro: existing?.balanceMicro ?? 0n,
   };
   const changes: Change[] = [...saved(node)];
   if (!existing) changes.push(nodeEvent("node.registered", node, beat.now));
@@ -52,8 +50,8 @@ export function register(
 }
 
 /**
- * Renews the lease of an online node. Of an offline one nothing is decided: the caller loads the tasks that wait
- * and calls comeBack, so that the path of every heartbeat stays short.
+ * Renews the lease of an online node. Undecided for an offline node: the caller then loads the waiting tasks and calls
+ * comeBack. So the common heartbeat reads one row.
  */
 export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Decision<Pulse> | Undecided {
   if (!pulse) return nodeNotFound(nodeId);
@@ -61,7 +59,7 @@ export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Deci
   return accept(pulse, [beaten(nodeId, beat)]);
 }
 
-/** The first heartbeat of an offline node: online again, and given what waits for it. */
+/** The first heartbeat of an offline node: puts it online and assigns it open tasks. */
 export function comeBack(
   node: Node | null,
   nodeId: string,
@@ -81,10 +79,9 @@ export function comeBack(
   return accept(given.node, changes);
 }
 
-/** Puts the nodes offline whose lease has run out. */
+/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of task.ts. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
-    ...listHeld(node), // what offline nodes hold is found by its node, all at once
     { kind: "node.offline", nodeId: node.nodeId },
     nodeEvent("node.offline", node, now),
   ]);
@@ -94,16 +91,7 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
-function listHeld({ nodeId, held, idleSince }: Node): Change[] {
-  if (held.length === 0) return [];
-  const nothing = { assigned: 0, completed: 0, luxEarnedMicro: 0, lastEntry: null, unfiled: null } as const;
-  return [
-    ...held.map((seq): Change => ({ kind: "task.listed", nodeId, seq })),
-    { kind: "node.tallied", nodeId, ...nothing, idleSince, held: [] },
-  ];
-}
-
-/** Writes a node: what it said of itself, and that it is alive. Its totals are those that are stored. */
+/** The changes that save a registration and its heartbeat. They do not change the stored totals. */
 export function saved(node: Node): readonly Change[] {
   const { nodeId, lastHeartbeatAt, leaseUntil } = node;
   return [

@@ -9,8 +9,6 @@ export class World {
   readonly nodes = new Map<string, Node>();
   readonly tasks = new Map<string, Task>();
   readonly ledger: LedgerEntry[] = [];
-  /** "node seq" of each completed task that is filed. */
-  readonly completions = new Set<string>();
   readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0 };
 
   #created = 0;
@@ -42,27 +40,13 @@ export class World {
           tasksCompleted: node.tasksCompleted + change.completed,
           luxEarnedMicro: node.luxEarnedMicro + BigInt(change.luxEarnedMicro),
           idleSince: change.idleSince,
-          lastEntry: change.lastEntry ?? node.lastEntry,
-          held: change.held ?? node.held,
-          unfiled: change.unfiled ?? node.unfiled,
+          entries: node.entries + change.entries,
+          balanceMicro: node.balanceMicro + BigInt(change.balanceMicro),
         }));
         return;
       case "task.created":
         if (this.tasks.has(change.task.taskId)) throw new Error("created twice");
         this.tasks.set(change.task.taskId, { ...change.task, seq: ++this.#created });
-        return;
-      case "task.listed":
-        for (const task of this.tasks.values()) {
-          if (task.seq === change.seq && task.assignedNode === change.nodeId && task.status === "assigned")
-            this.tasks.set(task.taskId, { ...task, listed: true });
-        }
-        return;
-      case "task.filed":
-        if (this.completions.has(`${change.nodeId} ${change.seq}`)) throw new Error("filed twice");
-        this.completions.add(`${change.nodeId} ${change.seq}`);
-        return;
-      case "task.unfiled":
-        if (!this.completions.delete(`${change.nodeId} ${change.seq}`)) throw new Error("not filed");
         return;
       case "task.moved":
         if (!this.tasks.has(change.task.taskId)) throw new Error("moved what is not there");
@@ -86,14 +70,6 @@ export class World {
       default:
         throw new Error(`not of nodes, tasks or LUX: ${change.kind}`);
     }
-  }
-
-  /** Which of a node's completed tasks are filed. */
-  filedOf(nodeId: string): readonly number[] {
-    return [...this.completions].flatMap((filed) => {
-      const [owner, seq] = filed.split(" ");
-      return owner === nodeId ? [Number(seq)] : [];
-    });
   }
 
   #entriesOf(nodeId: string): number {

@@ -5,7 +5,6 @@ import type {
   DeliveryStub,
   FileRecord,
   KeyRecord,
-  LastEntry,
   LedgerEntry,
   Message,
   Node,
@@ -59,9 +58,8 @@ export function toNode(row: Row): Node {
     tasksCompleted: whole(row["tasks_completed"]),
     luxEarnedMicro: big(row["lux_earned"]),
     idleSince: whole(row["idle_since"]),
-    lastEntry: toLastEntry(row),
-    held: toSeqs(text(row["held"])),
-    unfiled: toSeqs(text(row["unfiled"])),
+    entries: whole(row["entries"]),
+    balanceMicro: big(row["balance"]),
   };
 }
 
@@ -72,18 +70,6 @@ export function toPulse(row: Row): Pulse {
     online: row["online"] === 1,
     tasksAssigned: whole(row["tasks_assigned"]),
   };
-}
-
-function toLastEntry(row: Row): LastEntry {
-  const id = maybeText(row["last_entry"]);
-  return id === null ? null : { id, n: whole(row["entries"]), balanceMicro: big(row["balance"]) };
-}
-
-const NONE: readonly number[] = [];
-
-/** "12,15"; "" is none. */
-function toSeqs(stored: string): readonly number[] {
-  return stored === "" ? NONE : (JSON.parse(`[${stored}]`) as readonly number[]);
 }
 
 export function toTask(row: Row): Task {
@@ -100,7 +86,6 @@ export function toTask(row: Row): Task {
     status: row["status"] as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
-    listed: row["listed"] === 1,
     result:
       problem === null
         ? null
@@ -117,7 +102,6 @@ export function toTask(row: Row): Task {
 export function toLedgerEntry(row: Row): LedgerEntry {
   return {
     id: text(row["entry_id"]),
-    previousId: maybeText(row["previous"]),
     nodeId: text(row["node_id"]),
     n: whole(row["n"]),
     amountMicro: whole(row["amount_micro"]),
