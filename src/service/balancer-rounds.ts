@@ -20,7 +20,7 @@ import { assignTo } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   BACKLOG_START,
-  type BacklogCursor,
+  type BacklogPlace,
   availableAfter,
   availableNodes,
   backlogAfter,
@@ -108,10 +108,10 @@ export class BalancerRounds {
   async #bestOf(
     types: readonly string[],
     onlyBalanced: boolean,
-    after: BacklogCursor,
+    after: BacklogPlace,
     limit: number,
-  ): Promise<readonly BacklogCursor[]> {
-    let best: readonly BacklogCursor[] = [];
+  ): Promise<readonly BacklogPlace[]> {
+    let best: readonly BacklogPlace[] = [];
     for (let at = 0; at < types.length; at += BACKLOG_TYPES_TOGETHER) {
       const together = types.slice(at, at + BACKLOG_TYPES_TOGETHER);
       const found = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
@@ -122,7 +122,7 @@ export class BalancerRounds {
   }
 
   /** One step. Tasks that were taken since they were found are left out. */
-  #give(found: readonly BacklogCursor[], lists: CapabilityLists): Promise<Step> {
+  #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<Step> {
     const now = this.#clock.now();
     const load = { tasks: openTasks(found.map(({ seq }) => seq)), nodes: availableNodes(lists) };
     return this.#store.transact(load, ({ tasks, nodes }) => {

@@ -30,7 +30,7 @@ export type ChoreParts = {
   readonly tasks: TaskService;
   readonly messages: MessageService;
   readonly files: FileService;
-  /** Whether the tasks of a node that goes offline go back to the pool. */
+  /** Whether the tasks of a node that goes offline are open again. */
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;

@@ -926,8 +926,8 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
           (one) => (one.balanced || !onlyBalanced) && types.includes(one.taskType),
         ).map(({ priority, seq }) => ({ priority, seq }));
         for (const limit of [1, 7, 500]) {
-          const found: balancer.BacklogCursor[] = [];
-          for (let after = balancer.BACKLOG_START, more = true; more;) {
+          const found: balancer.BacklogPlace[] = [];
+          for (let after: balancer.BacklogPlace = balancer.BACKLOG_START, more = true; more;) {
             const part = await read(balancer.backlogAfter(after, types, onlyBalanced, limit));
             expect(part.length).toBeLessThanOrEqual(limit);
             found.push(...part);
