@@ -1,9 +1,9 @@
-/** Mail carried by the store itself: a mailbox is the rows that wait for a node. */
+/** Mail carried by the store: a mailbox is the deliveries in state `waiting` for one node. */
 import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import {
   type Delivery,
-  type Handed,
+  type HandOut,
   type Message,
   acknowledge,
   broadcast,
@@ -19,7 +19,6 @@ import {
   mailboxOwner,
   messageById,
   lightDeliveries,
-  waitingBehind,
   waitingDeliveries,
 } from "../store/mail-queries.ts";
 import { onlineNodeIds } from "../store/queries.ts";
@@ -28,22 +27,17 @@ import type { Query, Store, Transact } from "../store/store.ts";
 import type { Mail, Sent, Taken, Transport } from "./mail.ts";
 
 export class EmbeddedMail implements Mail {
-  readonly transport: Transport;
   readonly #store: Store;
   readonly #room: Budget;
 
-  /**
-   * @param room what large answers may hold, in bytes: what may be one is loaded only when there is room for it
-   * @param transport what answers name: the store, unless another engine builds on this one
-   */
-  constructor(
-    store: Store,
-    room: Budget = new Budget(limit.ANSWERS_HELD_MAX_BYTES),
-    transport: Transport = store.engine,
-  ) {
+  /** @param room memory for large answers, in bytes: messages that may need it are loaded only when they get it */
+  constructor(store: Store, room: Budget = new Budget(limit.ANSWERS_HELD_MAX_BYTES)) {
     this.#store = store;
     this.#room = room;
-    this.transport = transport;
+  }
+
+  get transport(): Transport {
+    return this.#store.engine;
   }
 
   send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
@@ -61,32 +55,28 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  /** `elsewhere`: message ids that are just being handed out by other hubs, see waitingBehind(). */
   async take(
     transact: Transact,
     nodeId: string,
     count: number,
     steady: number,
     signal?: AbortSignal,
-    elsewhere: readonly string[] = [],
   ): Promise<Taken | undefined> {
-    const light = await this.#hand(transact, nodeId, lightDeliveries(nodeId, count, elsewhere), steady);
+    const light = await this.#take(transact, nodeId, lightDeliveries(nodeId, count), steady);
     if (light !== "heavy") return light;
-    const all =
-      elsewhere.length === 0 ? waitingDeliveries(nodeId, count) : waitingBehind(nodeId, count, elsewhere);
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
     await this.#room.takeWithin(mostBytes, limit.ANSWER_TURN_MS);
     try {
-      if (signal?.aborted) return undefined; // what is taken and put back may be overtaken meanwhile
-      const taken = await this.#hand(transact, nodeId, all, steady);
+      if (signal?.aborted) return undefined; // messages that are taken and put back may be overtaken meanwhile
+      const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);
       return taken === "heavy" ? undefined : taken;
     } finally {
-      this.#room.give(mostBytes); // from here on the answer is counted as what it is
+      this.#room.give(mostBytes); // the answer itself is accounted for from here on
     }
   }
 
-  /** Takes out what a query finds; "heavy" when it finds that it is too much to be loaded without room for it. */
-  async #hand(
+  /** Takes the messages that a query finds; "heavy" when they are too large to load without a share of the memory. */
+  async #take(
     transact: Transact,
     nodeId: string,
     waiting: Query<readonly Delivery[] | null>,
@@ -109,7 +99,7 @@ export class EmbeddedMail implements Mail {
     );
   }
 
-  async putBack(nodeId: string, taken: readonly Handed[]): Promise<void> {
+  async putBack(nodeId: string, taken: readonly HandOut[]): Promise<void> {
     const seqs = taken.map(({ seq }) => seq);
     await this.#store.transact({ current: deliveriesOf(nodeId, seqs) }, ({ current }) =>
       putBack(taken, current),
