@@ -1,4 +1,8 @@
-/** Mail carried by the store: a mailbox is the deliveries in state `waiting` for one node. */
+/**
+ * Mail carried by the store: a mailbox is the deliveries in state `waiting` for one node.
+ *
+ * Must not: decide. The rules are those of domain/message.ts.
+ */
 import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import {
@@ -41,17 +45,19 @@ export class EmbeddedMail implements Mail {
   }
 
   send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
+    const { transport } = this;
     return transact({ recipient: mailboxOwner(toNode) }, ({ recipient }) => {
       const decision = send(message, recipient, toNode);
       if (decision.kind === "rejected") return decision;
-      return accept(this.#sent(message, [toNode]), decision.changes);
+      return accept({ messageId: message.messageId, receivers: [toNode], transport }, decision.changes);
     });
   }
 
   broadcast(transact: Transact, message: Message): Promise<Sent> {
+    const { transport } = this;
     return transact({ nodeIds: onlineNodeIds() }, ({ nodeIds }) => {
-      const decision = broadcast(message, nodeIds);
-      return accept(this.#sent(message, decision.answer), decision.changes);
+      const { answer: receivers, changes } = broadcast(message, nodeIds);
+      return accept({ messageId: message.messageId, receivers, transport }, changes);
     });
   }
 
@@ -82,20 +88,22 @@ export class EmbeddedMail implements Mail {
     waiting: Query<readonly Delivery[] | null>,
     steady: number,
   ): Promise<Taken | "heavy" | undefined> {
+    const { transport } = this;
     let isHeavy = false;
     const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
       isHeavy = rows.node !== null && rows.waiting === null;
       if (isHeavy) return UNDECIDED;
       const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady);
       if (decision.kind !== "accepted") return decision;
-      return accept({ deliveries: decision.answer, transport: this.transport }, decision.changes);
+      return accept({ deliveries: decision.answer, transport }, decision.changes);
     });
     return isHeavy ? "heavy" : taken;
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
+    const { transport } = this;
     return transact({ node: mailboxOwner(nodeId) }, ({ node }) =>
-      node ? accept({ deliveries: [], transport: this.transport }) : nodeNotFound(nodeId),
+      node ? accept({ deliveries: [], transport }) : nodeNotFound(nodeId),
     );
   }
 
@@ -120,9 +128,5 @@ export class EmbeddedMail implements Mail {
   expireSome(now: number, steady: number): Promise<number> {
     const load = { expired: expiredDeliveries(steady, limit.SWEEP_BATCH) };
     return this.#store.transact(load, ({ expired }) => expireLeases(expired, now));
-  }
-
-  #sent({ messageId }: Message, receivers: readonly string[]): Sent {
-    return { messageId, receivers, transport: this.transport };
   }
 }

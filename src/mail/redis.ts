@@ -5,17 +5,16 @@
  *   send:  COMMIT of the message;  PUBLISH of a wake-up;  answer
  *   take:  COMMIT, as without Redis, after a wake-up or at once
  *
- * Redis holds nothing, so it can lose nothing but time. A wake-up that is lost, or missed while Redis is unavailable or
- * restarts empty, loses no message and no order: the next receive finds what waits, and the store notifies other hubs
- * of its commits by itself (PostgreSQL).
+ * Redis stores nothing. A wake-up that is lost costs time and no message: the next receive finds what waits, in order,
+ * and PostgreSQL's own notifications wake the other hubs too. So Redis may fail or restart empty at any moment.
  *
- * There are no claim tokens in Redis: transactions are serial over all hubs of a database, so two takes cannot meet over
- * one row. Tokens cost two commands for each receive, and of a hub that died kept its messages from the others.
+ * There are no claim tokens: the store runs one transaction at a time over all hubs, so two takes never meet over one
+ * row. Tokens would cost two commands for each receive, and would hide the messages that a dead hub had claimed.
  *
- * `transport` is "redis" when Redis acknowledged the wake-up of a send, and for other answers when it is available. It is
- * the store's name when not: a failing Redis fails no request. (The answer stored for an Idempotency-Key is written by
- * the commit, so it has the name from before the PUBLISH.) Each change is one event `transport.changed`, however many
- * hubs notice it, and a line in the log of each hub with the reason.
+ * `transport` of a send is "redis" only when Redis acknowledged its wake-up; of other answers, while Redis is available.
+ * Otherwise it is the store's name: a failing Redis fails no request. (The answer stored for an Idempotency-Key is part
+ * of the commit, so it has the name from before the PUBLISH.) A change is one event `transport.changed`, however many
+ * hubs notice it, and a line in the log of each with the reason.
  *
  * Must not: be trusted for correctness.
  */
