@@ -142,7 +142,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
   const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
   const listeners: OpenListener[] = [];
-  closing.push(() => services.messages.putBackOwed());
+  closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
     feed.drain();
     answers.drain(); // else a receive would get its room when nobody hears it any more
@@ -233,17 +233,11 @@ type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
   const { config, clock, log, answers } = parts;
-  const embedded = new EmbeddedMail(store, answers);
-  if (config.redis === null) return embedded;
-  const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
-  const [{ RedisMail }, { FallbackMail }] = await Promise.all([
-    import("./mail/redis.ts"),
-    import("./mail/fallback.ts"),
-  ]);
-  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell, room: answers });
-  const mail = new FallbackMail(redis, embedded, store, clock, log);
+  if (config.redis === null) return new EmbeddedMail(store, answers);
+  const onWakeUp = (nodeId: string): void => feed.mail.wakeOne(nodeId);
+  const { RedisMail } = await import("./mail/redis.ts");
+  const mail = await RedisMail.open(store, { url: config.redis, clock, log, onWakeUp, room: answers });
   closing.push(() => mail.close());
-  await mail.start();
   return mail;
 }
 

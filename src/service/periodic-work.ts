@@ -57,7 +57,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     writing("nodes", everySweep, (signal) => expireNodes(parts, balancer, signal)),
     // What a hub owes only that hub knows.
-    { ...writing("owed", everySweep, () => messages.putBackOwed()), ofEveryHub: true },
+    { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), ofEveryHub: true },
     writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, ofEveryHub: true, run: async () => memory.look() },

@@ -67,7 +67,6 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["transactions of a group", limit.GROUP_MAX, 1_024],
   ["transactions that wait", limit.QUEUE_MAX, 20_000],
   ["changes gathered on PostgreSQL", limit.PENDING_MAX_CHANGES, 10_000],
-  ["tickets of a mailbox", limit.TICKETS_MAX, 1_000],
   ["characters of a secret", limit.SECRET_MAX_CHARS, 512],
   ["characters of log that wait", limit.LOG_BACKLOG_MAX_CHARS, 8_388_608],
   ["rows of one periodic step", limit.SWEEP_BATCH, 500],
