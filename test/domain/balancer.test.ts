@@ -57,7 +57,7 @@ const candidate = fc.record({
   idleSince: fc.integer({ min: 0, max: 3 }),
   capabilities: fc.subarray(["x", "y"]),
 });
-const fleet = fc
+const someNodes = fc
   .array(candidate, { maxLength: 6 })
   .map((nodes) => nodes.map((patch, i) => node(`n${i}`, patch)));
 const tasks = fc
@@ -73,7 +73,7 @@ const tasks = fc
 describe("balance", () => {
   test("never gives to who is offline, full, unfit or was relieved of the task, and never more than fits", () => {
     fc.assert(
-      fc.property(fleet, tasks, (nodes, list) => {
+      fc.property(someNodes, tasks, (nodes, list) => {
         const given = balance(list, nodes, NOW);
         const count = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
         for (const { task: one, nodeId } of given) {
@@ -93,7 +93,7 @@ describe("balance", () => {
 
   test("gives each task, in turn, to the best of those who could have it then; leaves out only what nobody could", () => {
     fc.assert(
-      fc.property(fleet, tasks, (nodes, list) => {
+      fc.property(someNodes, tasks, (nodes, list) => {
         const given = new Map(balance(list, nodes, NOW).map((g) => [g.task.taskId, g.nodeId]));
         const assigned = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
         const idleSince = new Map(nodes.map((n) => [n.nodeId, n.idleSince]));

@@ -43,7 +43,7 @@ const CANDIDATES_ON_SQLITE = `
       ${BALANCER_ORDER} LIMIT 1)
   END`;
 
-/** The node that the balancer would pick for a task: at most one row, so that a fleet is not read for each task. */
+/** The node that the balancer would pick for a task: one row or none, so that creating a task does not read all nodes. */
 export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
   // A capability holds no comma: a type that does is nobody's, and must not match two that stand side by side.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
