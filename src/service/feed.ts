@@ -19,7 +19,7 @@ import {
   nodeEventsIn,
 } from "../store/sql/events.ts";
 import type { Store } from "../store/store.ts";
-import { Waiters } from "./wait-queue.ts";
+import { WaitQueue } from "./wait-queue.ts";
 
 /** Events, oldest first, and the id from which to go on. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
@@ -41,9 +41,9 @@ const LOG_WINDOW = 2_000;
 
 export class Feed {
   /** Who waits for a mailbox, by node_id: blocked receives. */
-  readonly mail = new Waiters();
+  readonly mail = new WaitQueue();
   /** Who waits for task events: polls. */
-  readonly #tasks = new Waiters();
+  readonly #tasks = new WaitQueue();
   /** Looks for task events that are under way, by cursor, since the last commit that logged one. */
   readonly #looks = new Map<number, Promise<EventBatch>>();
   /** Who follows a node, by node_id: streams. */

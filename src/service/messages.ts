@@ -16,7 +16,7 @@ import { history, mailbox, messageById, messagesById } from "../store/sql/messag
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
 import { inPartsOf } from "./list-pages.ts";
-import type { Waiters } from "./wait-queue.ts";
+import type { WaitQueue } from "./wait-queue.ts";
 
 /** What a caller says of a message. */
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
@@ -38,11 +38,11 @@ export class MessageService {
   readonly #mail: Mail;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #receivers: Waiters;
+  readonly #receivers: WaitQueue;
   /** What could not be put back yet. A message is taken only while the disk takes writes, so that this stays short. */
   readonly #owed: { readonly nodeId: string; readonly handed: readonly Handed[] }[] = [];
 
-  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: Waiters) {
+  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: WaitQueue) {
     this.#store = store;
     this.#mail = mail;
     this.#clock = clock;
@@ -73,7 +73,7 @@ export class MessageService {
         const taken = isElsewhere ? undefined : met;
         if (taken) await socketsHeard(); // who hung up during the commit has not been noticed yet
         if (taken && !signal.aborted) {
-          waiter.took(); // every row has a wake of its own: the next in line need not look for this one
+          waiter.markServed();
           return taken;
         }
         if (taken) await this.#putBack(nodeId, taken);

@@ -17,7 +17,7 @@ import { FallbackMail } from "../../src/mail/fallback.ts";
 import type { Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
 import { type MessageDraft, MessageService } from "../../src/service/messages.ts";
-import { Waiters } from "../../src/service/wait-queue.ts";
+import { WaitQueue } from "../../src/service/wait-queue.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { databaseId } from "../../src/store/sql/messages.ts";
@@ -30,11 +30,11 @@ const NODES = ["n1", "n2", "n3"];
 /** One of the hubs. */
 export class Desk {
   readonly mail: FallbackMail;
-  readonly waiters: Waiters;
+  readonly waiters: WaitQueue;
   readonly #messages: MessageService;
   readonly #store: Store;
 
-  constructor(store: Store, mail: FallbackMail, waiters: Waiters) {
+  constructor(store: Store, mail: FallbackMail, waiters: WaitQueue) {
     this.#store = store;
     this.mail = mail;
     this.waiters = waiters;
@@ -116,7 +116,7 @@ export class Office implements AsyncDisposable {
 
   async addDesk(url: string): Promise<Desk> {
     const clock = systemClock();
-    const waiters = new Waiters();
+    const waiters = new WaitQueue();
     const onBell = (nodeId: string): void => waiters.wakeOne(nodeId);
     const remote = await RedisMail.over(this.store, { url, clock, onBell });
     const log = openLog("json", clock.now, (text) => this.logged.push(text));
