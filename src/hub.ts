@@ -235,7 +235,7 @@ async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Clo
   const { config, clock, log, answers } = parts;
   const embedded = new EmbeddedMail(store, answers);
   if (config.redis === null) return embedded;
-  const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
+  const onBell = (nodeId: string): void => feed.receivers.wakeOne(nodeId);
   const [{ RedisMail }, { FallbackMail }] = await Promise.all([
     import("./mail/redis.ts"),
     import("./mail/fallback.ts"),
@@ -262,7 +262,7 @@ function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
     feed,
     tasks,
     nodes: new NodeService(store, clock, tasks),
-    messages: new MessageService(store, mail, clock, newId, feed.mail),
+    messages: new MessageService(store, mail, clock, newId, feed.receivers),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),

@@ -1,4 +1,4 @@
-/** The feed over a real store: walking the log of a node, telling who follows it, polls, and reading by cursor. */
+/** The feed over a real store: a node's log from a cursor, its subscribers, long polls, and reading by cursor. */
 import { afterEach, describe, expect, mock, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -215,12 +215,12 @@ describe("certain events", () => {
   });
 });
 
-describe("following", () => {
-  test("tells the ids of the node's events, in order, after they are on disk", async () => {
+describe("subscribing", () => {
+  test("notifies of the ids of the node's events, in order, after they are on disk", async () => {
     const { feed, store, commit, faults } = await openScene();
     const told: number[] = [];
     const readable: boolean[] = [];
-    feed.follow("n1", (eventId) => {
+    feed.subscribe("n1", (eventId) => {
       told.push(eventId);
       void store
         .read(eventsAfter(eventId - 1, [], 1))
@@ -242,23 +242,25 @@ describe("following", () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const told: number[] = [];
-    feed.follow("n1", (eventId) => told.push(eventId));
+    feed.subscribe("n1", (eventId) => told.push(eventId));
     await commit({ kind: "task.deleted", taskId: "t", seq: 1 }, { kind: "node.offline", nodeId: "n1" });
     expect(told).toEqual([]);
   });
 
-  test("all who follow a node are told, until each ends it", async () => {
+  test("all subscribers of a node are notified, until each unsubscribes", async () => {
     const { feed, commit } = await openScene();
     const told: string[] = [];
-    const unfollow = ["a", "b", "c"].map((name) => feed.follow("n1", (id) => told.push(`${name}${id}`)));
-    const other = feed.follow("n2", (id) => told.push(`other${id}`));
+    const unsubscribe = ["a", "b", "c"].map((name) =>
+      feed.subscribe("n1", (id) => told.push(`${name}${id}`)),
+    );
+    const other = feed.subscribe("n2", (id) => told.push(`other${id}`));
     await commit(logged("n1"));
-    unfollow[1]?.();
+    unsubscribe[1]?.();
     await commit(logged("n1"));
-    unfollow[0]?.();
-    unfollow[2]?.();
+    unsubscribe[0]?.();
+    unsubscribe[2]?.();
     await commit(logged("n1"));
-    feed.follow("n1", (id) => told.push(`d${id}`));
+    feed.subscribe("n1", (id) => told.push(`d${id}`));
     await commit(logged("n1"), logged("n2"));
     other();
     await commit(logged("n2"));
@@ -268,11 +270,11 @@ describe("following", () => {
   test("who ends it while the news is told hears no more of it", async () => {
     const { feed, commit, faults } = await openScene();
     const told: string[] = [];
-    const end = feed.follow("n1", (id) => {
+    const end = feed.subscribe("n1", (id) => {
       told.push(`a${id}`);
       end();
     });
-    feed.follow("n1", (id) => told.push(`b${id}`));
+    feed.subscribe("n1", (id) => told.push(`b${id}`));
     await commit(logged("n1"), logged("n1"));
     expect({ told, faults }).toEqual({ told: ["a1", "b1", "b2"], faults: [] });
   });
@@ -311,7 +313,7 @@ describe("poll", () => {
     expect((await feed.poll(first.cursor, 0, NEVER)).events).toHaveLength(5);
   });
 
-  test("a crowd that waits from one cursor looks once when it is woken, others for themselves", async () => {
+  test("polls that wait on the same cursor share one query, others have their own", async () => {
     const { store, feed, commit } = await openScene();
     await commit(logged("n1"), logged("n1"));
     const polls = [...new Array<number>(100).fill(2), 1, 1].map((since) => feed.poll(since, 5_000, NEVER));
@@ -329,7 +331,7 @@ describe("poll", () => {
     expect((await next).cursor).toBe(4);
   });
 
-  test("a look that began before a commit is not shared with who comes after it", async () => {
+  test("a read that began before a commit is not shared with a poll that comes after it", async () => {
     const { store, feed, commit } = await openScene();
     await commit(logged("n1"));
     const held = Promise.withResolvers<void>();
@@ -367,7 +369,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("what is committed while it looks is not missed", async () => {
+  test("what is committed while it reads is not missed", async () => {
     const { feed, commit } = await openScene();
     for (let i = 0; i < 200; i++) {
       const cursor = await feed.lastId();
@@ -429,7 +431,7 @@ describe("poll", () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const waits = [feed.poll(1, 60_000, NEVER), feed.poll(null, 60_000, NEVER)];
-    const mail = feed.mail.join("n1");
+    const mail = feed.receivers.join("n1");
     const received = mail.wait(60_000);
     await Bun.sleep(1);
     feed.drain();
@@ -445,7 +447,7 @@ describe("poll", () => {
   });
 });
 
-describe("the line of a mailbox", () => {
+describe("the wait queue of a mailbox", () => {
   test("a delivery that can be taken wakes who waits for it, and nobody else", async () => {
     const { feed, commit } = await openScene();
     const moved = { messageId: "m", seq: 1, toNode: "n1", deliveries: 1, leaseUntil: null } as const;
@@ -458,7 +460,7 @@ describe("the line of a mailbox", () => {
       ["a task event", [logged("n1")], "timeout", "timeout"],
     ];
     for (const [name, changes, first, second] of rows) {
-      const waiters = ["n1", "n2"].map((nodeId) => feed.mail.join(nodeId));
+      const waiters = ["n1", "n2"].map((nodeId) => feed.receivers.join(nodeId));
       await commit(...changes);
       const outcomes = await Promise.all(waiters.map((waiter) => waiter.wait(0)));
       expect([name, ...outcomes]).toEqual([name, first, second]);

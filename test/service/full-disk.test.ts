@@ -54,7 +54,7 @@ async function openScene(turn: Turn = "ours") {
   const log = openLog("json", systemClock().now, (text) => lines.push(...text.trimEnd().split("\n")));
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
-  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.mail);
+  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
   const nodes = new NodeService(store, clock, tasks);
   const keys = new KeyRing(store, clock, { secret: "s", adminKey: "a" });
   const files = new FileService(store, clock, blobs, () => false);

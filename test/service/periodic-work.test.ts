@@ -56,7 +56,13 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
     tasks,
     nodes: new NodeService(store, clock, tasks),
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
-    messages: new MessageService(store, new EmbeddedMail(store), clock, newId, new Feed(store, clock).mail),
+    messages: new MessageService(
+      store,
+      new EmbeddedMail(store),
+      clock,
+      newId,
+      new Feed(store, clock).receivers,
+    ),
     requeueOffline,
     retainMs,
   };
