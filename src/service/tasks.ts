@@ -5,13 +5,10 @@ import { accept } from "../domain/decision.ts";
 import { FILE_ID_BYTES } from "../domain/file.ts";
 import { balance } from "../domain/balancer-queue.ts";
 import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
   type Completion,
-  type Task,
   type TaskDraft,
-  type TaskResult,
-  type TaskStatus,
   assignTo,
   complete,
   create,
@@ -23,7 +20,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor } from "../store/sql/balancer.ts";
-import { holderOf, nodeById, nodesById } from "../store/sql/nodes.ts";
+import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
@@ -114,8 +111,7 @@ export class TaskService {
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
     const now = this.#clock.now();
-    const load = { task: taskById(taskId), node: holderOf(taskId) };
-    const task = await transact(load, ({ task, node }) => remove(task, node, taskId, now));
+    const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
@@ -200,8 +196,8 @@ export class TaskService {
       const totals = node ? totalsOf(node) : await read(taskTotals());
       return {
         total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        slice: (slice) => taskPage(statuses, node, slice),
-        sizes: (slice) => taskSizes(statuses, node, slice),
+        slice: (slice) => taskPage(statuses, nodeId, slice),
+        sizes: (slice) => taskSizes(statuses, nodeId, slice),
         some: tasksById,
         sizeOf,
       };
