@@ -32,17 +32,16 @@ import { codeOf, reasonOf } from "./lib/reason.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
-import { type ChoreParts, choresOf } from "./service/periodic-work.ts";
+import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
-import { type Chore, Sweeper } from "./service/scheduler.ts";
+import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
-import { Turns } from "./service/leadership.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
 import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
 import { newestEvents } from "./store/sql/events.ts";
@@ -125,7 +124,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const answers = new Budget(ANSWERS_HELD_MAX_BYTES);
   const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
   const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
-  const chores: ChoreParts = {
+  const choreParts: ChoreParts = {
     ...services,
     store,
     blobs,
@@ -135,8 +134,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
   };
-  const turns = new Turns(chores);
-  await turns.isOurs(); // before a node can speak, and before anybody is found silent
+  const leadership = new Leadership(store, () => renewLeases(choreParts));
+  await leadership.isLeader(); // before requests and periodic work: it renews the leases if no hub was running
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
@@ -152,13 +151,13 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
   await logStart(store, clock); // only now: a port in use is no start
 
-  const shared = turns.share([...choresOf(chores), uploadsChore(blobs)]);
-  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, shared);
-  sweeper.start();
-  void sweeper.sweep(); // what the last stop left behind, which may be much, is taken up while the hub serves
-  closing.push(() => sweeper.stop());
+  const chores = [...choresOf(choreParts), uploadsChore(blobs)];
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
+  scheduler.start();
+  void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
+  closing.push(() => scheduler.stop());
   let closed: Promise<void> | null = null;
-  return { listeners, sweep: () => sweeper.sweep(), close: () => (closed ??= closeAll(closing)) };
+  return { listeners, sweep: () => scheduler.sweep(), close: () => (closed ??= closeAll(closing)) };
 }
 
 /** Opens what the configuration names; what is open stands in `listeners` also when the next cannot be. */
@@ -272,7 +271,7 @@ function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
 /** Uploads of a hub that died while others live. */
 function uploadsChore(blobs: Blobs): Chore {
   const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
-  return { name: "uploads", everyMs: PRUNE_EVERY_MS, ofEveryHub: true, run };
+  return { name: "uploads", everyMs: PRUNE_EVERY_MS, onEveryHub: true, run };
 }
 
 async function logStart(store: Store, clock: Clock): Promise<void> {

@@ -10,21 +10,19 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import { choresOf } from "../../src/service/periodic-work.ts";
+import { choresOf, renewLeases } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
 import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
-import { Sweeper } from "../../src/service/scheduler.ts";
-import { Turns } from "../../src/service/leadership.ts";
+import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import type { Turn } from "../../src/store/store.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
-import { standIn } from "../support/stand-in.ts";
 
 const PROFILE = { name: "n", host: null, port: null, capabilities: [], maxTasks: null } as const;
 const LEASE_MS = 180_000;
@@ -60,9 +58,9 @@ async function openScene(turn: Turn = "ours") {
   const files = new FileService(store, clock, blobs, () => false);
   const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
   const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
-  const shared = { ...choreParts, store: standIn(store, { turn: async () => turn }) };
-  const chores = new Turns(shared).share(choresOf(choreParts));
-  const sweeper = new Sweeper(clock, log, 60_000, chores); // swept by hand
+  const chores = choresOf(choreParts);
+  const leadership = new Leadership({ turn: async () => turn }, () => renewLeases(choreParts));
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand
   for (const nodeId of ["n1", "n2"]) {
     const beat = { now: clock.now(), steady: clock.steady(), leaseMs: LEASE_MS };
     await store.transact({}, () => register({ ...PROFILE, nodeId, variant: "A" }, null, [], beat));
@@ -77,7 +75,7 @@ async function openScene(turn: Turn = "ours") {
     /** One round of the periodic work, a second after the last; the lines it logged. */
     sweep: async (): Promise<readonly string[]> => {
       clock.pass(1_000);
-      await sweeper.sweep();
+      await scheduler.sweep();
       log.flush();
       return lines.splice(0).map((line) => {
         const { level, message, cause }: Record<string, unknown> = JSON.parse(line);
