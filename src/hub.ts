@@ -14,7 +14,7 @@ import { ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { problemOf } from "./api/error-table.ts";
-import { StreamRoom } from "./api/stream.ts";
+import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
@@ -136,7 +136,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const leadership = new Leadership(store, () => renewLeases(choreParts));
   await leadership.isLeader(); // before requests and periodic work: it renews the leases if no hub was running
 
-  const streams = new StreamRoom(feed, log);
+  const streams = new EventStreams(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
   const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
   const listeners: OpenListener[] = [];

@@ -28,7 +28,7 @@ const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
 const RETRY = "retry: 3000\n\n";
 
 /** All open streams of the hub. */
-export class StreamRoom {
+export class EventStreams {
   readonly endpoint: Endpoint;
   readonly #feed: Feed;
   readonly #log: Log;

@@ -1,6 +1,6 @@
 /** Calls that wait in silence: they are not cut for it, and there may be so many. (Repeats: idempotency.test.ts.) */
 import { expect, spyOn, test } from "bun:test";
-import { StreamRoom } from "../../src/api/stream.ts";
+import { EventStreams } from "../../src/api/stream.ts";
 import { holdOpen } from "../../src/api/long-poll.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
@@ -72,7 +72,7 @@ test("as many wait as may; the next is 503 with Retry-After, and is not left alo
 test("a stream that has gone is unsubscribed", async () => {
   const subscribed = new Set<string>();
   const { subscribe } = Feed.prototype;
-  const { close } = StreamRoom.prototype;
+  const { close } = EventStreams.prototype;
   const open: number[] = [];
   const spies = [
     spyOn(Feed.prototype, "subscribe").mockImplementation(function (this: Feed, nodeId, notify) {
@@ -83,7 +83,7 @@ test("a stream that has gone is unsubscribed", async () => {
         unsubscribe();
       };
     }),
-    spyOn(StreamRoom.prototype, "close").mockImplementation(function (this: StreamRoom) {
+    spyOn(EventStreams.prototype, "close").mockImplementation(function (this: EventStreams) {
       open.push(this.size);
       close.call(this);
     }),
