@@ -1,5 +1,5 @@
 /**
- * Time (README, The clock): what a jump of the wall clock, a sleep of the machine, a stop of the process and a clock that
+ * Time (docs/operations.md, The clock): what a jump of the wall clock, a sleep of the machine, a stop of the process and a clock that
  * was never set do to heartbeats, ACKs, sign-ins, events, retention and stored answers. The clock is the test's.
  */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
