@@ -120,7 +120,7 @@ describe("catching up", () => {
     expect(await catchUp(scene, 4_999)).toEqual({ items: [], cursor: 5_000, atEnd: true });
   });
 
-  test("a full part ends at its last event, however many follow", async () => {
+  test("a full batch ends at its last event, however many follow", async () => {
     const scene = await openScene();
     await scene.commit(...many(10, () => logged("n1")), logged("n2"));
     const ids = (from: number, to: number) => many(to - from + 1, () => logged(null)).map((_, i) => from + i);
@@ -131,14 +131,14 @@ describe("catching up", () => {
     expect(await catchUp(scene, 5, 6)).toEqual({ items: items(6, 10), cursor: 11, atEnd: true });
   });
 
-  test("a full part that ends with the log is at the end", async () => {
+  test("a full batch that ends with the log is at the end", async () => {
     const scene = await openScene();
     await scene.commit(...many(4, () => logged("n1")));
     expect(await catchUp(scene, 2, 2)).toMatchObject({ cursor: 4, atEnd: true });
     expect(await catchUp(scene, 1, 2)).toMatchObject({ cursor: 3, atEnd: false });
   });
 
-  test("the node's events that no stream shows are passed over, a whole part of them too", async () => {
+  test("the node's events that no stream shows are skipped, a whole batch of them too", async () => {
     const scene = await openScene();
     const quiet = EVENT_KINDS.filter((kind) => !isTaskEvent(kind) && kind !== "message.sent");
     await scene.commit(...quiet.map((kind) => logged("n1", kind)), logged("n1"));
@@ -162,7 +162,7 @@ describe("catching up", () => {
       expect(await catchUp(scene, since)).toEqual({ items: [], cursor: since, atEnd: true });
   });
 
-  test("messages carry their content and stand among the tasks; one past its time is left out", async () => {
+  test("messages carry their content and stand among the task events; a pruned one is left out", async () => {
     const scene = await openScene();
     await scene.commit(...sent("m1", "n1"), logged("n1"), ...sent("m2", "n2"), ...sent("m3", "n1"));
     const items = await shown(scene.feed, (await scene.feed.catchUp("n1", 0, 32)).events);
@@ -184,7 +184,7 @@ describe("catching up", () => {
     expect((await walk(scene, 0, 32)).found).toEqual(["5501 task.created"]);
   });
 
-  test("the walk ends at what is there when it looks, and goes on from there", async () => {
+  test("catching up ends at what is committed when it reads, and goes on from there", async () => {
     const scene = await openScene();
     await scene.commit(logged("n1"));
     const first = await catchUp(scene, 0);
@@ -194,7 +194,7 @@ describe("catching up", () => {
   });
 });
 
-describe("certain events", () => {
+describe("events by id", () => {
   test("in the order of the log, messages with their content, without what is not shown or not there", async () => {
     const { feed, commit } = await openScene();
     await commit(...sent("m1", "n1"), logged("n1"), logged("n1", "node.online"), ...sent("m2", "n1"));
@@ -205,7 +205,7 @@ describe("certain events", () => {
     expect(await items()).toEqual([]);
   });
 
-  test("as many as a stream takes at once", async () => {
+  test("as many as a stream reads at once", async () => {
     const { feed, commit } = await openScene();
     const ids = Array.from({ length: 45 }, (_, i) => i + 1);
     await commit(...ids.map((id) => `m${id}`).flatMap((id) => sent(id, "n1")));
@@ -238,7 +238,7 @@ describe("subscribing", () => {
     expect(faults).toEqual([]);
   });
 
-  test("hears nothing of what was before, and nothing of other changes", async () => {
+  test("does not notify of earlier events, nor of other changes", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const told: number[] = [];
@@ -267,7 +267,7 @@ describe("subscribing", () => {
     expect(told).toEqual(["a1", "b1", "c1", "a2", "c2", "d4", "other5"]);
   });
 
-  test("who ends it while the news is told hears no more of it", async () => {
+  test("a subscriber that unsubscribes during a notification gets no more of that commit", async () => {
     const { feed, commit, faults } = await openScene();
     const told: string[] = [];
     const end = feed.subscribe("n1", (id) => {
@@ -302,7 +302,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("holds at most so many, and goes on after them", async () => {
+  test("a batch has at most EVENTS_MAX events, and the next goes on after them", async () => {
     const { feed, commit } = await openScene();
     await commit(...many(EVENTS_MAX + 5, () => logged("n1")));
     const first = await feed.poll(0, 0, NEVER);
@@ -395,7 +395,7 @@ describe("poll", () => {
     }
   });
 
-  test("in vain: an empty answer with the cursor it was given, or that of the moment it came", async () => {
+  test("after the deadline: an empty answer with the cursor it was given, or the end of the log when it came", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"), logged("n1"));
     const started = performance.now();
@@ -405,7 +405,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("beyond the log: at once, with the end of the log to go on from", async () => {
+  test("a cursor past the end of the log: at once, with the end of the log to go on from", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const far = Number.MAX_SAFE_INTEGER;
@@ -416,7 +416,7 @@ describe("poll", () => {
     expect(await next).toMatchObject({ events: [{ id: 2, kind: "task.completed" }], cursor: 2 });
   });
 
-  test("a caller who goes away waits no longer", async () => {
+  test("a caller who hangs up waits no longer", async () => {
     const { feed } = await openScene();
     const caller = new AbortController();
     const poll = feed.poll(0, 60_000, caller.signal);
@@ -427,7 +427,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("drained: who waits gets an empty answer, who comes later too, what is there is still given", async () => {
+  test("drained: waiting polls and later ones get an empty answer, but events that are there are still returned", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const waits = [feed.poll(1, 60_000, NEVER), feed.poll(null, 60_000, NEVER)];
@@ -448,7 +448,7 @@ describe("poll", () => {
 });
 
 describe("the wait queue of a mailbox", () => {
-  test("a delivery that can be taken wakes who waits for it, and nobody else", async () => {
+  test("a delivery that can be received wakes a receive of its node, and no other", async () => {
     const { feed, commit } = await openScene();
     const moved = { messageId: "m", seq: 1, toNode: "n1", deliveries: 1, leaseUntil: null } as const;
     const rows: readonly (readonly [string, readonly Change[], string, string])[] = [
@@ -504,7 +504,7 @@ describe("events", () => {
   });
 });
 
-test("the first event of a kind, committed while the newest of it are looked for, is not behind the cursor", async () => {
+test("the first event of a kind, committed while the newest of that kind are read, is after the cursor", async () => {
   const { store, commit } = await openScene();
   await commit(logged("n1"));
   let reads = 0;

@@ -1,4 +1,4 @@
-/** What the periodic work does about a disk that refuses writes: it notices the room by itself, and blames nobody. */
+/** The periodic work on a disk that refuses writes: it notices when writes succeed again, and renews the leases. */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** `turn`: whose the periodic work is, of several hubs. */
+/** `turn`: whether this hub leads. */
 async function openScene(turn: Turn = "ours") {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-full-"));
   closing.push(() => rm(folder, { recursive: true }));
@@ -91,7 +91,7 @@ const reason = (promise: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof Error ? error.name : "?"),
   );
 
-test("a full database is noticed, said once, and found well again without a write of anybody", async () => {
+test("a full database is noticed, logged once, and found writable again without a request", async () => {
   const { store, disk, messages, sweep } = await openScene();
   const draft = { fromNode: "op", toNode: "n1", type: "text", content: "x", requireAck: false } as const;
   expect(await sweep()).toEqual([]);
@@ -108,7 +108,7 @@ test("a full database is noticed, said once, and found well again without a writ
   expect(await reason(messages.send(store.transact, draft))).toBe("done");
 });
 
-test("full files are noticed, said once, and found well again without an upload; the probe leaves nothing", async () => {
+test("a full disk of files is noticed, logged once, and found writable again without an upload; the probe leaves nothing", async () => {
   const { blobs, disk, folder, sweep } = await openScene();
   const upload = async (): Promise<unknown> => {
     const writer = await blobs.begin();
@@ -132,7 +132,7 @@ test("full files are noticed, said once, and found well again without an upload;
   expect(await reason(upload())).toBe("done");
 });
 
-test("nodes whose heartbeats could not be stored get a full interval when there is room again", async () => {
+test("nodes whose heartbeats could not be stored get a full lease when there is room again", async () => {
   const { store, disk, clock, sweep } = await openScene();
   disk.commitFault = "SQLITE_FULL";
   await reason(store.transact({}, () => accept(null, [{ kind: "node.offline", nodeId: "n2" }])));

@@ -47,7 +47,7 @@ test("not because of what the start of the process took", () => {
   expect([pass(0), pass(0)]).toEqual([0, 0]);
 });
 
-test("the compiler is told when work begins and when it is over, and not in between", () => {
+test("the JIT threshold is set when work begins and when it is over, and not in between", () => {
   const reluctances: number[] = [];
   const pass = scene(reluctances);
   for (const workMs of [0, 1, MEMORY_EVERY_MS, QUIET + 100, 0, 1, QUIET + 1]) pass(workMs);
