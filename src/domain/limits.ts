@@ -97,8 +97,8 @@ export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
 /** What is held for all streams together that do not take it; past it, the next event of each waits to be loaded. */
 export const STREAMS_HELD_MAX_BYTES = 64 * MIB;
 export const STREAM_BATCH = 32;
-/** Events that a stream is told of and has not read yet; past it, it reads the log instead. */
-export const STREAM_TOLD_MAX = 1_000;
+/** Ids of events that a stream was notified of and has not read yet; past it, the stream reads the log instead. */
+export const STREAM_PENDING_MAX = 1_000;
 
 // Leases and periods.
 export const ACK_LEASE_MS = 30 * SECOND_MS;

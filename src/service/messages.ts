@@ -18,7 +18,7 @@ import { history, mailbox, messageById, messagesById } from "../store/sql/messag
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
 import { inPartsOf } from "./list-pages.ts";
-import type { Waiters } from "./wait-queue.ts";
+import type { WaitQueue } from "./wait-queue.ts";
 
 /** The part of a message that its sender decides. */
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
@@ -40,11 +40,11 @@ export class MessageService {
   readonly #mail: Mail;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #receivers: Waiters;
+  readonly #receivers: WaitQueue;
   /** Hand-outs that could not be put back yet. Few: messages are taken only while the disk accepts writes. */
   readonly #failedPutBacks: { readonly nodeId: string; readonly taken: readonly HandOut[] }[] = [];
 
-  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: Waiters) {
+  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: WaitQueue) {
     this.#store = store;
     this.#mail = mail;
     this.#clock = clock;
@@ -70,7 +70,7 @@ export class MessageService {
         const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
         if (taken) await socketsPolled(); // to notice a caller who hung up during the commit
         if (taken && !signal.aborted) {
-          waiter.took(); // each message has a wake-up of its own, so this one is used up
+          waiter.markServed(); // each message has a wake-up of its own, so this one is used up
           return taken;
         }
         if (taken) await this.#putBack(nodeId, taken);

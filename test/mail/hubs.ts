@@ -14,7 +14,7 @@ import { openLog } from "../../src/lib/log.ts";
 import type { Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
 import { type MessageDraft, MessageService } from "../../src/service/messages.ts";
-import { Waiters } from "../../src/service/wait-queue.ts";
+import { WaitQueue } from "../../src/service/wait-queue.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store, Transact } from "../../src/store/store.ts";
@@ -25,11 +25,11 @@ const NODES = ["n1", "n2", "n3"];
 /** The mail of one hub. */
 export class MailHub {
   readonly mail: RedisMail;
-  readonly waiters: Waiters;
+  readonly waiters: WaitQueue;
   readonly #messages: MessageService;
   readonly #store: Store;
 
-  constructor(store: Store, mail: RedisMail, waiters: Waiters) {
+  constructor(store: Store, mail: RedisMail, waiters: WaitQueue) {
     this.#store = store;
     this.mail = mail;
     this.waiters = waiters;
@@ -111,7 +111,7 @@ export class MailHubs implements AsyncDisposable {
 
   async add(url: string): Promise<MailHub> {
     const clock = systemClock();
-    const waiters = new Waiters();
+    const waiters = new WaitQueue();
     const onWakeUp = (nodeId: string): void => waiters.wakeOne(nodeId);
     const log = openLog("json", clock.now, (text) => this.logged.push(text));
     const mail = await RedisMail.open(this.store, { url, clock, log, onWakeUp });
