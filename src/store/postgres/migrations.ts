@@ -255,6 +255,16 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   `,
+  `
+  ALTER TABLE nodes
+    ADD COLUMN auto_assign INTEGER NOT NULL DEFAULT 1,
+    ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+  UPDATE nodes SET auto_assign = 0 WHERE variant = 'A';
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1 AND auto_assign = 1;
+  CREATE INDEX nodes_deleted ON nodes (node_id) WHERE deleted = 1;
+  ALTER TABLE tasks ADD COLUMN result_extra TEXT;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */
