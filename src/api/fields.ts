@@ -1,8 +1,9 @@
 /**
  * The fields that requests are made of, each once (specification 2, decisions.md): what is taken, how long it may be,
- * and what it means inside. Nothing is coerced but priority and capabilities, and numbers in a query.
+ * and what it means inside. Nothing is coerced but priority, capabilities, the case of words, and numbers in a query.
  */
 import * as z from "zod/mini";
+import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
@@ -38,11 +39,21 @@ export const nodeId = () =>
   z
     .string()
     .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
+
+/** The id of a new node: `GET node/<id>` has to reach it. */
+export const newNodeId = () =>
+  nodeId().check(
+    z.refine(
+      (value) => !limit.RESERVED_NODE_IDS.has(value),
+      `must not be ${[...limit.RESERVED_NODE_IDS].join(", ")}: these are paths of the hub`,
+    ),
+  );
+
 /** An id that the hub made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
 export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
 export const host = () => chars(limit.HOST_MAX_CHARS);
-export const port = () => z.int().check(z.minimum(1), z.maximum(limit.PORT_MAX));
+export const port = () => z.int().check(z.minimum(0), z.maximum(limit.PORT_MAX));
 export const maxTasks = () => z.int().check(z.minimum(1), z.maximum(limit.NODE_MAX_TASKS_MAX));
 export const title = () => chars(limit.TITLE_MAX_CHARS).check(notBlank());
 export const description = () => bytes(limit.DESCRIPTION_MAX_BYTES).check(notBlank());
@@ -53,15 +64,29 @@ export const taskType = () =>
   );
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
-export const sendType = () => z.enum(SEND_TYPES);
-export const broadcastType = () => z.enum(BROADCAST_TYPES);
+
+/** One of some words, in upper or lower case; inside, as it stands in the list. */
+function word<W extends string>(words: readonly W[]) {
+  return z.pipe(z.transform(lowerCase), z.enum(words));
+}
+
+function lowerCase(value: unknown): unknown {
+  return typeof value === "string" ? value.toLowerCase() : value;
+}
+
+export const sendType = () => word(SEND_TYPES);
+export const broadcastType = () => word(BROADCAST_TYPES);
+export const eventKind = () => word(EVENT_KINDS);
 
 /** 0, 1, 2 or a word of either variant; inside, the stored number. */
 export const priority = () =>
   z.pipe(
-    z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
-      error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
-    }),
+    z.pipe(
+      z.transform(lowerCase),
+      z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
+        error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
+      }),
+    ),
     z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
   );
 
@@ -150,8 +175,8 @@ export const queryWaitSeconds = () =>
 
 export const statusFilter = () =>
   z.pipe(
-    z.enum(keysOf(STATUS_FILTERS)),
-    z.transform((word) => STATUS_FILTERS[word]),
+    word(keysOf(STATUS_FILTERS)),
+    z.transform((status) => STATUS_FILTERS[status]),
   );
 
 /** Paging of every list: `per_page` over its limit is read as the limit, everything else out of range is bad. */

@@ -1,5 +1,6 @@
 /** Validates what a caller sent by its schema. */
 import * as z from "zod/mini";
+import type { JsonObject } from "../http/body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
 
@@ -21,6 +22,15 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
     if (errors.size >= ERRORS_MAX) break;
   }
   throw invalidRequest([...errors.values()]);
+}
+
+/**
+ * A request without the fields that hold `absent` (null in a body, an empty text in a query), which is the same as leaving
+ * them out: so what the hub answers can be sent back to it.
+ */
+export function withoutAbsent(raw: JsonObject, absent: null | ""): JsonObject {
+  if (!Object.values(raw).includes(absent)) return raw;
+  return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== absent));
 }
 
 /**

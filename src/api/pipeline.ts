@@ -14,6 +14,7 @@ import { encodeSuccess } from "./answer.ts";
 import { type Caller, Gate, checkActsFor } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
+import { withoutAbsent } from "./input.ts";
 import { Outbox, type Worded } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -79,7 +80,7 @@ export class Pipeline {
     const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
-    const input = endpoint.parse(raw);
+    const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
     // What transact answers is what handle answers.

@@ -17,6 +17,8 @@ export type Node = {
   readonly variant: VariantName;
   /** How many unfinished tasks the balancer may give it; null is any number. */
   readonly maxTasks: number | null;
+  /** Whether the balancer may give it tasks at all. */
+  readonly autoAssign: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
   readonly lastHeartbeatAt: number;

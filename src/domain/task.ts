@@ -4,7 +4,7 @@
  *            create                 claim, assign, balancer            complete
  *   (none) ---------> open -------------------------------> assigned ----------> completed
  *                      ^                                     |   |  ^
- *                      |        revoke, node went offline    |   |  | revoke with another node
+ *                      | revoke, node offline or deleted     |   |  | revoke with another node
  *                      +-------------------------------------+   +--+
  *   any --delete--> (none)
  *
@@ -156,6 +156,15 @@ export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
     const moved = move(task, { status: "open", assignedNode: null, attempts: task.attempts + 1 }, now);
     const data = { attempts: moved.after.attempts };
     return [...moved.changes, taskEvent("task.requeued", moved.after, task.assignedNode, now, data)];
+  });
+  return accept(tasks.length, changes);
+}
+
+/** Reopens unfinished tasks of a node that gives them back; their attempts stay. */
+export function release(tasks: readonly Task[], reason: string, now: number): Accepted<number> {
+  const changes = tasks.flatMap((task) => {
+    const moved = move(task, { status: "open", assignedNode: null }, now);
+    return [...moved.changes, taskEvent("task.released", moved.after, task.assignedNode, now, { reason })];
   });
   return accept(tasks.length, changes);
 }

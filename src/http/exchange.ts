@@ -24,6 +24,9 @@ export type Route = {
 /** What every answer says to a browser: its type is what it is said to be, and nothing to be guessed at. */
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
+/** What every JSON answer says: nobody stores it, because the secret decides what is answered, and in which variant. */
+export const UNCACHED = { ...NO_SNIFF, "Cache-Control": "no-store", Vary: "X-Matrix-Secret" } as const;
+
 /** A request that waits or streams: the connection may be silent for as long as it takes. */
 export function allowSilence({ server, request }: Exchange): void {
   server.timeout(request, 0);

@@ -5,7 +5,7 @@
 import type { BunRequest, Server } from "bun";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
-import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
+import { type Exchange, type Handler, type Method, type Route, UNCACHED } from "./exchange.ts";
 import { linger } from "./linger.ts";
 import { Problem, goneOr } from "./problem.ts";
 
@@ -145,7 +145,7 @@ function withoutSecrets(query: string): string {
 }
 
 /** The headers of a success. A Response copies them, and a list that is copied costs less than one that is read anew. */
-const JSON_HEADERS = new Headers({ ...NO_SNIFF, "Content-Type": "application/json" });
+const JSON_HEADERS = new Headers({ ...UNCACHED, "Content-Type": "application/json" });
 
 /** The request id is given at once where it can be: to add a header to a Response costs more than to make one. */
 function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Response {
@@ -175,7 +175,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {
-    ...NO_SNIFF,
+    ...UNCACHED,
     "Content-Type": "application/problem+json",
     "X-Request-Id": requestId,
     ...problem.extras.headers,

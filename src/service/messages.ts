@@ -16,7 +16,7 @@ import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
 import { history, mailbox, messageById, messagesById } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
-import { knownNode } from "./known-node.ts";
+import { knownOrDeleted } from "./known-node.ts";
 import { inPartsOf } from "./list-pages.ts";
 import type { WaitQueue } from "./wait-queue.ts";
 
@@ -91,7 +91,7 @@ export class MessageService {
 
   /** What a node sent or received, newest first. @throws {Rejection} node_not_found */
   async history(nodeId: string, count: number): Promise<MessageList> {
-    await knownNode(this.#store, nodeId);
+    await knownOrDeleted(this.#store, nodeId);
     return this.#listed(history(nodeId, count));
   }
 
@@ -101,7 +101,7 @@ export class MessageService {
    * @throws {Rejection} node_not_found, message_not_found
    */
   async mailbox(nodeId: string, since: string | null, limit: number): Promise<MessageList> {
-    await knownNode(this.#store, nodeId);
+    await knownOrDeleted(this.#store, nodeId);
     const mark = since === null ? null : await this.#store.read(messageById(since));
     if (since !== null && !mark) {
       const detail = `There is no message ${since}: it never existed, or was deleted after its retention time. Leave since out to start with the newest.`;

@@ -2,16 +2,32 @@
 import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import type { Node, Pulse } from "../domain/model.ts";
-import { type Beat, type NodeProfile, comeBack, expire, heartbeat, register } from "../domain/node.ts";
+import {
+  type Beat,
+  type NodeProfile,
+  comeBack,
+  expire,
+  heartbeat,
+  register,
+  remove,
+} from "../domain/node.ts";
+import { release } from "../domain/task.ts";
 import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
 import { waitingPart } from "../store/sql/messages.ts";
-import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
-import { waitingFor } from "../store/sql/tasks.ts";
+import {
+  deletedNode,
+  expiredNodes,
+  nextLeaseEnd,
+  nodeById,
+  nodesAfter,
+  pulseOf,
+} from "../store/sql/nodes.ts";
+import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { knownNode } from "./known-node.ts";
-import type { TaskService } from "./tasks.ts";
+import { NODE_DELETED, type TaskService } from "./tasks.ts";
 
 /** The shortest lease of any variant. */
 const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
@@ -48,8 +64,14 @@ export class NodeService {
   /** `leaseMs`: how long the variant lets a node be silent. */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
     const beat = this.#beat(leaseMs);
-    const load = { node: nodeById(profile.nodeId), waiting: waitingFor(profile, SWEEP_BATCH) };
-    const registered = await transact(load, ({ node, waiting }) => register(profile, node, waiting, beat));
+    const load = {
+      existing: nodeById(profile.nodeId),
+      former: deletedNode(profile.nodeId),
+      waiting: waitingFor(profile, SWEEP_BATCH),
+    };
+    const registered = await transact(load, (rows) =>
+      register(profile, rows.existing, rows.waiting, beat, rows.former),
+    );
     await this.#fillFurther(registered.node);
     return registered;
   }
@@ -86,6 +108,19 @@ export class NodeService {
   /** @throws {Rejection} node_not_found */
   get(nodeId: string): Promise<Node> {
     return knownNode(this.#store, nodeId);
+  }
+
+  /** Deletes a node; the balancer gives the tasks that it held to others. */
+  async remove(transact: Transact, nodeId: string): Promise<Node> {
+    const now = this.#clock.now();
+    const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
+    const removed = await transact(load, ({ node, held }) => {
+      const decision = remove(node, nodeId, now);
+      if (decision.kind === "rejected") return decision;
+      return accept(decision.answer, [...release(held, NODE_DELETED, now).changes, ...decision.changes]);
+    });
+    if (removed.tasksAssigned > 0) await this.#tasks.giveOnIfPossible();
+    return removed;
   }
 
   /** Puts nodes offline whose lease has run out, SWEEP_BATCH at most. Returns how many. */

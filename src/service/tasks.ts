@@ -12,6 +12,7 @@ import {
   complete,
   create,
   remove,
+  release,
   requeue,
   revoke,
   take,
@@ -29,6 +30,7 @@ import {
   taskById,
   taskTotals,
   tasksById,
+  tasksOfDeleted,
   waitingFor,
 } from "../store/sql/tasks.ts";
 import { type Sized } from "../store/sql/query.ts";
@@ -38,6 +40,9 @@ import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, Pages, inPartsOf } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
+
+/** Why a deleted node's tasks were released. */
+export const NODE_DELETED = "the node was deleted";
 
 /** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
@@ -180,6 +185,27 @@ export class TaskService {
       if (moved < SWEEP_BATCH) break;
     }
     return total;
+  }
+
+  /** Makes the tasks that a deleted node still holds open again, in bounded steps. Returns how many there were. */
+  async releaseDeleted(signal?: AbortSignal): Promise<number> {
+    let total = 0;
+    while (!signal?.aborted && (await this.#store.read(tasksOfDeleted(1))).length > 0) {
+      const now = this.#clock.now();
+      const load = { tasks: tasksOfDeleted(SWEEP_BATCH) };
+      total += await this.#store.transact(load, ({ tasks }) => release(tasks, NODE_DELETED, now));
+    }
+    return total;
+  }
+
+  /** After a node was deleted: frees what its own commit did not, and gives the tasks to others; else periodic work does. */
+  async giveOnIfPossible(): Promise<void> {
+    try {
+      await this.releaseDeleted();
+      await this.#rounds.run(true);
+    } catch {
+      // The deletion is on disk, so its caller does not hear of it.
+    }
   }
 
   /** One page of the tasks in any of `statuses`, of one node if given, newest first. */

@@ -91,7 +91,6 @@ describe("create", () => {
     [{ ...DRAFT, lux_reward: 1.0000001 }, ["lux_reward"]],
     [{ ...DRAFT, lux_reward: 1_000_000_000.5 }, ["lux_reward"]],
     [{ ...DRAFT, lux_reward: "5" }, ["lux_reward"]],
-    [{ ...DRAFT, lux_reward: null }, ["lux_reward"]],
     [{ ...DRAFT, lux_reward: true }, ["lux_reward"]],
     [
       { title: 1, description: 2, task_type: 3, priority: 4, creator_node: 5, lux_reward: "6" },

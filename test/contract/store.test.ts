@@ -513,6 +513,7 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
       capabilities: CAPABILITIES[i % CAPABILITIES.length] ?? [],
       variant: i % 3 ? "B" : "A",
       maxTasks: i % 4 === 3 ? 2 : null,
+      autoAssign: i % 7 !== 6,
       online: i % 5 !== 4,
       registeredAt: 100 + i,
       lastHeartbeatAt: 200 + i,
@@ -804,8 +805,8 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     const expected = nodes
       .filter(isAvailable)
       .toSorted(byId)
-      .map(({ nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince }) => {
-        return { nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince };
+      .map(({ nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince }) => {
+        return { nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince };
       });
     expect(expected.length).toBeGreaterThan(5);
     const lists = new CapabilityLists();
@@ -901,7 +902,12 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
           (one) => one.balanced && one.revokedFrom !== nodeId && fits({ capabilities }, one),
         ).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
-        expect(await read(taskReads.waitingFor({ nodeId, capabilities }, limit))).toEqual(expected);
+        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: true }, limit))).toEqual(
+          expected,
+        );
+        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: false }, limit))).toEqual(
+          [],
+        );
       });
     }
 
@@ -1416,7 +1422,7 @@ function pruneQueries(engine: Engine): void {
       }),
       tally({ nodeId: "n1", idleSince: 44 }),
       { kind: "node.offline", nodeId: "n1" },
-      ...saved({ ...first, name: "New", registeredAt: 99, idleSince: 0 }),
+      ...saved({ ...first, name: "New", idleSince: 0 }),
       { kind: "node.leases.renewed", variant: "A", leaseUntil: 1_234 },
     );
     const totals = { tasksAssigned: 2, tasksCompleted: 1, luxEarnedMicro: 7n, idleSince: 44, ...own };
@@ -1684,8 +1690,8 @@ describe("store: sqlite: plans", () => {
     claimable: taskReads.claimable(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
     filesById: fileReads.filesById(["f1", "f2"]),
-    "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
-    waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
+    "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [], autoAssign: true }, 500),
+    waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"], autoAssign: true }, 500),
     isBacklogEmpty: balancer.isBacklogEmpty(false),
     "isBacklogEmpty of the balancer's": balancer.isBacklogEmpty(true),
     backlogTypes: balancer.backlogTypes(true, "x", 500),

@@ -125,7 +125,15 @@ class World {
   }
 
   register(nodeId: string, capabilities: readonly string[]): Promise<unknown> {
-    const profile = { nodeId, name: nodeId, host: null, port: null, capabilities, maxTasks: null };
+    const profile = {
+      nodeId,
+      name: nodeId,
+      host: null,
+      port: null,
+      capabilities,
+      maxTasks: null,
+      autoAssign: true,
+    };
     return this.#nodes.register(this.store.transact, { ...profile, variant: "B" }, 90_000);
   }
 }

@@ -113,6 +113,7 @@ function placeOf(change: Change): Place {
     case "node.beaten":
     case "node.returned":
     case "node.offline":
+    case "node.deleted":
     case "node.tallied":
       return { rows: [rowOfNode(change.nodeId)], after: null };
     case "task.created":

@@ -34,6 +34,8 @@ export function touchesOf(change: Change): readonly string[] {
   switch (change.kind) {
     case "node.saved":
       return ["nodes", rowsOf.node(change.node.nodeId), rowsOf.registration(change.node.nodeId)];
+    case "node.deleted":
+      return ["nodes", rowsOf.node(change.nodeId), rowsOf.registration(change.nodeId)];
     case "node.beaten":
       return ["beats", rowsOf.node(change.nodeId)];
     case "node.returned":

@@ -80,7 +80,7 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
 
 /** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
-  const sql = `SELECT node_id FROM nodes WHERE node_id = $1`;
+  const sql = `SELECT node_id FROM nodes WHERE node_id = $1 AND deleted = 0`;
   return one(sql, [nodeId], (row) => ({ nodeId: String(row["node_id"]) }), [rowsOf.registration(nodeId)]);
 }
 

@@ -7,20 +7,26 @@ import { toNode, toPulse } from "./rows.ts";
 
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
 export const NODE_COLUMNS = `
-  node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
+  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, online, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
   entries, CAST(balance_micro AS TEXT) AS balance`;
-/** Every node has its row in beats, from its registration on. */
+/** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */
 export const NODES = `nodes JOIN beats USING (seq)`;
 
 // The texts of the queries that requests run are put together once: a statement is found by its text.
-const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`;
+const NODE_BY_ID = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1 AND deleted = 0`;
+const DELETED_NODE = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1 AND deleted = 1`;
 
 export function nodeById(nodeId: string): Query<Node | null> {
   return one(NODE_BY_ID, [nodeId], toNode, [rowsOf.node(nodeId)]);
 }
 
-const PULSE = `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1`;
+/** A node that was deleted: what stays of it are its totals. */
+export function deletedNode(nodeId: string): Query<Node | null> {
+  return one(DELETED_NODE, [nodeId], toNode, [rowsOf.node(nodeId)]);
+}
+
+const PULSE = `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`;
 
 /** What a heartbeat looks at: little, for nothing is asked more often. */
 export function pulseOf(nodeId: string): Query<Pulse | null> {
@@ -29,18 +35,28 @@ export function pulseOf(nodeId: string): Query<Pulse | null> {
 
 /** Nodes in the order of their ids, after one of them ("" is before all). */
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 AND deleted = 0 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toNode);
 }
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   const ids = filledUp(nodeIds);
-  return many(`SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${places(ids)})`, ids, toNode);
+  return many(
+    `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${places(ids)})`,
+    ids,
+    toNode,
+  );
 }
 
 export function nodesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM nodes`, []);
+  return count(`SELECT (SELECT count(*) FROM nodes) - (${DELETED_NODES}) AS n`, []);
 }
+
+export function deletedNodesCount(): Query<number> {
+  return count(`${DELETED_NODES}`, []);
+}
+
+const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 
 export function onlineNodeIds(): Query<readonly string[]> {
   return many(`SELECT node_id FROM nodes WHERE online = 1 ORDER BY node_id`, [], (row) =>
@@ -62,7 +78,7 @@ export function nextLeaseEnd(steady: number): Query<number | null> {
 
 export function topNodes(limit: number): Query<readonly Node[]> {
   const sql = `
-    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0
+    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0 AND deleted = 0
     ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode);
 }

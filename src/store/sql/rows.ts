@@ -50,6 +50,7 @@ export function toNode(row: Row): Node {
     capabilities: decodeCapabilities(text(row["capabilities"])),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
+    autoAssign: row["auto_assign"] === 1,
     online: row["online"] === 1,
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),

@@ -20,10 +20,11 @@ const flag = (value: boolean): number => (value ? 1 : 0);
 
 const SAVE_NODE = `
   INSERT INTO nodes (node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at,
-    tasks_assigned, tasks_completed, lux_earned_micro, idle_since)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, 0, 0, 0, $9)
+    tasks_assigned, tasks_completed, lux_earned_micro, idle_since, auto_assign, deleted)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, 0, 0, 0, $9, $10, 0)
   ON CONFLICT (node_id) DO UPDATE SET name = excluded.name, host = excluded.host, port = excluded.port,
-    capabilities = excluded.capabilities, variant = excluded.variant, max_tasks = excluded.max_tasks, online = 1`;
+    capabilities = excluded.capabilities, variant = excluded.variant, max_tasks = excluded.max_tasks, online = 1,
+    registered_at = excluded.registered_at, auto_assign = excluded.auto_assign, deleted = 0`;
 
 // The first one is its node's registration. Of no node: 0, which the table refuses; SQLite would number a NULL itself.
 const BEAT_NODE = `
@@ -98,7 +99,7 @@ export function statementOf(change: Change): Statement {
       const n = change.node;
       const capabilities = encodeCapabilities(n.capabilities);
       const params = [n.nodeId, n.name, n.host, n.port, capabilities, n.variant, n.maxTasks, n.registeredAt];
-      return { sql: SAVE_NODE, params: [...params, n.idleSince] };
+      return { sql: SAVE_NODE, params: [...params, n.idleSince, flag(n.autoAssign)] };
     }
     case "node.beaten":
       return { sql: BEAT_NODE, params: [change.nodeId, change.lastHeartbeatAt, change.leaseUntil] };
@@ -106,6 +107,8 @@ export function statementOf(change: Change): Statement {
       return { sql: `UPDATE nodes SET online = 1 WHERE node_id = $1`, params: [change.nodeId] };
     case "node.offline":
       return { sql: `UPDATE nodes SET online = 0 WHERE node_id = $1`, params: [change.nodeId] };
+    case "node.deleted":
+      return { sql: `UPDATE nodes SET online = 0, deleted = 1 WHERE node_id = $1`, params: [change.nodeId] };
     case "node.tallied":
       return nodeTallied(change);
     case "task.created":

@@ -69,12 +69,12 @@ export function claimableSizes(capabilities: readonly string[], limit: number): 
   return many(sql, params, toSized);
 }
 
-/** Open tasks that the balancer may give to this node by itself, best first. */
+/** Open tasks that the balancer may give to this node by itself, best first; none if it may give it none. */
 export function waitingFor(
-  node: { nodeId: string; capabilities: readonly string[] },
+  node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
   limit: number,
 ): Query<readonly Task[]> {
-  return openTasks([1], node.capabilities, node.nodeId, limit);
+  return openTasks([1], node.capabilities, node.nodeId, node.autoAssign ? limit : 0);
 }
 
 function openTasks(...asked: Parameters<typeof bestOpen>): Query<readonly Task[]> {
@@ -119,11 +119,27 @@ function oneAnswerOf(best: string): string {
 
 /** Unfinished tasks whose node is offline. */
 export function strandedTasks(limit: number): Query<readonly Task[]> {
-  const sql = `
-    SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
-    WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
-    LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
-  return many(sql, [limit], toTask);
+  return many(stranded(0), [limit], toTask);
+}
+
+/** Unfinished tasks whose node was deleted. */
+export function tasksOfDeleted(limit: number): Query<readonly Task[]> {
+  return many(stranded(1), [limit], toTask);
+}
+
+/** CROSS, for SQLite to go from the few nodes to their tasks and not the other way. */
+const stranded = (deleted: 0 | 1): string => `
+  SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
+  WHERE online = 0 AND tasks_assigned > 0 AND deleted = ${deleted} AND t.assigned_node = nodes.node_id
+    AND t.status = 'assigned'
+  LIMIT $1`;
+
+const TASKS_HELD = `
+  SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned' ORDER BY t.seq LIMIT $2`;
+
+/** Unfinished tasks of a node, oldest first. */
+export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {
+  return many(TASKS_HELD, [nodeId, limit], toTask);
 }
 
 /** Tasks in any of `statuses` (of one node, if given), newest first. */

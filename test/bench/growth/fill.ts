@@ -107,6 +107,7 @@ class History {
         capabilities: capabilitiesOf(index),
         variant: "A",
         maxTasks: null,
+        autoAssign: true,
       } as const;
       const beat = { now: this.#startedAt, steady: 0, leaseMs: 0 };
       const { answer, changes } = register(profile, null, [], beat);
