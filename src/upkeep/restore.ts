@@ -11,8 +11,7 @@ import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import type { TarHead } from "../lib/tar.ts";
-import { ArchiveReader, type Copied } from "./archive.ts";
+import { ArchiveReader, type Copied, type Entry } from "./archive.ts";
 import {
   ADMIN_KEY_ENTRY,
   DATABASE_ENTRY,
@@ -88,15 +87,18 @@ async function unpack(archive: ArchiveReader, into: string, tools: Tools): Promi
     doneBytes += bytes;
     tools.tell(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
   };
-  const first = await archive.next();
-  if (first?.name !== DATABASE_ENTRY) throw new Error("it is no backup of luxhub");
+  const first = await archive.next().catch((error: unknown) => {
+    throw new Error(`it is no backup of luxhub (${reasonOf(error)})`, { cause: error });
+  });
+  if (first?.header.name !== DATABASE_ENTRY) throw new Error("it is no backup of luxhub");
   const database = join(into, DATABASE_ENTRY);
   unpacked.sha256.set(DATABASE_ENTRY, (await archive.copyTo(database, first, onBytes)).sha256);
   const db = new Database(database, { readonly: true });
   try {
-    for (let head = await archive.next(); head !== null; head = await archive.next()) {
-      if (head.name === MANIFEST_ENTRY) return check(await readManifest(archive, head), unpacked, db);
-      await unpackOne(archive, head, { into, db, unpacked, onBytes });
+    for (let entry = await archive.next(); entry !== null; entry = await archive.next()) {
+      if (entry.header.name === MANIFEST_ENTRY)
+        return check(await readManifest(archive, entry), unpacked, db);
+      await unpackOne(archive, entry, { into, db, unpacked, onBytes });
     }
     throw new Error("it is cut short");
   } finally {
@@ -111,18 +113,18 @@ type Place = {
   readonly onBytes: (bytes: number) => void;
 };
 
-async function unpackOne(archive: ArchiveReader, head: TarHead, place: Place): Promise<void> {
+async function unpackOne(archive: ArchiveReader, entry: Entry, place: Place): Promise<void> {
   const { into, db, unpacked, onBytes } = place;
-  const path = join(into, head.name);
-  if (head.name === SECRET_ENTRY || head.name === ADMIN_KEY_ENTRY) {
-    unpacked.sha256.set(head.name, (await archive.copyTo(path, head, onBytes)).sha256);
+  const { name } = entry.header;
+  const path = join(into, name);
+  if (name === SECRET_ENTRY || name === ADMIN_KEY_ENTRY) {
+    unpacked.sha256.set(name, (await archive.copyTo(path, entry, onBytes)).sha256);
     return;
   }
-  const fileId = basename(head.name);
-  if (!isBlobId(fileId) || blobFileOf(fileId) !== head.name)
-    throw new Error(`${head.name} is no part of a backup`);
+  const fileId = basename(name);
+  if (!isBlobId(fileId) || blobFileOf(fileId) !== name) throw new Error(`${name} is not part of a backup`);
   await mkdir(dirname(path), { recursive: true, mode: DIR_MODE });
-  const copied = await archive.copyTo(path, head, onBytes);
+  const copied = await archive.copyTo(path, entry, onBytes);
   unpacked.files++;
   if (!isAsRecorded(db, fileId, copied)) unpacked.differing.push(fileId);
 }
@@ -132,8 +134,8 @@ function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): b
   return db.query(sql).get(fileId, size, sha256) !== null;
 }
 
-async function readManifest(archive: ArchiveReader, head: TarHead): Promise<Manifest> {
-  const text = new TextDecoder().decode(await archive.bytes(head, MANIFEST_MAX_BYTES));
+async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manifest> {
+  const text = new TextDecoder().decode(await archive.bytes(entry, MANIFEST_MAX_BYTES));
   try {
     return manifestForm.parse(JSON.parse(text));
   } catch (error) {

@@ -113,7 +113,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "database connection",
       "data directory",
     ],
-    packages: ["bun:sqlite", "node:*", "zod/mini"],
+    packages: ["bun:sqlite", "node:*", "modern-tar", "zod/mini"],
   },
   hub: {
     files: ["hub.ts"],
