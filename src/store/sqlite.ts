@@ -240,7 +240,7 @@ export class SqliteStore implements Store {
   #commitGroup(group: readonly Job[]): Job | null {
     let done: Group;
     try {
-      done = this.#runGroup(group);
+      done = this.#runGroupWithRoom(group);
     } catch (error) {
       if (error instanceof MemberFault) {
         const cause = this.#fault(error.cause);
@@ -255,6 +255,34 @@ export class SqliteStore implements Store {
     if (done.written.length > 0) this.#writable = true; // one that writes nothing needs no room
     this.#publish(done);
     return null;
+  }
+
+  /** When the disk is full, once more after a checkpoint that made room. */
+  #runGroupWithRoom(group: readonly Job[]): Group {
+    try {
+      return this.#runGroup(group);
+    } catch (error) {
+      const cause = error instanceof MemberFault ? error.cause : error;
+      if (!this.#writable || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog()) throw error;
+      return this.#runGroup(group);
+    }
+  }
+
+  /**
+   * Writes the log back into the database and gives its room back to the disk; false when there was none, or somebody
+   * reads from it, or the database would have to grow. Only while the store still takes writes: a flood of writes to a
+   * full disk must not become one of checkpoints.
+   */
+  #truncateLog(): boolean {
+    try {
+      this.#db.run("PRAGMA busy_timeout = 0"); // no reader is waited for
+      const [row] = this.#db.query("PRAGMA wal_checkpoint(TRUNCATE)").values();
+      return row?.[0] === 0;
+    } catch {
+      return false;
+    } finally {
+      this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    }
   }
 
   /**
