@@ -25,6 +25,8 @@ const ONE_WORD = /^[\x21-\x7e]+$/;
 export type DataDir = {
   readonly path: string;
   readonly database: string;
+  /** Room set aside for a start on a full disk. */
+  readonly ballast: string;
   /** Held by the hub that runs here. */
   readonly lock: string;
   /** Held by a backup that runs: no file's bytes may go meanwhile. */
@@ -48,6 +50,7 @@ export function dataDirAt(given: string): DataDir {
   return {
     path,
     database: join(path, "luxhub.db"),
+    ballast: join(path, "luxhub.db.ballast"),
     lock: join(path, "lock"),
     pin: join(path, "backup-lock"),
     unfinishedRestore: join(path, ".restoring"),

@@ -43,6 +43,7 @@ import { type Chore, Sweeper } from "./service/sweeper.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { Turns } from "./service/turns.ts";
+import { fillBallast, releaseBallast } from "./store/ballast.ts";
 import { inspectDatabase } from "./store/inspect.ts";
 import { isHeld, takeLock } from "./store/lock.ts";
 import { newestEvents } from "./store/queries.ts";
@@ -109,7 +110,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const onFault = (error: unknown): void =>
     log.error("what a commit brought about failed", { cause: String(error) });
   const { store, clock: storeClock } = await openStore(hubParts, onFault);
+  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // the -shm file has just made room for it
   closing.push(() => store.close());
+  if (config.database === null) fillBallast(dir.ballast);
   const [newest] = await store.read(newestEvents(null, 1));
   const clock = knowing(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
@@ -136,7 +139,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     retainMs: config.retainMs,
   };
   const turns = new Turns(chores);
-  await turns.isOurs(); // before a node can speak, and before anybody is found silent
+  await turns.isOurs().catch(ignoreFull); // before a node can speak, and before anybody is found silent
 
   const streams = new StreamRoom(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
@@ -150,9 +153,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     await stopListeners(listeners);
   });
   await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
-  await logStart(store, clock); // only now: a port in use is no start
+  const started = startChore(store, clock);
+  await started.run(new AbortController().signal, 0); // only now: a port in use is no start
 
-  const shared = turns.share([...choresOf(chores), uploadsChore(blobs)]);
+  const shared = turns.share([...choresOf(chores), uploadsChore(blobs), started]);
   const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, shared);
   sweeper.start();
   void sweeper.sweep(); // what the last stop left behind, which may be much, is taken up while the hub serves
@@ -180,7 +184,7 @@ async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock }> {
-  if (config.database === null) return { store: openFile(dir, log, onFault), clock };
+  if (config.database === null) return { store: openFileOnFullDisk(dir, log, onFault), clock };
   const { openPostgres } = await import("./store/postgres.ts");
   const store = await openPostgres(config.database, clock, onFault);
   return { store, clock: store.clock };
@@ -198,6 +202,17 @@ async function openFiles({ path }: DataDir): Promise<Blobs> {
   } catch (error) {
     if (error instanceof BlobsFull) throw error;
     throw new Error(`cannot make directories in ${path}/files: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** A database that there is can be read on a full disk too, as soon as the ballast has made room to open it. */
+function openFileOnFullDisk(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
+  try {
+    return openFile(dir, log, onFault);
+  } catch (error) {
+    if (!(error instanceof StoreFull) || !releaseBallast(dir.ballast)) throw error;
+    log.error("the disk is full: the ballast was given up to open the database", { ballast: dir.ballast });
+    return openFile(dir, log, onFault);
   }
 }
 
@@ -275,10 +290,27 @@ function uploadsChore(blobs: Blobs): Chore {
   return { name: "uploads", everyMs: PRUNE_EVERY_MS, ofEveryHub: true, run };
 }
 
-async function logStart(store: Store, clock: Clock): Promise<void> {
+/** Logs the event hub.started, once: at the start, or, on a full disk, as soon as there is room. */
+function startChore(store: Store, clock: Clock): Chore {
   const event = { kind: "hub.started", at: clock.now(), nodeId: null, taskId: null } as const;
   const data = { software: SOFTWARE };
-  await store.transact({}, () => accept(null, [{ kind: "event.logged", event: { ...event, data } }]));
+  let isLogged = false;
+  const run = async (): Promise<void> => {
+    if (isLogged || !store.writable) return;
+    isLogged = true;
+    await store
+      .transact({}, () => accept(null, [{ kind: "event.logged", event: { ...event, data } }]))
+      .catch((error: unknown) => {
+        isLogged = false;
+        ignoreFull(error);
+      });
+  };
+  return { name: "started", everyMs: 0, ofEveryHub: true, run };
+}
+
+/** A full disk keeps a hub that has a database from writing, not from serving reads: the sweeper writes what is left. */
+function ignoreFull(error: unknown): void {
+  if (!(error instanceof StoreFull)) throw error;
 }
 
 /** The two in PEM, and how each is named to the operator. */
