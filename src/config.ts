@@ -5,7 +5,7 @@
  */
 import { isIP } from "node:net";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
-import type { VariantName } from "./domain/node.ts";
+import type { VariantName } from "./domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { type Network, parseNetwork } from "./lib/ip.ts";

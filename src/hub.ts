@@ -11,10 +11,10 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import { ENDPOINTS } from "./api/endpoints.ts";
+import { ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
-import { problemOf } from "./api/problems.ts";
+import { problemOf } from "./api/error-table.ts";
 import { StreamRoom } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
@@ -32,24 +32,24 @@ import { codeOf, reasonOf } from "./lib/reason.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
-import { type ChoreParts, choresOf } from "./service/chores.ts";
+import { type ChoreParts, choresOf } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
-import { type Chore, Sweeper } from "./service/sweeper.ts";
+import { type Chore, Sweeper } from "./service/scheduler.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
-import { Turns } from "./service/turns.ts";
-import { fillBallast, releaseBallast } from "./store/ballast.ts";
-import { inspectDatabase } from "./store/inspect.ts";
-import { isHeld, takeLock } from "./store/lock.ts";
-import { newestEvents } from "./store/queries.ts";
-import { type SqliteStore, openSqlite } from "./store/sqlite.ts";
+import { Turns } from "./service/leadership.ts";
+import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
+import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
+import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
+import { newestEvents } from "./store/sql/events.ts";
+import { type SqliteStore, openSqlite } from "./store/sqlite/engine.ts";
 import { type Store, StoreFull } from "./store/store.ts";
-import { VARIANTS } from "./variant/variants.ts";
+import { VARIANTS } from "./variant/by-name.ts";
 import { SOFTWARE } from "./version.ts";
 
 export type OpenListener = Listener & { readonly spec: ListenSpec };
@@ -185,7 +185,7 @@ async function openStore(
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock }> {
   if (config.database === null) return { store: openFileOnFullDisk(dir, log, onFault), clock };
-  const { openPostgres } = await import("./store/postgres.ts");
+  const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
   return { store, clock: store.clock };
 }

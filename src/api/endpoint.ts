@@ -4,7 +4,7 @@
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
-import type { KeyRecord } from "../domain/key.ts";
+import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange, Handler, Method } from "../http/exchange.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
@@ -14,9 +14,10 @@ import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
+import type { Auth } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
-import type { Body } from "./outbox.ts";
+import type { Body } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
 
 /** The use cases that endpoints call. */
@@ -29,9 +30,6 @@ export type Services = {
   readonly feed: Feed;
   readonly system: SystemService;
 };
-
-/** Who may call: `public` is open on variant A and behind the secret on B; `admin` also wants the admin key. */
-export type Auth = "public" | "secret" | "admin";
 
 /** One call of an endpoint: by whom, in which variant, and the way to write. */
 export type Call = {
@@ -80,7 +78,7 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly handle: (call: Call, input: In) => Promise<Out>;
   readonly encode: (out: Out, variant: Variant) => JsonAnswer;
-  /** Whether a GET answers what another would not find again: then it is not asked for twice, see outbox.ts. */
+  /** Whether a GET answers what another would not find again: then it is not asked for twice, see api/response-backpressure.ts. */
   readonly once?: boolean;
   /** The rest of what is too large to be answered at once, in the same form; see parts.ts. */
   readonly rest?: (out: Out) => AsyncGenerator<Out> | null;

@@ -5,7 +5,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { holdOpen } from "./waiting.ts";
+import { holdOpen } from "./long-poll.ts";
 import type { Patience } from "../service/messages.ts";
 import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";

@@ -1,6 +1,6 @@
 /** What a caller's paging fields ask for (decisions.md, Tasks list). */
 import { PER_PAGE_DEFAULT } from "../domain/limits.ts";
-import type { PageRequest } from "../service/pages.ts";
+import type { PageRequest } from "../service/list-pages.ts";
 
 /** `unpaged` is how many a page holds when the caller says nothing of paging at all. */
 export function pageRequest(

@@ -1,6 +1,6 @@
 /**
  * An answer in parts: a long list whose rows are loaded as the caller takes them. However large it is, one part of it is
- * in memory at once; outbox.ts sees to how much that may be for all callers together.
+ * in memory at once; api/response-backpressure.ts sees to how much that may be for all callers together.
  *
  * Each part is the JSON of the whole answer with some of the rows; what they have in common is sent once. So the answer
  * has one list, and beside it nothing that is written in brackets.

@@ -11,11 +11,10 @@ import type { Network } from "../lib/ip.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeSuccess } from "./answer.ts";
-import { type Caller, Gate } from "./auth.ts";
+import { type Caller, Gate, checkActsFor } from "./auth.ts";
 import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { checkActsFor } from "./input.ts";
-import { Outbox, type Worded } from "./outbox.ts";
+import { Outbox, type Worded } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 const BODY_LIMITS = {
@@ -122,7 +121,7 @@ async function* encoded(parts: AsyncGenerator<unknown>, encode: (part: unknown) 
 function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return attemptBy(call, path, idempotencyKey, hashJson(raw));
+  return attemptBy(call, call.exchange, path, idempotencyKey, hashJson(raw));
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

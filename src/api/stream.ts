@@ -14,8 +14,9 @@ import type { Log } from "../lib/log.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
-import { checkActsFor, inputParser } from "./input.ts";
-import { overloaded } from "./problems.ts";
+import { checkActsFor } from "./auth.ts";
+import { inputParser } from "./input.ts";
+import { overloaded } from "./error-table.ts";
 import { encodeEvent, encodeMessage } from "./shapes.ts";
 
 /** Where a client that comes back goes on; null for a new one, or for what is no id. */

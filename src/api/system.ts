@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
-import { holdOpen } from "./waiting.ts";
+import { holdOpen } from "./long-poll.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";

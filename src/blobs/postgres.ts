@@ -9,7 +9,7 @@
  */
 import type { SQL } from "bun";
 import { FILE_CONNECTIONS } from "../domain/limits.ts";
-import { isFull, openPool, query, toStoreError } from "../store/postgres-connection.ts";
+import { isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
 import { PartWriter, type WriterNews } from "./writer.ts";
 
@@ -36,7 +36,7 @@ const SWEEP = `
   DELETE FROM blobs WHERE size_bytes IS NULL AND touched_at < clock_timestamp() - interval '${SILENCE}'
     AND blob_id <> ALL($1)`;
 
-/** The tables are those of store/postgres-migrations.ts, made when the store was opened. */
+/** The tables are those of store/postgres/migrations.ts, made when the store was opened. */
 export function openPostgresBlobs(url: string, youngMs = YOUNG_MS): Blobs {
   // A chunk need not be on disk by itself: the commit of finish() is, and all before it.
   return new PostgresBlobs(openPool(url, FILE_CONNECTIONS, { synchronous_commit: "off" }), youngMs);

@@ -6,7 +6,7 @@ import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { shellWord } from "../lib/shell.ts";
-import { VARIANTS } from "../variant/variants.ts";
+import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { readConfigFile } from "./config-file.ts";

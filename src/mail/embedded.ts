@@ -2,9 +2,7 @@
 import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import {
-  type Delivery,
   type Handed,
-  type Message,
   acknowledge,
   broadcast,
   expireLeases,
@@ -12,6 +10,7 @@ import {
   receive,
   send,
 } from "../domain/message.ts";
+import type { Delivery, Message } from "../domain/model.ts";
 import {
   deliveriesOf,
   deliveryOf,
@@ -21,8 +20,8 @@ import {
   lightDeliveries,
   waitingBehind,
   waitingDeliveries,
-} from "../store/mail-queries.ts";
-import { onlineNodeIds } from "../store/queries.ts";
+} from "../store/sql/messages.ts";
+import { onlineNodeIds } from "../store/sql/nodes.ts";
 import { Budget } from "../lib/budget.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import type { Mail, Sent, Taken, Transport } from "./mail.ts";

@@ -30,12 +30,12 @@
  * Must not: be trusted for correctness.
  */
 import { REDIS_BATCH, TICKETS_MAX, TICKETS_RETAIN_MS, TICKET_HOLD_MS } from "../domain/limits.ts";
-import type { Message } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
-import { onlineNodeIds } from "../store/queries.ts";
-import { databaseId } from "../store/mail-queries.ts";
+import { onlineNodeIds } from "../store/sql/nodes.ts";
+import { databaseId } from "../store/sql/messages.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { EmbeddedMail } from "./embedded.ts";
 import type { Mail, Sent, Taken } from "./mail.ts";

@@ -7,9 +7,9 @@
 import type { Change } from "../domain/change.ts";
 import { type EventKind, type LoggedEvent, TASK_EVENT_KINDS, isTaskEvent } from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
-import type { Message } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { messageById } from "../store/mail-queries.ts";
+import { messageById } from "../store/sql/messages.ts";
 import {
   eventsAfter,
   eventsById,
@@ -17,9 +17,9 @@ import {
   lastEventId,
   newestEvents,
   nodeEventsIn,
-} from "../store/queries.ts";
+} from "../store/sql/events.ts";
 import type { Store } from "../store/store.ts";
-import { Waiters } from "./waiters.ts";
+import { Waiters } from "./wait-queue.ts";
 
 /** Events, oldest first, and the id from which to go on. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };

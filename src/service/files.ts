@@ -3,14 +3,18 @@
  * be. Bytes without a record are left by a crash, or by a removal during a backup, and are swept.
  */
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
-import { type FileRecord, fileNotFound, remove, upload } from "../domain/file.ts";
+import { fileNotFound, remove, upload } from "../domain/file.ts";
 import { Rejection } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
+import type { FileRecord } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { NOTHING, fileById, fileIdsAmong, nodeById, taskById } from "../store/queries.ts";
-import { filePage, fileSizes, filesById, filesCount } from "../store/list-queries.ts";
+import { fileById, fileIdsAmong } from "../store/sql/files.ts";
+import { nodeById } from "../store/sql/nodes.ts";
+import { NOTHING } from "../store/sql/query.ts";
+import { taskById } from "../store/sql/tasks.ts";
+import { filePage, fileSizes, filesById, filesCount } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
-import { type Page, type PageRequest, Pages } from "./pages.ts";
+import { type Page, type PageRequest, Pages } from "./list-pages.ts";
 
 /** What the uploader says of a file. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;

@@ -7,16 +7,17 @@
  */
 import { Rejection, reject } from "../domain/decision.ts";
 import { TICKET_HOLD_MS } from "../domain/limits.ts";
-import type { Handed, Message } from "../domain/message.ts";
+import type { Handed } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
-import type { Sized } from "../store/list-queries.ts";
-import { history, mailbox, messageById, messagesById } from "../store/mail-queries.ts";
+import type { Sized } from "../store/sql/query.ts";
+import { history, mailbox, messageById, messagesById } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { inPartsOf } from "./pages.ts";
-import type { Waiters } from "./waiters.ts";
+import { inPartsOf } from "./list-pages.ts";
+import type { Waiters } from "./wait-queue.ts";
 
 /** What a caller says of a message. */
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;

@@ -1,22 +1,15 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the lease that silence ends. */
 import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
 import { Rejection, UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
-import {
-  type Beat,
-  type Node,
-  type NodeProfile,
-  type Pulse,
-  comeBack,
-  expire,
-  heartbeat,
-  register,
-} from "../domain/node.ts";
+import type { Node, Pulse } from "../domain/model.ts";
+import { type Beat, type NodeProfile, comeBack, expire, heartbeat, register } from "../domain/node.ts";
 import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
-import { waitingPart } from "../store/mail-queries.ts";
-import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf, waitingFor } from "../store/queries.ts";
+import { waitingPart } from "../store/sql/messages.ts";
+import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
+import { waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { VARIANTS } from "../variant/variants.ts";
+import { VARIANTS } from "../variant/by-name.ts";
 import type { TaskService } from "./tasks.ts";
 
 /** No lease that begins is shorter. */

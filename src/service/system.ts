@@ -3,7 +3,8 @@ import type { Blobs } from "../blobs/blobs.ts";
 import { DIAGNOSIS_MAX_MS } from "../domain/limits.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Mail } from "../mail/mail.ts";
-import { nodesCount, taskTotals } from "../store/queries.ts";
+import { nodesCount } from "../store/sql/nodes.ts";
+import { taskTotals } from "../store/sql/tasks.ts";
 import { type Diagnosis, type Store, StoreUnavailable } from "../store/store.ts";
 
 export type HubStatus = {

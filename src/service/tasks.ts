@@ -3,15 +3,12 @@ import { isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { FILE_ID_BYTES } from "../domain/file.ts";
-import { balance } from "../domain/fleet.ts";
+import { balance } from "../domain/balancer-queue.ts";
 import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
   type Completion,
-  type Task,
   type TaskDraft,
-  type TaskResult,
-  type TaskStatus,
   assignTo,
   complete,
   create,
@@ -22,26 +19,25 @@ import {
 } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { candidatesFor } from "../store/balancer-queries.ts";
+import { candidatesFor } from "../store/sql/balancer.ts";
+import { nodeById, nodesById } from "../store/sql/nodes.ts";
+import { NOTHING } from "../store/sql/query.ts";
 import {
-  NOTHING,
   type TaskTotals,
   claimable,
   claimableSizes,
-  holderOf,
-  nodeById,
-  nodesById,
   strandedTasks,
   taskById,
   taskTotals,
   tasksById,
   waitingFor,
-} from "../store/queries.ts";
-import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
+} from "../store/sql/tasks.ts";
+import { type Sized } from "../store/sql/query.ts";
+import { taskPage, taskSizes } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { type Assignment, Balancing, type Round } from "./balancing.ts";
+import { type Assignment, Balancing, type Round } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, Pages, inPartsOf } from "./pages.ts";
+import { type Page, type PageRequest, Pages, inPartsOf } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** One item's fate in a batch; `code` is null when it was assigned. */
@@ -115,8 +111,7 @@ export class TaskService {
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
     const now = this.#clock.now();
-    const load = { task: taskById(taskId), node: holderOf(taskId) };
-    const task = await transact(load, ({ task, node }) => remove(task, node, taskId, now));
+    const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
@@ -201,8 +196,8 @@ export class TaskService {
       const totals = node ? totalsOf(node) : await read(taskTotals());
       return {
         total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        slice: (slice) => taskPage(statuses, node, slice),
-        sizes: (slice) => taskSizes(statuses, node, slice),
+        slice: (slice) => taskPage(statuses, nodeId, slice),
+        sizes: (slice) => taskSizes(statuses, nodeId, slice),
         some: tasksById,
         sizeOf,
       };

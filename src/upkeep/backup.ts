@@ -14,8 +14,8 @@ import type { DataDir } from "../data-dir.ts";
 import { isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
-import { inspectDatabase } from "../store/inspect.ts";
-import { isHeld, takePin } from "../store/lock.ts";
+import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
+import { isHeld, takePin } from "../store/sqlite/file-lock.ts";
 import { ArchiveUnwritten, ArchiveWriter, type Copied } from "./archive.ts";
 import {
   ADMIN_KEY_ENTRY,

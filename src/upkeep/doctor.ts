@@ -11,11 +11,11 @@ import { type DataDir, traceOfHub } from "../data-dir.ts";
 import { FREE_SPACE_MIN_BYTES } from "../domain/limits.ts";
 import { MINUTE_MS, isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import { FACTS, LATEST_TIME } from "../store/audit.ts";
-import { inspectDatabase } from "../store/inspect.ts";
-import { isHeld } from "../store/lock.ts";
-import { SQLITE_MIGRATIONS } from "../store/migrations.ts";
-import { refuseOldSqlite, sqliteVersion } from "../store/sqlite-version.ts";
+import { FACTS, LATEST_TIME } from "../store/sql/consistency.ts";
+import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
+import { isHeld } from "../store/sqlite/file-lock.ts";
+import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
+import { refuseOldSqlite, sqliteVersion } from "../store/sqlite/version.ts";
 import { type Tools, sizeText } from "./upkeep.ts";
 
 /** One line of what was found. A `bad` one is a problem; a `note` is not. */

@@ -7,7 +7,7 @@
  */
 import { TURN_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { checkServer, openPool, query, toOpenError } from "../store/postgres-connection.ts";
+import { checkServer, openPool, query, toOpenError } from "../store/postgres/connection.ts";
 import {
   HOLD_WRITES,
   LOCK,
@@ -16,7 +16,7 @@ import {
   isHalfMoved,
   isHubAtWork,
   migrate,
-} from "../store/postgres-migrations.ts";
+} from "../store/postgres/migrations.ts";
 import { StoreBusy } from "../store/store.ts";
 import {
   BATCH_CHARS,

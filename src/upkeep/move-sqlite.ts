@@ -6,10 +6,10 @@ import { Database } from "bun:sqlite";
 import { existsSync, rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import type { DataDir } from "../data-dir.ts";
-import { FACTS } from "../store/audit.ts";
-import { inspectDatabase } from "../store/inspect.ts";
-import { migrate } from "../store/migrate.ts";
-import { SQLITE_MIGRATIONS } from "../store/migrations.ts";
+import { FACTS } from "../store/sql/consistency.ts";
+import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
+import { migrate } from "../store/sqlite/migrate.ts";
+import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
 import {
   BATCH_CHARS,
   BATCH_ROWS,

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { type Attempt, Idempotency } from "../../src/api/idempotency.ts";
-import { Outbox } from "../../src/api/outbox.ts";
+import { Outbox } from "../../src/api/response-backpressure.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
 import { Budget } from "../../src/lib/budget.ts";
 import {

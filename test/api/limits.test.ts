@@ -6,13 +6,13 @@
 import { describe, expect, test } from "bun:test";
 import * as z from "zod/mini";
 import * as limit from "../../src/domain/limits.ts";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { hashJson, idempotencyKeyOf } from "../../src/api/idempotency.ts";
 import { parseInput } from "../../src/api/input.ts";
 import { MESSAGE_ENDPOINTS } from "../../src/api/messages.ts";
 import { Problem } from "../../src/http/problem.ts";
 import { Heartbeats } from "../../src/http/sse.ts";
-import { inPartsOf } from "../../src/service/pages.ts";
+import { inPartsOf } from "../../src/service/list-pages.ts";
 import type { Store } from "../../src/store/store.ts";
 
 const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = [

@@ -3,7 +3,7 @@
  * specification and decisions.md (Which variant answers) say. A difference that is not named here is a defect.
  */
 import { describe, expect, test } from "bun:test";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
 import {

@@ -1,7 +1,7 @@
 /** Calls that wait in silence: they are not cut for it, and there may be so many. (Repeats: idempotency.test.ts.) */
 import { expect, spyOn, test } from "bun:test";
 import { StreamRoom } from "../../src/api/stream.ts";
-import { holdOpen } from "../../src/api/waiting.ts";
+import { holdOpen } from "../../src/api/long-poll.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { RawConnection } from "../e2e/raw.ts";

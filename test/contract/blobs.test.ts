@@ -7,8 +7,8 @@ import { type BlobContent, type BlobWriter, type Blobs, BlobsFull } from "../../
 import { type DiskIo, openDiskBlobs } from "../../src/blobs/disk.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
-import { openPool } from "../../src/store/postgres-connection.ts";
-import { migrate } from "../../src/store/postgres-migrations.ts";
+import { openPool } from "../../src/store/postgres/connection.ts";
+import { migrate } from "../../src/store/postgres/migrations.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const MIB = 1024 * 1024;

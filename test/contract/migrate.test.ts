@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { migrate, schemaVersion } from "../../src/store/migrate.ts";
+import { migrate, schemaVersion } from "../../src/store/sqlite/migrate.ts";
 
 const FIRST = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
 const SECOND = "ALTER TABLE a ADD COLUMN y TEXT; UPDATE a SET y = 'second';";

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Candidate, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
-import { Fleet, balance } from "../../src/domain/fleet.ts";
-import type { Task } from "../../src/domain/task.ts";
+import { Fleet, balance } from "../../src/domain/balancer-queue.ts";
+import type { Task } from "../../src/domain/model.ts";
 import { NOW, node, task } from "./samples.ts";
 
 describe("pick", () => {

@@ -5,7 +5,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { version } from "../../package.json";
 import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
 import { parseNetwork } from "../../src/lib/ip.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
 
 setDefaultTimeout(60_000); // much of it waits, and the machine may be busy

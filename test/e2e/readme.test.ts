@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import type { Endpoint } from "../../src/api/endpoint.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
@@ -197,7 +197,7 @@ describe("the tables", () => {
       for (const [, status, code] of text.matchAll(/new Problem\(\s*(\d{3}),\s*"(\w+)"/g)) {
         found.add(`${status} \`${code}\``);
       }
-      if (!file.endsWith("api/problems.ts")) continue;
+      if (!file.endsWith("api/error-table.ts")) continue;
       for (const [, code, status] of text.matchAll(/^ {2}(\w+): \[(\d{3}), "/gm)) {
         found.add(`${status} \`${code}\``);
       }

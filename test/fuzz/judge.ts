@@ -7,7 +7,7 @@
 import { Rejection, reject, REJECTION_CODES } from "../../src/domain/decision.ts";
 import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../src/domain/limits.ts";
 import type { AnswerShape } from "../../src/api/endpoint.ts";
-import { problemOf } from "../../src/api/problems.ts";
+import { problemOf } from "../../src/api/error-table.ts";
 import { holdsMoreValues, isNestedDeeper } from "../../src/http/body.ts";
 import { TARGETS, type Target } from "./requests.ts";
 import { type Sent, objectOf } from "./sent.ts";

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import type * as z from "zod/mini";
 import type { AnswerShape, Endpoint } from "../../src/api/endpoint.ts";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { JSON_BODY_MAX_BYTES } from "../../src/domain/limits.ts";
 import { mark } from "./known.ts";

@@ -1,7 +1,7 @@
 /** Who a caller is, for counting: every form of an address, and whose word in X-Forwarded-For is believed how far. */
 import { describe, expect, test } from "bun:test";
 import { callerOf } from "../../src/http/caller.ts";
-import { Throttle } from "../../src/http/throttle.ts";
+import { Throttle } from "../../src/http/wrong-secret-throttle.ts";
 import { type Network, blockListOf, canonicalIp, isListed, parseNetwork } from "../../src/lib/ip.ts";
 
 const network = (text: string): Network => {

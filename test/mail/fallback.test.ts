@@ -10,8 +10,8 @@ import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { FallbackMail, type RemoteMail } from "../../src/mail/fallback.ts";
 import { MailAway } from "../../src/mail/mail.ts";
-import { eventsAfter } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store, Transact } from "../../src/store/store.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
 

@@ -7,7 +7,7 @@ import { ANSWER_UNCOUNTED_MAX_BYTES as LIGHT, CONTENT_MAX_BYTES } from "../../sr
 import { saved } from "../../src/domain/node.ts";
 import { Budget, BudgetSpent } from "../../src/lib/budget.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { STEADY, message, node } from "../domain/samples.ts";
 import { newDataDir } from "../support/hub.ts";
 

@@ -249,7 +249,7 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("a key that is revoked at one hub is soon refused by all", async () => {
     const { hashSecret } = await import("../../src/service/keys.ts");
-    const { openPostgres } = await import("../../src/store/postgres.ts");
+    const { openPostgres } = await import("../../src/store/postgres/engine.ts");
     const store = await openPostgres(fleet.url, fleet.clock, (error) => expect(error).toBeNull());
     const save = (revokedAt: number | null): Promise<null> => {
       const base = { keyId: "k", role: "secret", variant: null, nodeId: null, expiresAt: null } as const;

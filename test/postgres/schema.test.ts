@@ -2,8 +2,8 @@
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
-import { LOCK, POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
-import { type PostgresStore, joinPostgres, openPostgres } from "../../src/store/postgres.ts";
+import { LOCK, POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { type PostgresStore, joinPostgres, openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const NEWEST = POSTGRES_MIGRATIONS.length;

@@ -15,8 +15,8 @@ import {
 import { EVENTS_MAX } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed, type StreamItem } from "../../src/service/feed.ts";
-import { eventsAfter } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { message } from "../domain/samples.ts";
 import { standIn } from "../support/stand-in.ts";
 
@@ -243,7 +243,7 @@ describe("following", () => {
     await commit(logged("n1"));
     const told: number[] = [];
     feed.follow("n1", (eventId) => told.push(eventId));
-    await commit({ kind: "task.deleted", taskId: "t", seq: 1 }, { kind: "node.offline", nodeId: "n1" });
+    await commit({ kind: "task.deleted", taskId: "t" }, { kind: "node.offline", nodeId: "n1" });
     expect(told).toEqual([]);
   });
 

@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { accept } from "../../src/domain/decision.ts";
-import type { FileRecord } from "../../src/domain/file.ts";
+import type { FileRecord } from "../../src/domain/model.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { FileService } from "../../src/service/files.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 
 test("a file deleted since its record was read is not found; a record without its bytes is another matter", async () => {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-files-"));

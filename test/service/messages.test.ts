@@ -9,7 +9,7 @@ import { newId } from "../../src/lib/ids.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { MessageService } from "../../src/service/messages.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 
 const PROFILE = {
   nodeId: "n1",

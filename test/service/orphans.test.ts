@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type FileDraft, FileService } from "../../src/service/files.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Transact } from "../../src/store/store.ts";
 
 const DRAFT: FileDraft = {

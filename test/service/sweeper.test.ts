@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
-import { Sweeper } from "../../src/service/sweeper.ts";
+import { Sweeper } from "../../src/service/scheduler.ts";
 
 test("a failure is logged when it begins and when its cause changes, and the work goes on", async () => {
   const lines: string[] = [];

@@ -6,9 +6,9 @@ import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { TopNodes } from "../../src/service/top-nodes.ts";
-import { oldEvents } from "../../src/store/old-rows.ts";
-import { topNodes } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { oldEvents } from "../../src/store/sql/retention.ts";
+import { topNodes } from "../../src/store/sql/nodes.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { draft, node } from "../domain/samples.ts";
 
 test("after completions, few and many, and after deletions", async () => {

@@ -1,9 +1,9 @@
 /**
  * A disk that fails when it is told to, under the store and the files: the two seams of the engines (the COMMIT of
- * store/sqlite.ts, the writes of blobs/disk.ts) with a switch. Everything around them is real.
+ * store/sqlite/engine.ts, the writes of blobs/disk.ts) with a switch. Everything around them is real.
  */
 import type { DiskIo } from "../../src/blobs/disk.ts";
-import type { Commit } from "../../src/store/sqlite.ts";
+import type { Commit } from "../../src/store/sqlite/engine.ts";
 
 /** As SQLite names what can happen to a COMMIT. */
 export type CommitFault = "SQLITE_FULL" | "SQLITE_IOERR_WRITE" | "SQLITE_IOERR_FSYNC";

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { isHeld, takePin } from "../../src/store/lock.ts";
+import { isHeld, takePin } from "../../src/store/sqlite/file-lock.ts";
 import { backUp } from "../../src/upkeep/backup.ts";
 import { restore } from "../../src/upkeep/restore.ts";
 import type { Tools } from "../../src/upkeep/upkeep.ts";

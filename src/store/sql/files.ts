@@ -1,0 +1,39 @@
+/** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { FileRecord } from "../../domain/model.ts";
+import type { Query } from "../store.ts";
+import { type Sized, type Slice, count, filledUp, many, one, pageRows, places, toSized } from "./query.ts";
+import { toFile } from "./rows.ts";
+
+export function fileById(fileId: string): Query<FileRecord | null> {
+  return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile);
+}
+
+/** Those of `fileIds` that have a record. */
+export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
+  const ids = filledUp(fileIds);
+  return many(`SELECT file_id FROM files WHERE file_id IN (${places(ids)})`, ids, (row) =>
+    String(row["file_id"]),
+  );
+}
+
+export function filePage(slice: Slice): Query<readonly FileRecord[]> {
+  const sql = `SELECT * FROM files ${pageRows("files", slice)}`;
+  return many(sql, [slice.limit, slice.offset], toFile);
+}
+
+/** What is on a page of files. */
+export function fileSizes(slice: Slice): Query<readonly Sized[]> {
+  const sql = `
+    SELECT file_id AS id, octet_length(metadata) + octet_length(name) AS bytes FROM files
+    ${pageRows("files", slice)}`;
+  return many(sql, [slice.limit, slice.offset], toSized);
+}
+
+export function filesById(fileIds: readonly string[]): Query<readonly FileRecord[]> {
+  const ids = filledUp(fileIds);
+  return many(`SELECT * FROM files WHERE file_id IN (${places(ids)})`, ids, toFile);
+}
+
+export function filesCount(): Query<number> {
+  return count(`SELECT count(*) AS n FROM files`, []);
+}

@@ -1,0 +1,195 @@
+/** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import { FILE_ID_BYTES } from "../../domain/file.ts";
+import { PER_PAGE_MAX, PULL_ANSWER_MAX_BYTES } from "../../domain/limits.ts";
+import type { Task, TaskStatus } from "../../domain/model.ts";
+import type { Param, Query } from "../store.ts";
+import { rowsOf } from "./conflict-keys.ts";
+import {
+  type Sized,
+  type Slice,
+  NOTHING,
+  bind,
+  filledUp,
+  many,
+  one,
+  orderOf,
+  pageRows,
+  places,
+  toSized,
+  union,
+} from "./query.ts";
+import { toTask } from "./rows.ts";
+
+/** The columns of tasks t. */
+export const TASK_COLUMNS = `
+  t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
+  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
+  (SELECT string_agg(file_id, ',') FROM (
+    SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
+
+export type TaskTotals = Readonly<Record<TaskStatus, number>>;
+
+const TASK_BY_ID = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`;
+
+export function taskById(taskId: string): Query<Task | null> {
+  return one(TASK_BY_ID, [taskId], toTask, [rowsOf.task(taskId), rowsOf.filesOfTask(taskId)]);
+}
+
+export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
+  const ids = filledUp(taskIds);
+  return many(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`, ids, toTask);
+}
+
+export function taskTotals(): Query<TaskTotals> {
+  return {
+    sql: `SELECT open, assigned, completed FROM task_totals`,
+    params: [],
+    shape: ([row]) => ({
+      open: Number(row?.["open"]),
+      assigned: Number(row?.["assigned"]),
+      completed: Number(row?.["completed"]),
+    }),
+  };
+}
+
+/**
+ * Open tasks that a node with these capabilities could take, best first (priority, then age): at most `limit`, and at
+ * most one answer's worth of descriptions.
+ */
+export function claimable(capabilities: readonly string[], limit: number): Query<readonly Task[]> {
+  return poolQuery([0, 1], capabilities, null, limit);
+}
+
+/** The same tasks, measured, up to where their descriptions pass what one answer carries; the first is always there. */
+export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
+  const { best, params } = bestOfPool([0, 1], capabilities, null, limit);
+  const sql = `
+    SELECT task_id AS id, octet_length(description) AS bytes FROM tasks WHERE seq IN (${oneAnswerOf(best)})
+    ORDER BY priority, seq`;
+  return many(sql, params, toSized);
+}
+
+/** Open tasks that the balancer may give to this node by itself, best first. */
+export function waitingFor(
+  node: { nodeId: string; capabilities: readonly string[] },
+  limit: number,
+): Query<readonly Task[]> {
+  return poolQuery([1], node.capabilities, node.nodeId, limit);
+}
+
+function poolQuery(...asked: Parameters<typeof bestOfPool>): Query<readonly Task[]> {
+  const { best, params } = bestOfPool(...asked);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return many(sql, params, toTask);
+}
+
+function bestOfPool(
+  balanced: readonly number[],
+  capabilities: readonly string[],
+  notRevokedFrom: string | null,
+  limit: number,
+): { readonly best: string; readonly params: readonly Param[] } {
+  const params: Param[] = [limit];
+  const types = capabilities.length === 0 ? [null] : ["", ...new Set(capabilities)];
+  const notRevoked =
+    notRevokedFrom === null
+      ? ""
+      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const ranges = balanced.flatMap((flag) =>
+    types.map((type) => {
+      const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
+      return `
+        SELECT seq, priority FROM tasks
+        WHERE status = 'open' AND balanced = ${flag}${ofType}${notRevoked}
+        ORDER BY priority, seq LIMIT $1`;
+    }),
+  );
+  const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
+  return { best, params };
+}
+
+function oneAnswerOf(best: string): string {
+  return `
+    SELECT seq FROM (
+      SELECT seq, sum(bytes) OVER (ORDER BY priority, seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+      FROM (SELECT seq, priority, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best})) AS measured
+    ) AS sized WHERE bytes_before < ${PULL_ANSWER_MAX_BYTES}`;
+}
+
+/** Unfinished tasks whose node is offline. */
+export function strandedTasks(limit: number): Query<readonly Task[]> {
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
+    WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
+    LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
+  return many(sql, [limit], toTask);
+}
+
+/** Tasks in any of `statuses` (of one node, if given), newest first. */
+export function taskPage(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  slice: Slice,
+): Query<readonly Task[]> {
+  const found = pageOfTasks(statuses, nodeId, slice);
+  if (!found) return { ...NOTHING, shape: () => [] };
+  return many(`SELECT ${TASK_COLUMNS} FROM tasks t ${found.where}`, found.params, toTask);
+}
+
+const TASK_BYTES = [
+  ...["title", "description", "problem", "improvement", "lesson"].map(
+    (column) => `coalesce(octet_length(${column}), 0)`,
+  ),
+  `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
+].join(" + ");
+
+/** What is on a page of tasks. */
+export function taskSizes(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  slice: Slice,
+): Query<readonly Sized[]> {
+  const found = pageOfTasks(statuses, nodeId, slice);
+  if (!found) return { ...NOTHING, shape: () => [] };
+  return many(
+    `SELECT task_id AS id, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`,
+    found.params,
+    toSized,
+  );
+}
+
+/**
+ * Which tasks are on a page, newest first; null if there can be none.
+ *
+ * Each range is in the order of an index that holds all it reads, and no task is in two of them: so they are merged as
+ * they are read, from one end as far as the page, with nothing sorted and hardly a task looked at that is not on it.
+ */
+function pageOfTasks(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  slice: Slice,
+): { readonly where: string; readonly params: readonly Param[] } | null {
+  const params: Param[] = [slice.limit, slice.offset];
+  const ranges =
+    nodeId === null ? rangesOfAll(statuses, slice) : rangesOfNode(statuses, bind(params, nodeId));
+  if (ranges.length === 0) return null;
+  // SQLite knows that the ranges are in order; PostgreSQL merges them if they say so.
+  const inOrder = ranges.map((range) => `${range} ${orderOf(slice)}`);
+  return { where: pageRows(`(${union(inOrder)}) AS hits`, slice), params };
+}
+
+/**
+ * The states are written out, for the indexes of one state to be seen. The first pages of all tasks, which most ask for,
+ * are read from the table itself: of a few rows one range is cheaper than three, though each is all of a task.
+ */
+function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readonly string[] {
+  if (statuses.length === 3 && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
+  return statuses.map((status) => `SELECT seq FROM tasks WHERE status = '${status}'`);
+}
+
+/** An open task has no node. The states are written out, so that the partial index of each is used. */
+function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
+  return statuses
+    .filter((status) => status !== "open")
+    .map((status) => `SELECT seq FROM tasks WHERE status = '${status}' AND assigned_node = ${node}`);
+}

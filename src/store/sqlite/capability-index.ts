@@ -1,0 +1,36 @@
+/**
+ * Who takes what, on SQLite: a row for each capability of each node, and one with "" for a node that has none.
+ *
+ * It stands in the connection's own memory, made from the nodes when the database is opened and kept by triggers, so that
+ * it is as true as they are, within a transaction and after a rollback too. It costs nothing on disk and no step of the
+ * schema: the hub is the only one that writes to the nodes.
+ */
+import type { Database } from "bun:sqlite";
+
+/** The rows of one node, by its number and its capabilities as they are stored (store/sql/rows.ts). */
+const rowsOf = (seq: string, capabilities: string, from: string): string => `
+  INSERT OR IGNORE INTO takers
+    SELECT each.value, ${seq}
+    FROM ${from} json_each('[' || replace(json_quote(trim(${capabilities}, ',')), ',', '","') || ']') AS each`;
+
+const STEPS = [
+  `CREATE TEMP TABLE takers (
+    capability TEXT NOT NULL,
+    seq INTEGER NOT NULL,                    -- of the node
+    PRIMARY KEY (capability, seq)
+  ) STRICT, WITHOUT ROWID`,
+  rowsOf("n.seq", "n.capabilities", "main.nodes n CROSS JOIN"),
+  `CREATE TEMP TRIGGER takers_enter AFTER INSERT ON main.nodes BEGIN
+    ${rowsOf("NEW.seq", "NEW.capabilities", "")};
+  END`,
+  `CREATE TEMP TRIGGER takers_change AFTER UPDATE OF capabilities ON main.nodes
+  WHEN NEW.capabilities <> OLD.capabilities BEGIN
+    DELETE FROM takers WHERE seq = OLD.seq AND capability IN (
+      SELECT value FROM json_each('[' || replace(json_quote(trim(OLD.capabilities, ',')), ',', '","') || ']'));
+    ${rowsOf("NEW.seq", "NEW.capabilities", "")};
+  END`,
+];
+
+export function listTakers(db: Database): void {
+  for (const step of STEPS) db.run(step);
+}

@@ -1,0 +1,171 @@
+/**
+ * The balancer over the pool: what is not read of it, what is found behind it, how much is given at once, and that the
+ * event loop stays free meanwhile, at the size of a large fleet.
+ */
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Change } from "../../src/domain/change.ts";
+import { accept } from "../../src/domain/decision.ts";
+import { BALANCE_ROUND_MAX, CAPABILITIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
+import type { Task } from "../../src/domain/model.ts";
+import { saved } from "../../src/domain/node.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { TaskService } from "../../src/service/tasks.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import { node, task } from "../domain/samples.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+/** A service over a store that counts the balancer's steps. */
+async function openScene(changes: readonly Change[]) {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-balancing-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const store = openSqlite(join(folder, "db"), () => undefined);
+  closing.push(() => store.close());
+  await store.transact({}, () => accept(null, changes));
+  const steps = spyOn(store, "transact");
+  return { store, tasks: new TaskService(store, systemClock(), newId), steps };
+}
+
+const created = (taskId: string, patch: Partial<Task> = {}): Change => ({
+  kind: "task.created",
+  task: task(taskId, { balanced: true, ...patch }),
+});
+const there = (nodeId: string, capabilities: readonly string[], maxTasks: number | null = null) =>
+  saved(node(nodeId, { capabilities, maxTasks }));
+/** More than two steps' worth that only who knows "z" takes. */
+const UNFIT = Array.from({ length: 1_200 }, (_, i) => created(`unfit ${i}`, { taskType: "z", priority: 0 }));
+
+const idsOf = (round: { readonly assignments: readonly { readonly taskId: string }[] }): readonly string[] =>
+  round.assignments.map(({ taskId }) => taskId);
+
+describe("what nobody takes is not walked through:", () => {
+  test("a pool of it is left alone", async () => {
+    const { tasks, steps } = await openScene([...UNFIT, ...there("n1", ["x", "y"])]);
+    expect(await tasks.balance(true)).toEqual({ assignments: [], isCutShort: false });
+    expect(steps).toHaveBeenCalledTimes(0);
+  });
+
+  test("so is one with nobody there, and an empty one", async () => {
+    for (const changes of [UNFIT, there("n1", [])]) {
+      const { tasks, steps } = await openScene(changes);
+      expect(await tasks.balance(true)).toEqual({ assignments: [], isCutShort: false });
+      expect(steps).toHaveBeenCalledTimes(0);
+    }
+  });
+
+  test("what fits is found behind it, in one step", async () => {
+    const fits = [created("typed", { taskType: "x", priority: 5 }), created("untyped", { priority: 5 })];
+    const { tasks, steps } = await openScene([...UNFIT, ...fits, ...there("n1", ["x"])]);
+    expect(idsOf(await tasks.balance(true))).toEqual(["typed", "untyped"]);
+    expect(steps).toHaveBeenCalledTimes(1);
+  });
+
+  test("once its takers are full, the rest of what they take is not walked through either", async () => {
+    const { tasks, steps } = await openScene([...UNFIT, ...there("n1", ["z"], 3)]);
+    expect(idsOf(await tasks.balance(true))).toEqual(["unfit 0", "unfit 1", "unfit 2"]);
+    expect(steps).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("the order is best first", () => {
+  /** Types in turn, priorities against the order of creation. */
+  const MANY = Array.from({ length: 700 }, (_, i) =>
+    created(`t${i}`, { taskType: `type-${i % 350}`, priority: i < 350 ? 2 : 0 }),
+  );
+  const expected = Array.from({ length: 700 }, (_, i) => `t${(i + 350) % 700}`);
+
+  test("over more types than are looked into at once", async () => {
+    const types = Array.from({ length: 350 }, (_, i) => `type-${i}`);
+    const nodes = Array.from({ length: 7 }, (_, i) => there(`n${i}`, types.slice(i * 50, i * 50 + 50)));
+    const { tasks } = await openScene([...MANY, ...nodes.flat()]);
+    expect(idsOf(await tasks.balance(true))).toEqual(expected);
+  });
+
+  test("over all, and on over what others take when who takes all is full", async () => {
+    const { tasks } = await openScene([...MANY, ...there("all", [], 510), ...there("some", ["type-349"])]);
+    const round = await tasks.balance(true);
+    const all = round.assignments.filter(({ nodeId }) => nodeId === "all").map(({ taskId }) => taskId);
+    expect(all).toHaveLength(510);
+    const some = round.assignments.filter(({ nodeId }) => nodeId === "some").map(({ taskId }) => taskId);
+    expect(some).toEqual(["t699", "t349"]);
+    expect(idsOf(round)).toEqual(expected.filter((id) => all.includes(id) || some.includes(id)));
+  });
+});
+
+test("a round gives so much and no more, says that it was cut short, and the next goes on", async () => {
+  const pool = Array.from({ length: BALANCE_ROUND_MAX + 10 }, (_, i) =>
+    created(`t${i}`, { balanced: false }),
+  );
+  const { store, tasks, steps } = await openScene([...pool, ...there("n1", [])]);
+  const open: Change = { kind: "tasks.tallied", open: pool.length, assigned: 0, completed: 0 };
+  await store.transact({}, () => accept(null, [open]));
+  steps.mockClear();
+  const transact = store.transact.bind(store);
+  const first = await tasks.runBalancer(transact);
+  expect(first.assignments).toHaveLength(BALANCE_ROUND_MAX);
+  expect(first.pending).toBe(10); // which is counted in one more
+  expect(steps).toHaveBeenCalledTimes(BALANCE_ROUND_MAX / SWEEP_BATCH + 1);
+  const second = await tasks.runBalancer(transact);
+  expect([...idsOf(first), ...idsOf(second)]).toEqual(pool.map((_, i) => `t${i}`));
+  expect(second.pending).toBe(0);
+});
+
+describe("a fleet of thousands, each with its own capabilities", () => {
+  const NODES = 4_000;
+  const own = (i: number) => Array.from({ length: CAPABILITIES_MAX }, (_, k) => `capability ${i} ${k}`);
+  const FLEET = Array.from({ length: NODES }, (_, i) => there(`n${i}`, own(i))).flat();
+  /** Before there was an index by type: more than a second; with it, hundredths. */
+  const MOST_MS = 600;
+
+  /** Until `work` is done, how long the event loop was held at most. */
+  async function longestHold(work: Promise<unknown>): Promise<number> {
+    let isDone = false;
+    void work.finally(() => (isDone = true));
+    let longest = 0;
+    for (let before = performance.now(); !isDone;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const now = performance.now();
+      longest = Math.max(longest, now - before);
+      before = now;
+    }
+    await work;
+    return longest;
+  }
+
+  test("is not gone through for each task that waits", async () => {
+    const pool = Array.from({ length: 3_000 }, (_, i) =>
+      created(`t${i}`, { taskType: i % 10 ? `nobody takes ${i}` : `capability ${i} 7` }),
+    );
+    const { tasks } = await openScene([...FLEET, ...pool]);
+    const round = tasks.balance(true);
+    expect(await longestHold(round)).toBeLessThan(MOST_MS);
+    expect((await round).assignments.map(({ taskId, nodeId }) => [taskId, nodeId])).toEqual(
+      pool.flatMap((_, i) => (i % 10 ? [] : [[`t${i}`, `n${i}`]])),
+    );
+  });
+
+  test("is not gone through for each task that is made", async () => {
+    const { store, tasks } = await openScene(FLEET);
+    const transact = store.transact.bind(store);
+    const draft = {
+      title: "t",
+      description: "d",
+      priority: 1,
+      creatorNode: null,
+      luxRewardMicro: 0,
+    } as const;
+    const make = (taskType: string) => tasks.create(transact, { ...draft, taskType, balanced: true });
+    const makeAll = Array.from({ length: 200 }, (_, i) => make(`nobody takes ${i}`));
+    const before = performance.now();
+    for (const { assignedNode } of await Promise.all(makeAll)) expect(assignedNode).toBeNull();
+    expect(performance.now() - before).toBeLessThan(MOST_MS);
+    expect(await make("capability 3999 63")).toMatchObject({ assignedNode: "n3999" });
+  });
+});
