@@ -64,8 +64,11 @@ export class Gate {
   }
 
   #unauthorized(exchange: Exchange, secret: string | null): Problem {
-    if (secret !== null && secret !== "") this.#strike(exchange); // an empty one is missing, not wrong
-    const detail = "Send the hub's secret in the header X-Matrix-Secret.";
+    const isMissing = secret === null || secret === "";
+    if (!isMissing) this.#strike(exchange);
+    const detail = isMissing
+      ? "Send the hub's secret in the header X-Matrix-Secret."
+      : "The secret in the header X-Matrix-Secret is unknown, expired or revoked.";
     const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
     return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
   }
