@@ -60,7 +60,7 @@ export function dataDirAt(given: string): DataDir {
   };
 }
 
-/** Makes the directory if there is none, for its owner only. @throws {ConfigError} when it cannot be made or written into */
+/** Makes the directory if there is none, for its owner only. @throws {Error} one line when it cannot be made or written into */
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
   const { path } = dir;
@@ -68,12 +68,12 @@ export function makeDataDir(given: string): DataDir {
     if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
   } catch (error) {
     const reason = codeOf(error) === "EEXIST" ? "something there is no directory" : reasonOf(error);
-    throw new ConfigError(`cannot make the data directory ${path}: ${reason}`);
+    throw new Error(`cannot make the data directory ${path}: ${reason}`, { cause: error });
   }
   try {
     accessSync(path, constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new ConfigError(`cannot write into the data directory ${path}: ${reasonOf(error)}`);
+    throw new Error(`cannot write into the data directory ${path}: ${reasonOf(error)}`, { cause: error });
   }
   return dir;
 }
@@ -188,6 +188,6 @@ function readIfThere(file: string): string | null {
     return readFileSync(file, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return null;
-    throw new ConfigError(`cannot read ${file}: ${reasonOf(error)}`);
+    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
   }
 }

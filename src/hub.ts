@@ -332,7 +332,7 @@ function readPem(path: string, name: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(`cannot read ${name}: ${reasonOf(error)}`);
+    throw new Error(`cannot read ${name}: ${reasonOf(error)}`, { cause: error });
   }
 }
 

@@ -7,14 +7,14 @@ import type { Arguments } from "./arguments.ts";
 
 const PATH = "luxhub.toml";
 
-/** Its keys and values; null when there is none. @throws {ConfigError} when it cannot be read */
+/** Its keys and values; null when there is none. @throws {ConfigError} when it is not TOML; {Error} one line when it cannot be read */
 export function readConfigFile(): Record<string, unknown> | null {
   let text: string;
   try {
     if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a link to nothing is a mistake
     text = readFileSync(PATH, "utf8");
   } catch (error) {
-    throw new ConfigError(`cannot read ${PATH}: ${reasonOf(error)}`);
+    throw new Error(`cannot read ${PATH}: ${reasonOf(error)}`, { cause: error });
   }
   try {
     return { ...Bun.TOML.parse(text) };

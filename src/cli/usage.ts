@@ -17,7 +17,8 @@ export const HELP = `luxhub: a hub for a fleet of AI worker nodes
   luxhub version         print the version
   luxhub help            print this
 
-Each command tells more with --help.`;
+Each command tells more with --help. Exit codes: 0 done; 1 failed; 2 the command line or a setting
+is wrong as it is written.`;
 
 export const VERSION_HELP = `luxhub version: print the version of the program`;
 
@@ -38,7 +39,8 @@ directory, where the first start makes them.`;
 export const KEYS_HELP = `luxhub keys: who may speak to the hub; a running hub takes changes over within a second
 
   luxhub keys list                   the keys, without their secrets
-  luxhub keys add ID [flags]         makes a key with a name of your choice and prints its secret, once
+  luxhub keys add ID [flags]         makes a key with a name of your choice; its secret is all that is
+                                     printed on standard output, once
       --variant A|B                  answered in this variant on any listener
       --node NODE_ID                 acts for this node only
       --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 12h, 30d

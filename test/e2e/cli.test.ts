@@ -316,6 +316,8 @@ describe("a mistake is one line and exit code 2", () => {
     readonly env?: Readonly<Record<string, string>>;
     readonly toml?: string;
     readonly says: RegExp;
+    /** 2 unless it is given. */
+    readonly code?: number;
   };
   const rows: readonly Mistake[] = [
     { args: ["frobnicate"], says: /unknown command "frobnicate"/ },
@@ -343,8 +345,13 @@ describe("a mistake is one line and exit code 2", () => {
     {
       args: ["serve", "--data", "/dev/null"],
       says: /data directory \/dev\/null: something there is no directory/,
+      code: 1,
     },
-    { args: ["serve", "--data", "/dev/null/x"], says: /data directory \/dev\/null\/x: not a directory/ },
+    {
+      args: ["serve", "--data", "/dev/null/x"],
+      says: /data directory \/dev\/null\/x: not a directory/,
+      code: 1,
+    },
     { args: ["version", "x"], says: /unexpected "x"/ },
     { args: ["version", "--data", "x"], says: /unknown flag --data/ },
     { args: ["help", "x"], says: /unknown command "x"/ },
@@ -386,6 +393,7 @@ describe("a mistake is one line and exit code 2", () => {
     {
       args: ["serve", "--tls-cert", "none.pem", "--tls-key", "none.pem", "--port", "0"],
       says: /cannot read none\.pem \(--tls-cert\): no such file or directory/,
+      code: 1,
     },
     { args: ["keys", "frobnicate"], says: /unknown command keys frobnicate;/ },
     { args: ["keys", "--data", "x", "rovoke"], says: /keys rovoke \(did you mean revoke\?\);/ },
@@ -412,12 +420,12 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["doctor", "extra"], says: /unexpected "extra"/ },
     { args: ["doctor", "--repair"], says: /unknown flag --repair/ },
   ];
-  for (const { args = [], env = {}, toml, says } of rows)
+  for (const { args = [], env = {}, toml, says, code: wanted = 2 } of rows)
     test(`${args.join(" ")} ${JSON.stringify(env)} ${toml ?? ""}`, async () => {
       using dir = new TempDir();
       if (toml !== undefined) writeFileSync(dir.join("luxhub.toml"), toml);
       const { code, stdout, stderr } = await run(args, { cwd: dir.path, env });
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect({ code, stdout }).toEqual({ code: wanted, stdout: "" });
       expect(stderr).toMatch(/^luxhub: [^\n]+\n$/);
       expect(stderr).toMatch(says);
     });
@@ -451,8 +459,9 @@ describe.concurrent("keys", () => {
     const keys = (...args: readonly string[]) => run(["keys", ...args, "--data", data]);
     const add = async (...args: readonly string[]): Promise<string> => {
       const { code, stdout, stderr } = await keys("add", ...args);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      return stdout.split("\n")[0] ?? "";
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/^This is the secret of \S+\. [^\n]+\n$/)]);
+      expect(stdout).toMatch(/^\S+\n$/); // only the secret: SECRET=$(luxhub keys add …)
+      return stdout.trim();
     };
     const statusWith = async (secret: string): Promise<number> =>
       (await hub.get("/lux/ledger?node_id=worker-7", { headers: { "X-Matrix-Secret": secret } })).status;
