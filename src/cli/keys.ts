@@ -1,4 +1,4 @@
-/** `luxhub keys`: writes keys into the store; a running hub reads them again every second. */
+/** `luxhub keys`: writes keys into the store; a running hub reloads them every second. */
 import { nodeId as nodeIdField } from "../api/fields.ts";
 import { findSecrets, isThere, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
@@ -17,7 +17,7 @@ import { KEYS_HELP, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the secrets of the primary keys come from when they are not in the data directory. */
+/** The environment variables of the primary secrets, when these are not in the data directory. */
 const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
   [PRIMARY_KEY_ID]: "LUXHUB_SECRET",
   [PRIMARY_ADMIN_KEY_ID]: "LUXHUB_ADMIN_KEY",
@@ -28,7 +28,7 @@ const KEY_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const FROM_NOW = /^(\d{1,6})([mhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-/** What a subcommand works with. `primary` are the keys of the first start, as far as their secrets are known here. */
+/** What a subcommand is given. `primary`: the keys of the first start whose secrets are known here. */
 type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
 
 /** What a subcommand prints: its result on standard output, and a note for a person on standard error. */
@@ -151,7 +151,7 @@ async function revoke(keys: Keys, { words }: Arguments): Promise<Printed> {
   return { result: `${keyId} is revoked` };
 }
 
-/** Saves the key that is made of those there are, in one step: another `luxhub keys` may be at work. */
+/** Makes a key from all there are and saves it, in one transaction: another `luxhub keys` may run. */
 async function write(
   { store, primary }: Keys,
   make: (all: readonly KeyRecord[]) => KeyRecord,

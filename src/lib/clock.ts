@@ -2,18 +2,18 @@
  * The hub's sense of time. Nothing else may call Date.now() or performance.now().
  *
  * Two readings, because a wall clock jumps (NTP, an operator, a board without a battery) and a lease must not:
- * what is shown to people is `now`, what is waited for is `steady`.
+ * `now` is for times that people see, `steady` for leases and deadlines.
  */
 
 export interface Clock {
-  /** Wall clock, epoch milliseconds: for what is stored to be shown, and for calendar days. */
+  /** The wall clock, epoch milliseconds: for times that are shown, and for calendar days. */
   now(): number;
   /**
    * Milliseconds that never jump: starts at the wall clock's reading and then runs with the monotonic clock.
    * For leases and deadlines. It does not advance while the machine is suspended.
    */
   steady(): number;
-  /** Milliseconds by the clock that timers run by: one that fires late says that the process stood still. */
+  /** Milliseconds of the clock that timers use: a timer that fires late shows that the process was stopped. */
   timers(): number;
 }
 
@@ -27,13 +27,13 @@ export function systemClock(): Clock {
   };
 }
 
-/** No clock that is right shows less: a board without a battery starts in 1970 until the network tells it the time. */
+/** An earlier time is wrong: a board without a battery starts in 1970 until the network sets its clock. */
 const NEVER_BEFORE = Date.UTC(2026, 0, 1);
 
 /**
- * A clock whose wall time, while the machine's has not been set, goes on from what is known to be past. So what is
- * written by then is not dated before what was written long ago, and what had expired stays so.
- * @param known a wall time that has been, epoch milliseconds
+ * A clock that goes on from a known past time while the machine's clock is not set. So new rows are not dated before old
+ * ones, and what has expired stays expired.
+ * @param known a wall time in the past, epoch milliseconds
  */
 export function knowing(clock: Clock, known: number): Clock {
   const startedAt = clock.steady();
@@ -48,19 +48,19 @@ export function knowing(clock: Clock, known: number): Clock {
   };
 }
 
-let wordedMs = Number.NaN;
-let worded = "";
+let encodedMs = Number.NaN;
+let encoded = "";
 
 /**
- * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last one is remembered: under load many
- * times that are worded after one another fall into one millisecond.
+ * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last one is cached: under load many times in a
+ * row fall into one millisecond.
  */
 export function isoTime(epochMs: number): string {
-  if (epochMs !== wordedMs) {
-    worded = new Date(epochMs).toISOString();
-    wordedMs = epochMs;
+  if (epochMs !== encodedMs) {
+    encoded = new Date(epochMs).toISOString();
+    encodedMs = epochMs;
   }
-  return worded;
+  return encoded;
 }
 
 export const SECOND_MS = 1_000;

@@ -1,16 +1,16 @@
-/** A binary heap: the first of many by an order, at the price of a few steps for each that is put in or taken out. */
+/** A binary heap (priority queue): O(log n) to add an item or to remove the first. */
 export class Heap<T> {
   readonly #items: T[];
   readonly #before: (a: T, b: T) => boolean;
 
-  /** `items` becomes the heap's own; `before` is a strict order. */
+  /** The heap takes `items` over; `before` is a strict order. */
   constructor(items: T[], before: (a: T, b: T) => boolean) {
     this.#items = items;
     this.#before = before;
     for (let at = (items.length >> 1) - 1; at >= 0; at--) this.#sink(at);
   }
 
-  /** The first of all; undefined when there is none. */
+  /** Undefined when the heap is empty. */
   get first(): T | undefined {
     return this.#items[0];
   }
@@ -39,7 +39,7 @@ export class Heap<T> {
     return first;
   }
 
-  /** To be called when the first has changed so that it may come later now. */
+  /** Restores the order after the first item has changed, so that it may belong further back. */
   sinkFirst(): void {
     this.#sink(0);
   }

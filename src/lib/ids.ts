@@ -3,9 +3,9 @@ export type NewId = () => string;
 
 export const newId: NewId = () => Bun.randomUUIDv7();
 
-/** Ids that only have to differ from one another, for less than a UUID costs: one random start, then a count. */
+/** Ids that only have to be unique, cheaper than UUIDs: a random prefix and a counter. */
 export function countingIds(): NewId {
-  let start: string | null = null; // made with the first id: the generator costs 0.2 MiB, which an idle hub does without
+  let start: string | null = null; // made with the first id: the generator takes 0.2 MiB, which an idle hub can save
   let count = 0;
   return () => `${(start ??= Bun.randomUUIDv7())}-${(count++).toString(36)}`;
 }

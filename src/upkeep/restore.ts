@@ -1,8 +1,8 @@
 /**
- * Brings a backup back into an empty directory.
+ * Restores a backup into an empty directory.
  *
- * Invariant: every byte has been held against its checksum before any of it is in its place, and the database comes last:
- * a hub finds all of it, or refuses to start.
+ * Invariant: every byte is checked against its checksum before anything is moved into place, and the database is moved
+ * last: a hub finds all of it, or refuses to start.
  */
 import { Database } from "bun:sqlite";
 import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
@@ -20,14 +20,14 @@ import {
   SECRET_ENTRY,
   type Tools,
   flushDirectory,
-  manifestForm,
+  manifestSchema,
   sizeText,
 } from "./upkeep.ts";
 
 const DIR_MODE = 0o700;
-/** A manifest names the files that were not well: even a million of them fit. */
+/** A manifest names missing and damaged files: a million of them fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
-/** What goes into its place, in this order. */
+/** What is moved into place, in this order. */
 const PLACES = ["files", SECRET_ENTRY, ADMIN_KEY_ENTRY, DATABASE_ENTRY] as const;
 
 /** @throws {Error} one line: a directory that is in use, an archive that is none or not whole, no room */
@@ -51,7 +51,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
       return manifest;
     } catch (error) {
       await rm(dir.unfinishedRestore, { recursive: true, force: true });
-      if (isNew) await rmdir(dir.path).catch(() => {}); // what came in meanwhile stays
+      if (isNew) await rmdir(dir.path).catch(() => {}); // unless something was put there meanwhile
       throw error;
     }
   } finally {
@@ -59,7 +59,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
   }
 }
 
-/** Whether the directory is yet to be made. */
+/** Whether the directory does not exist yet. */
 async function refuseInUse(path: string): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
@@ -71,10 +71,10 @@ async function refuseInUse(path: string): Promise<boolean> {
   return names === null;
 }
 
-/** What was unpacked, as far as it has been read. */
+/** What has been unpacked so far. */
 class Unpacked {
   readonly sha256 = new Map<string, string>();
-  /** Files whose bytes are not what the database says of them. */
+  /** Files whose bytes do not match the database. */
   readonly differing: string[] = [];
   files = 0;
 }
@@ -85,7 +85,7 @@ async function unpack(archive: ArchiveReader, into: string, tools: Tools): Promi
   const onBytes = (bytes: number): void => {
     tools.signal.throwIfAborted();
     doneBytes += bytes;
-    tools.tell(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
+    tools.onProgress(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
   };
   const first = await archive.next().catch((error: unknown) => {
     throw new Error(`it is no backup of luxhub (${reasonOf(error)})`, { cause: error });
@@ -137,13 +137,13 @@ function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): b
 async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manifest> {
   const text = new TextDecoder().decode(await archive.bytes(entry, MANIFEST_MAX_BYTES));
   try {
-    return manifestForm.parse(JSON.parse(text));
+    return manifestSchema.parse(JSON.parse(text));
   } catch (error) {
     throw new Error(`its ${MANIFEST_ENTRY} cannot be read`, { cause: error });
   }
 }
 
-/** All that the backup had is here, and as it was. */
+/** Checks that everything in the backup is here and unchanged. */
 function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
   const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
@@ -163,7 +163,7 @@ async function putInPlace(dir: DataDir): Promise<void> {
   await flushDirectories(dir.unfinishedRestore);
   for (const name of PLACES.filter((place) => there.includes(place))) {
     await rename(join(dir.unfinishedRestore, name), join(dir.path, name));
-    await flushDirectory(dir.path); // in this order on disk too
+    await flushDirectory(dir.path); // so that the order is the same on disk
   }
   await rmdir(dir.unfinishedRestore);
   await flushDirectory(dir.path);
@@ -176,7 +176,7 @@ async function flushDirectories(path: string): Promise<void> {
   await flushDirectory(path);
 }
 
-/** Whether an error is of the archive's making; the system's have a code, and are of the directory. */
+/** Whether an error is about the archive. Errors of the system have a code, and are about the directory. */
 function isAbout(error: unknown): error is Error {
   return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
 }
