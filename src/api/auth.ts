@@ -9,7 +9,7 @@ import { Problem } from "../http/problem.ts";
 import { callerOf } from "../http/caller.ts";
 import { Throttle } from "../http/wrong-secret-throttle.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import type { Network } from "../lib/ip.ts";
+import { type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
@@ -23,7 +23,7 @@ export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null
 export class Gate {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
-  readonly #trustedProxies: readonly Network[];
+  readonly #trustedProxies: ReturnType<typeof blockListOf>;
   readonly #throttle = new Throttle(
     limit.WRONG_SECRETS_PER_MINUTE,
     limit.WRONG_SECRET_WINDOW_MS,
@@ -33,7 +33,7 @@ export class Gate {
   constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[]) {
     this.#keys = keys;
     this.#clock = clock;
-    this.#trustedProxies = trustedProxies;
+    this.#trustedProxies = blockListOf(trustedProxies);
   }
 
   /**
@@ -64,8 +64,11 @@ export class Gate {
   }
 
   #unauthorized(exchange: Exchange, secret: string | null): Problem {
-    if (secret !== null && secret !== "") this.#strike(exchange); // an empty one is missing, not wrong
-    const detail = "Send the hub's secret in the header X-Matrix-Secret.";
+    const isMissing = secret === null || secret === "";
+    if (!isMissing) this.#strike(exchange);
+    const detail = isMissing
+      ? "Send the hub's secret in the header X-Matrix-Secret."
+      : "The secret in the header X-Matrix-Secret is unknown, expired or revoked.";
     const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
     return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
   }

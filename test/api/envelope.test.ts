@@ -324,6 +324,9 @@ describe("a problem", () => {
       const options = { variant, headers: { "X-Matrix-Secret": secret } };
       const answer = await refused(hub.post("/task/create", {}, options), 401, "unauthorized");
       expect(answer.headers.get("www-authenticate")).toBeTruthy();
+      expect(answer.body["detail"]).toMatch(
+        secret ? /is unknown, expired or revoked\.$/ : /^Send the hub's secret /,
+      );
       expect(JSON.stringify(answer.body)).not.toContain(SECRET);
     }
   });
