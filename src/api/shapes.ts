@@ -206,7 +206,7 @@ export const pageShape = () => ({
 /** One page of a list under its name. */
 export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {
   return {
-    [name]: page.items.map(encode),
+    [name]: page.rows.map(encode),
     page: page.page,
     per_page: page.perPage,
     total: page.total,

@@ -9,8 +9,8 @@ import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
 import { Heartbeats, type SseStream, frame, openEventStream } from "../http/sse.ts";
-import { Budget } from "../lib/budget.ts";
 import type { Log } from "../lib/log.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
@@ -33,7 +33,8 @@ export class StreamRoom {
   readonly #log: Log;
   readonly #heartbeats = new Heartbeats();
   readonly #open = new Set<NodeStream>();
-  readonly #budget = new Budget(limit.STREAMS_HELD_MAX_BYTES);
+  /** Bytes held for streams that are read slowly. */
+  readonly #held = new Semaphore(limit.STREAMS_HELD_MAX_BYTES);
   #closed = false;
 
   constructor(feed: Feed, log: Log) {
@@ -74,13 +75,13 @@ export class StreamRoom {
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       heartbeats: this.#heartbeats,
-      isScarce: () => this.#budget.isScarce,
+      isContended: () => this.#held.contended,
       onClose: () => {
         unfollow();
         this.#open.delete(nodeStream);
       },
     });
-    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#budget, this.#log);
+    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#held, this.#log);
     const unfollow = this.#feed.follow(nodeId, (eventId) => nodeStream.tell(eventId));
     this.#open.add(nodeStream);
     stream.send(RETRY);
@@ -99,7 +100,7 @@ class NodeStream {
   readonly #nodeId: string;
   readonly #stream: SseStream;
   readonly #feed: Feed;
-  readonly #budget: Budget;
+  readonly #held: Semaphore;
   readonly #log: Log;
   #cursor: number;
   #catchingUp = true;
@@ -109,12 +110,12 @@ class NodeStream {
   #lostCount = false;
   #reading = false;
 
-  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, budget: Budget, log: Log) {
+  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, held: Semaphore, log: Log) {
     this.#nodeId = nodeId;
     this.#cursor = cursor;
     this.#stream = stream;
     this.#feed = feed;
-    this.#budget = budget;
+    this.#held = held;
     this.#log = log;
   }
 
@@ -197,20 +198,21 @@ class NodeStream {
     return true;
   }
 
-  /** What an event says is loaded only when all streams together may hold it, and counts until the socket has it. */
+  /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
-    await this.#budget.take(limit.CONTENT_MAX_BYTES);
+    await this.#held.acquire(limit.CONTENT_MAX_BYTES);
     let text = "";
     try {
       const item = this.#stream.closed ? null : await this.#feed.itemOf(event);
       if (item !== null) text = framed(item);
     } finally {
-      this.#budget.give(limit.CONTENT_MAX_BYTES - Buffer.byteLength(text));
+      this.#held.overdraw(Buffer.byteLength(text));
+      this.#held.release(limit.CONTENT_MAX_BYTES);
     }
     if (text !== "") this.#stream.send(text);
-    const free = (): void => this.#budget.give(Buffer.byteLength(text));
-    if (this.#stream.backlogBytes === 0) free();
-    else void this.#stream.drained().then(free);
+    const bytes = Buffer.byteLength(text);
+    if (this.#stream.backlogBytes === 0) this.#held.release(bytes);
+    else void this.#stream.drained().then(() => this.#held.release(bytes));
     return !this.#stream.closed;
   }
 }

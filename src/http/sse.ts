@@ -42,8 +42,8 @@ export type SseOptions = {
   /** Where the stream gets its beats from, as long as it is open. */
   readonly heartbeats?: Heartbeats;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether what is held for streams that do not read is needed by others: then they are cut sooner. */
-  readonly isScarce?: () => boolean;
+  /** Whether others wait for the memory that is held for slow readers: then a stalled stream is cut sooner. */
+  readonly isContended?: () => boolean;
   /** Runs once: on hang-up, cut or close(). Never before openEventStream has returned. Must not throw. */
   readonly onClose: () => void;
 };
@@ -51,7 +51,7 @@ export type SseOptions = {
 /** Comments are no events: a client's parser drops them. */
 const COMMENT = ":\n\n";
 const STALLED_BEATS_MAX = 4;
-const STALLED_BEATS_MAX_WHEN_SCARCE = 2;
+const STALLED_BEATS_MAX_WHEN_CONTENDED = 2;
 /** Set before the end, else Bun would keep a stalled connection for ever (the stream itself has no idle timeout). */
 const CLOSE_IDLE_SECONDS = 10;
 const LINE_BREAK = /\r\n|\r|\n/;
@@ -103,13 +103,13 @@ export function openEventStream(
   return { response: new Response(body, { headers }), stream };
 }
 
-const NEVER_SCARCE = (): boolean => false;
+const NEVER_CONTENDED = (): boolean => false;
 
 class EventStream implements SseStream {
   readonly #request: Request;
   readonly #server: Server<undefined>;
   readonly #maxBacklogBytes: number;
-  readonly #isScarce: () => boolean;
+  readonly #isContended: () => boolean;
   readonly #onClose: () => void;
   readonly #onAbort = () => this.detach();
   readonly #stopBeats: (() => void) | undefined;
@@ -128,7 +128,7 @@ class EventStream implements SseStream {
     this.#request = request;
     this.#server = server;
     this.#maxBacklogBytes = options.maxBacklogBytes;
-    this.#isScarce = options.isScarce ?? NEVER_SCARCE;
+    this.#isContended = options.isContended ?? NEVER_CONTENDED;
     this.#onClose = options.onClose;
     request.signal.addEventListener("abort", this.#onAbort); // cancel() alone would do on 1.4.5; it has not always
     this.#stopBeats = options.heartbeats?.add(this);
@@ -165,7 +165,7 @@ class EventStream implements SseStream {
 
   beat(): void {
     if (this.backlogBytes === 0) return void this.send(COMMENT);
-    const most = this.#isScarce() ? STALLED_BEATS_MAX_WHEN_SCARCE : STALLED_BEATS_MAX;
+    const most = this.#isContended() ? STALLED_BEATS_MAX_WHEN_CONTENDED : STALLED_BEATS_MAX;
     if (++this.#stalledBeats >= most) this.#finish("cut");
   }
 

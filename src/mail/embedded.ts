@@ -18,31 +18,30 @@ import {
   expiredDeliveries,
   mailboxOwner,
   messageById,
-  lightDeliveries,
-  waitingBehind,
   waitingDeliveries,
+  waitingDeliveriesIfSmall,
 } from "../store/sql/messages.ts";
 import { onlineNodeIds } from "../store/sql/nodes.ts";
-import { Budget } from "../lib/budget.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import type { Mail, Sent, Taken, Transport } from "./mail.ts";
 
 export class EmbeddedMail implements Mail {
   readonly transport: Transport;
   readonly #store: Store;
-  readonly #room: Budget;
+  readonly #answers: Semaphore;
 
   /**
-   * @param room what large answers may hold, in bytes: what may be one is loaded only when there is room for it
+   * @param answers bytes held of large answers: what may be one is loaded only when there is room for it
    * @param transport what answers name: the store, unless another engine builds on this one
    */
   constructor(
     store: Store,
-    room: Budget = new Budget(limit.ANSWERS_HELD_MAX_BYTES),
+    answers: Semaphore = new Semaphore(limit.ANSWERS_HELD_MAX_BYTES),
     transport: Transport = store.engine,
   ) {
     this.#store = store;
-    this.#room = room;
+    this.#answers = answers;
     this.transport = transport;
   }
 
@@ -61,7 +60,7 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  /** `elsewhere`: message ids that are just being handed out by other hubs, see waitingBehind(). */
+  /** `elsewhere`: message ids that are just being handed out by other hubs, see waitingDeliveries(). */
   async take(
     transact: Transact,
     nodeId: string,
@@ -70,37 +69,36 @@ export class EmbeddedMail implements Mail {
     signal?: AbortSignal,
     elsewhere: readonly string[] = [],
   ): Promise<Taken | undefined> {
-    const light = await this.#hand(transact, nodeId, lightDeliveries(nodeId, count, elsewhere), steady);
-    if (light !== "heavy") return light;
-    const all =
-      elsewhere.length === 0 ? waitingDeliveries(nodeId, count) : waitingBehind(nodeId, count, elsewhere);
+    const small = waitingDeliveriesIfSmall(nodeId, count, elsewhere);
+    const taken = await this.#hand(transact, nodeId, small, steady);
+    if (taken !== "large") return taken;
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
-    await this.#room.takeWithin(mostBytes, limit.ANSWER_TURN_MS);
+    await this.#answers.acquire(mostBytes, limit.ANSWER_WAIT_MS);
     try {
       if (signal?.aborted) return undefined; // what is taken and put back may be overtaken meanwhile
-      const taken = await this.#hand(transact, nodeId, all, steady);
-      return taken === "heavy" ? undefined : taken;
+      const all = await this.#hand(transact, nodeId, waitingDeliveries(nodeId, count, elsewhere), steady);
+      return all === "large" ? undefined : all;
     } finally {
-      this.#room.give(mostBytes); // from here on the answer is counted as what it is
+      this.#answers.release(mostBytes); // from here on the answer is counted as what it is
     }
   }
 
-  /** Takes out what a query finds; "heavy" when it finds that it is too much to be loaded without room for it. */
+  /** Takes out what a query finds; "large" when that is too much to be loaded before there is room for it. */
   async #hand(
     transact: Transact,
     nodeId: string,
     waiting: Query<readonly Delivery[] | null>,
     steady: number,
-  ): Promise<Taken | "heavy" | undefined> {
-    let isHeavy = false;
+  ): Promise<Taken | "large" | undefined> {
+    let isLarge = false;
     const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
-      isHeavy = rows.node !== null && rows.waiting === null;
-      if (isHeavy) return UNDECIDED;
+      isLarge = rows.node !== null && rows.waiting === null;
+      if (isLarge) return UNDECIDED;
       const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady);
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport: this.transport }, decision.changes);
     });
-    return isHeavy ? "heavy" : taken;
+    return isLarge ? "large" : taken;
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {

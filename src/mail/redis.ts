@@ -31,7 +31,7 @@
  */
 import { REDIS_BATCH, TICKETS_MAX, TICKETS_RETAIN_MS, TICKET_HOLD_MS } from "../domain/limits.ts";
 import type { Message } from "../domain/message.ts";
-import type { Budget } from "../lib/budget.ts";
+import type { Semaphore } from "../lib/semaphore.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
 import { onlineNodeIds } from "../store/sql/nodes.ts";
@@ -88,7 +88,7 @@ const STAGE = "";
 
 export type RedisMailOptions = {
   /** What large answers may hold, see EmbeddedMail. */
-  readonly room?: Budget;
+  readonly room?: Semaphore;
   readonly url: string;
   readonly clock: Clock;
   /** Wakes who waits here for a mailbox. */

@@ -11,13 +11,14 @@ import {
   heartbeat,
   register,
 } from "../domain/node.ts";
-import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
+import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";
 import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
 import { waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
+import { type NextPart, Rows } from "./list-pages.ts";
 import type { TaskService } from "./tasks.ts";
 
 /** No lease that begins is shorter. */
@@ -31,20 +32,14 @@ type LeaseOf = (node: Pick<Node, "variant">) => number;
 
 export type Registration = { readonly node: Node; readonly created: boolean };
 
-/** `rest` is what comes after `nodes`; null when that is all. */
-export type NodeList = {
-  readonly nodes: readonly Node[];
-  readonly rest: AsyncGenerator<NodeList> | null;
-};
-
 export class NodeService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
   /** Steady clock: no lease ends before, so until then nobody is looked for. */
   #leasesHoldUntil = 0;
-  /** Whose turn it is to count a part of a mailbox. */
-  readonly #counting = new Budget(1);
+  /** Parts of mailboxes are counted one per tick. */
+  readonly #counting = new TickQueue();
 
   constructor(store: Store, clock: Clock, tasks: TaskService) {
     this.#store = store;
@@ -75,19 +70,17 @@ export class NodeService {
     return beaten ?? this.#comeBack(transact, nodeId, leaseOf);
   }
 
-  /** All nodes, or the first part of them and the way to the rest. */
-  async list(): Promise<NodeList> {
-    const nodes = await this.#store.read(nodesAfter("", NODES_PART));
-    const last = lastOfPart(nodes);
-    return { nodes, rest: last === null ? null : this.#listAfter(last) };
-  }
-
-  async *#listAfter(first: string): AsyncGenerator<NodeList> {
-    for (let last: string | null = first; last !== null;) {
+  /** All nodes. Each part begins after the last node of the one before: so little is kept while the caller reads. */
+  async list(): Promise<Rows<Node>> {
+    let last: string | null = "";
+    const next: NextPart<Node> = async () => {
+      if (last === null) return null;
       const nodes = await this.#store.read(nodesAfter(last, NODES_PART));
-      last = lastOfPart(nodes);
-      yield { nodes, rest: null };
-    }
+      last = nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
+      return nodes;
+    };
+    const first = (await next()) ?? [];
+    return new Rows(first, last === null ? null : next);
   }
 
   /** @throws {Rejection} node_not_found */
@@ -128,22 +121,17 @@ export class NodeService {
   }
 
   /**
-   * Counts a mailbox in parts, with the work of others between them; of all that count one has a turn at a time. What is
-   * sent or taken meanwhile may be counted or not: each message is, by whether it waits when its part is.
+   * Counts a mailbox in parts, one per tick of the event loop. What is sent or taken meanwhile may be counted or not: each
+   * message is, by whether it waits when its part is.
    */
   async #countWaiting(nodeId: string): Promise<number> {
     let waiting = 0;
     for (let after = 0; ;) {
-      await this.#counting.take(1);
-      try {
-        const { count, last } = await this.#store.read(waitingPart(nodeId, after));
-        waiting += count;
-        if (count < WAITING_PART_MAX) return waiting;
-        after = last;
-        await Bun.sleep(0);
-      } finally {
-        this.#counting.give(1);
-      }
+      await this.#counting.next();
+      const { count, last } = await this.#store.read(waitingPart(nodeId, after));
+      waiting += count;
+      if (count < WAITING_PART_MAX) return waiting;
+      after = last;
     }
   }
 
@@ -155,9 +143,4 @@ export class NodeService {
   #beat(leaseMs: number): Beat {
     return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
   }
-}
-
-/** After whom the next part begins; null when a part is the last. No more of it is kept while the caller takes it. */
-function lastOfPart(nodes: readonly Node[]): string | null {
-  return nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
 }
