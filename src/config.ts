@@ -4,7 +4,7 @@
  * The help of the command line and the table in the README are made from this list.
  */
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
-import type { VariantName } from "./domain/node.ts";
+import type { VariantName } from "./domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
 import { type Network, parseIp, parseNetwork } from "./lib/ip.ts";
 

@@ -2,8 +2,8 @@
  * Who is calling, and in which variant the answer goes (specification 5, decisions.md Keys).
  * Secrets are looked at in two headers and nowhere else, and never leave this file.
  */
-import type { KeyRecord } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
+import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { callerOf } from "../http/caller.ts";
@@ -13,7 +13,10 @@ import type { Network } from "../lib/ip.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
-import type { Auth } from "./endpoint.ts";
+import { keyBoundElsewhere } from "./error-table.ts";
+
+/** Who may call: `public` is open on variant A and behind the secret on B; `admin` also wants the admin key. */
+export type Auth = "public" | "secret" | "admin";
 
 export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null };
 
@@ -76,4 +79,10 @@ export class Gate {
     const headers = { "Retry-After": String(seconds) };
     throw new Problem(429, "too_many_wrong_secrets", "Too many requests", detail, { headers });
   }
+}
+
+/** 403 when the caller's key is bound to another node than the one it acts for. */
+export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
+  if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
+  if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
 }

@@ -4,7 +4,7 @@
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
-import type { KeyRecord } from "../domain/key.ts";
+import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange, Handler, Method } from "../http/exchange.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
@@ -14,6 +14,7 @@ import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
+import type { Auth } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
@@ -29,9 +30,6 @@ export type Services = {
   readonly feed: Feed;
   readonly system: SystemService;
 };
-
-/** Who may call: `public` is open on variant A and behind the secret on B; `admin` also wants the admin key. */
-export type Auth = "public" | "secret" | "admin";
 
 /** One call of an endpoint: by whom, in which variant, and the way to write. */
 export type Call = {

@@ -5,8 +5,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
-import { BROADCAST_TYPES, SEND_TYPES } from "../domain/message.ts";
-import type { Priority } from "../domain/task.ts";
+import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
 import type { PageRequest } from "../service/list-pages.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
+import type { FileRecord } from "../domain/model.ts";
 import { isNestedDeeper } from "../http/body.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter } from "../http/exchange.ts";
@@ -11,12 +12,12 @@ import type { FileDraft } from "../service/files.ts";
 import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
-import { checkActsFor, inputParser } from "./input.ts";
+import { checkActsFor } from "./auth.ts";
+import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
-import type { FileRecord } from "../domain/file.ts";
 
 const UPLOAD_PATH = "/api/v1/file/upload";
 
@@ -69,7 +70,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
     const save = async (transact: Call["transact"]): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
-    const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, received.bodySha256);
+    const attempt = attemptBy(call, call.exchange, UPLOAD_PATH, idempotencyKey, received.bodySha256);
     return await call.idempotency.run(attempt, encode, save);
   } finally {
     await writer.discard(); // of a finished file nothing is discarded

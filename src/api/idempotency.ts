@@ -16,7 +16,7 @@ import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
-import type { Call } from "./endpoint.ts";
+import type { Caller } from "./auth.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import { overloaded, problemOf } from "./error-table.ts";
 
@@ -32,7 +32,8 @@ export type Attempt = { readonly scope: string; readonly asked: string; readonly
  * `bodyHash` is hex.
  */
 export function attemptBy(
-  { key, variant, exchange }: Call,
+  { key, variant }: Caller,
+  exchange: Exchange,
   path: string,
   idempotencyKey: string,
   bodyHash: string,

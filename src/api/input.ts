@@ -1,15 +1,7 @@
-/** Reading what a caller sent by its schema, and for whom he may send it. */
+/** Validates what a caller sent by its schema. */
 import * as z from "zod/mini";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
-import type { Caller } from "./auth.ts";
-import { keyBoundElsewhere } from "./error-table.ts";
-
-/** 403 when the caller's key is bound to another node than the one it acts for. */
-export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
-  if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
-  if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
-}
 
 // What is wrong, in words that say what to send instead.
 z.config({ customError: (issue) => wording(issue) });

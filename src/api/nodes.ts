@@ -1,6 +1,6 @@
 /** The endpoints of nodes (specification 4 Nodes). */
 import * as z from "zod/mini";
-import type { VariantName } from "../domain/node.ts";
+import type { VariantName } from "../domain/model.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";

@@ -5,12 +5,17 @@
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
-import type { FileRecord } from "../domain/file.ts";
-import type { LedgerEntry } from "../domain/lux.ts";
 import { toLux } from "../domain/lux.ts";
-import { BROADCAST_TYPES, type Delivery, type Message, SEND_TYPES } from "../domain/message.ts";
-import type { Node } from "../domain/node.ts";
-import type { Task } from "../domain/task.ts";
+import {
+  BROADCAST_TYPES,
+  type Delivery,
+  type FileRecord,
+  type LedgerEntry,
+  type Message,
+  type Node,
+  SEND_TYPES,
+  type Task,
+} from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -46,7 +51,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
     max_tasks: node.maxTasks,
     registered_at: isoTime(node.registeredAt),
     last_heartbeat: isoTime(node.lastHeartbeatAt),
-    lux_balance: toLux(node.lastEntry?.balanceMicro ?? 0n),
+    lux_balance: toLux(node.balanceMicro),
     tasks_assigned: node.tasksAssigned,
     tasks_completed: node.tasksCompleted,
   };

@@ -14,7 +14,8 @@ import { Semaphore } from "../lib/semaphore.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
-import { checkActsFor, inputParser } from "./input.ts";
+import { checkActsFor } from "./auth.ts";
+import { inputParser } from "./input.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeEvent, encodeMessage } from "./shapes.ts";
 

@@ -2,12 +2,13 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
-import type { Priority, Task, TaskStatus } from "../domain/task.ts";
+import type { Priority, Task, TaskStatus } from "../domain/model.ts";
 import type { BalanceReport, BatchItem } from "../service/tasks.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
-import { checkActsFor, inputParser } from "./input.ts";
+import { checkActsFor } from "./auth.ts";
+import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shapes.ts";
 

@@ -2,9 +2,9 @@
 import { nodeId as nodeIdField } from "../api/fields.ts";
 import { findSecrets, isThere, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
-import { type KeyRecord, PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
+import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
 import { KEYS_MAX } from "../domain/limits.ts";
-import type { VariantName } from "../domain/node.ts";
+import type { KeyRecord, VariantName } from "../domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/sql/keys.ts";

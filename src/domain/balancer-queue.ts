@@ -7,7 +7,7 @@
  */
 import { Heap } from "../lib/heap.ts";
 import { type Candidate, comesBefore, isAvailable } from "./balancer.ts";
-import type { Task } from "./task.ts";
+import type { Task } from "./model.ts";
 
 /** Of a task, what says who may have it. */
 export type Wanting = Pick<Task, "taskType" | "revokedFrom">;

@@ -3,8 +3,7 @@
  * It picks; it does not write. The SQL that preselects candidates orders them the same way only to load few. For many
  * tasks at once there is domain/balancer-queue.ts.
  */
-import type { Node } from "./node.ts";
-import type { Task } from "./task.ts";
+import type { Node, Task } from "./model.ts";
 
 /** What the balancer looks at in a node. */
 export type Candidate = Pick<

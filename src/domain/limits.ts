@@ -201,8 +201,5 @@ export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
 export const SECRET_MAX_CHARS = 512;
 
-/** Tasks of one node that are entered in a list by node together (domain/node.ts). */
-export const FILED_TOGETHER = 16;
-
 /** Tasks completed since the top nodes were last asked for, up to which only their nodes are looked at again. */
 export const TOP_NODES_STEPS_MAX = 200;

@@ -20,41 +20,7 @@ import {
 } from "./decision.ts";
 import type { EventKind } from "./event.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "./limits.ts";
-import type { Node } from "./node.ts";
-
-export const SEND_TYPES = ["text", "task", "status"] as const;
-export const BROADCAST_TYPES = ["broadcast", "alert", "update"] as const;
-
-export type MessageType = (typeof SEND_TYPES)[number] | (typeof BROADCAST_TYPES)[number];
-
-export type DeliveryState = "waiting" | "leased" | "gone" | "acked" | "parked";
-
-export type Message = {
-  readonly messageId: string;
-  readonly fromNode: string;
-  /** null: a broadcast. */
-  readonly toNode: string | null;
-  readonly type: MessageType;
-  readonly content: string;
-  readonly requireAck: boolean;
-  readonly sentAt: number;
-};
-
-/** A message on its way to one recipient. */
-export type Delivery = {
-  readonly message: Message;
-  /** The order of arrival in the hub. */
-  readonly seq: number;
-  readonly toNode: string;
-  readonly state: DeliveryState;
-  /** How often it was handed out. */
-  readonly deliveries: number;
-  /** Steady clock; only while leased. */
-  readonly leaseUntil: number | null;
-};
-
-/** A delivery without the message's content: what acking and expiring look at. */
-export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
+import type { Delivery, DeliveryStub, Message, Node } from "./model.ts";
 
 /** What is known of a delivery by who took it, and is enough to put it back. */
 export type Handed = Pick<Delivery, "seq" | "state" | "deliveries">;

@@ -2,9 +2,7 @@
 import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import {
-  type Delivery,
   type Handed,
-  type Message,
   acknowledge,
   broadcast,
   expireLeases,
@@ -12,6 +10,7 @@ import {
   receive,
   send,
 } from "../domain/message.ts";
+import type { Delivery, Message } from "../domain/model.ts";
 import {
   deliveriesOf,
   deliveryOf,

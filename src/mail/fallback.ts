@@ -6,7 +6,7 @@
  * Every change is an event `transport.changed`, one for all the hubs that notice it (domain/transport.ts), and a line in
  * the log of each, with the reason.
  */
-import type { Message } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import { changeTransport } from "../domain/transport.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";

@@ -4,7 +4,8 @@
  * A message is on disk before its sending is answered. Each waiting message is handed to one taker, oldest first; one
  * that wants an ACK comes back until it is confirmed or parked (domain/message.ts has the diagram).
  */
-import type { Delivery, Handed, Message } from "../domain/message.ts";
+import type { Handed } from "../domain/message.ts";
+import type { Delivery, Message } from "../domain/model.ts";
 import type { Transact } from "../store/store.ts";
 
 /** The name of what carried or served a message: `sqlite`, `postgresql` or `redis`. */

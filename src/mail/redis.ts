@@ -30,7 +30,7 @@
  * Must not: be trusted for correctness.
  */
 import { REDIS_BATCH, TICKETS_MAX, TICKETS_RETAIN_MS, TICKET_HOLD_MS } from "../domain/limits.ts";
-import type { Message } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
 import type { Clock } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";

@@ -7,7 +7,7 @@
 import type { Change } from "../domain/change.ts";
 import { type EventKind, type LoggedEvent, TASK_EVENT_KINDS, isTaskEvent } from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
-import type { Message } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageById } from "../store/sql/messages.ts";
 import {

@@ -3,9 +3,10 @@
  * be. Bytes without a record are left by a crash, or by a removal during a backup, and are swept.
  */
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
-import { type FileRecord, fileNotFound, remove, upload } from "../domain/file.ts";
+import { fileNotFound, remove, upload } from "../domain/file.ts";
 import { Rejection } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
+import type { FileRecord } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { fileById, fileIdsAmong, fileSizes, filesBySeq, filesCount } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";

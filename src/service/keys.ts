@@ -2,13 +2,8 @@
  * The keys that are valid now, found by the hash of their secret. Read from the store again and again, so that a key
  * that was added, pinned or revoked by another process holds without a restart.
  */
-import {
-  type KeyRecord,
-  type KeyRole,
-  PRIMARY_ADMIN_KEY_ID,
-  PRIMARY_KEY_ID,
-  isValid,
-} from "../domain/key.ts";
+import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
+import type { KeyRecord, KeyRole } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { allKeys } from "../store/sql/keys.ts";
 import type { Store } from "../store/store.ts";

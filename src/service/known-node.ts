@@ -1,6 +1,6 @@
 /** The node that a use case is about, for those that only read: who is not registered is refused alike everywhere. */
 import { Rejection, nodeNotFound } from "../domain/decision.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node } from "../domain/model.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 

@@ -1,5 +1,6 @@
 /** The use cases of LUX: the daily sign-in and the ledger. */
-import { type LedgerEntry, type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
+import { type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
+import type { LedgerEntry } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastSigninAt, ledgerPage } from "../store/sql/lux.ts";
@@ -29,8 +30,7 @@ export class LuxService {
 
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<LedgerEntry>> {
-    const { lastEntry } = await knownNode(this.#store, nodeId);
-    const total = lastEntry?.n ?? 0;
+    const { entries: total } = await knownNode(this.#store, nodeId);
     const newest = total - (page.page - 1) * page.perPage;
     const oldest = Math.max(newest - page.perPage, 0) + 1;
     const entries = newest < 1 ? [] : await this.#store.read(ledgerPage(nodeId, oldest, newest));

@@ -7,7 +7,8 @@
  */
 import { Rejection, reject } from "../domain/decision.ts";
 import { MESSAGES_ANSWER_MAX_BYTES, TICKET_HOLD_MS } from "../domain/limits.ts";
-import type { Handed, Message } from "../domain/message.ts";
+import type { Handed } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";

@@ -1,16 +1,8 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the lease that silence ends. */
 import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
 import { Rejection, UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
-import {
-  type Beat,
-  type Node,
-  type NodeProfile,
-  type Pulse,
-  comeBack,
-  expire,
-  heartbeat,
-  register,
-} from "../domain/node.ts";
+import type { Node, Pulse } from "../domain/model.ts";
+import { type Beat, type NodeProfile, comeBack, expire, heartbeat, register } from "../domain/node.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";

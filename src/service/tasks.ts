@@ -4,13 +4,10 @@ import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { balance } from "../domain/balancer-queue.ts";
 import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
   type Completion,
-  type Task,
   type TaskDraft,
-  type TaskResult,
-  type TaskStatus,
   assignTo,
   complete,
   create,
@@ -22,7 +19,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openBySeq } from "../store/sql/balancer.ts";
-import { holderOf, nodeById, nodesById } from "../store/sql/nodes.ts";
+import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
@@ -110,8 +107,7 @@ export class TaskService {
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
     const now = this.#clock.now();
-    const load = { task: taskById(taskId), node: holderOf(taskId) };
-    const task = await transact(load, ({ task, node }) => remove(task, node, taskId, now));
+    const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
@@ -196,7 +192,7 @@ export class TaskService {
       const totals = node ? totalsOf(node) : await read(taskTotals());
       return {
         total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        sizes: (slice) => taskSizes(statuses, node, slice),
+        sizes: (slice) => taskSizes(statuses, nodeId, slice),
         rowsBySeq: tasksBySeq,
       };
     });

@@ -6,7 +6,7 @@
  * completed can only bring its own node forward; after one that was deleted all are looked at again.
  */
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../domain/limits.ts";
-import type { Node } from "../domain/node.ts";
+import type { Node } from "../domain/model.ts";
 import { completersAfter, firstEventId, lastEventId, lastEventOf } from "../store/sql/events.ts";
 import { nodesById, topNodes } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";

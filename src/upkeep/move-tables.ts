@@ -16,7 +16,6 @@ export const TABLES: readonly Table[] = [
   { name: "beats", key: ["seq"] },
   { name: "tasks", key: ["seq"] },
   { name: "task_totals", key: ["one"] },
-  { name: "completions", key: ["node_id", "seq"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },

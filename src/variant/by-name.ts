@@ -1,5 +1,5 @@
 /** The variants by name. */
-import type { VariantName } from "../domain/node.ts";
+import type { VariantName } from "../domain/model.ts";
 import { VARIANT_A } from "./a.ts";
 import { VARIANT_B } from "./b.ts";
 import type { Variant } from "./variant.ts";

@@ -2,8 +2,7 @@
  * A variant is a dialect of the hub: what it asks of a request and how it words an answer. It translates; it never
  * decides, and never changes what is stored (decisions.md, Which variant answers).
  */
-import type { VariantName } from "../domain/node.ts";
-import type { Priority, TaskStatus } from "../domain/task.ts";
+import type { Priority, TaskStatus, VariantName } from "../domain/model.ts";
 
 export interface Variant {
   readonly name: VariantName;

@@ -6,7 +6,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
-import type { KeyRecord } from "../../src/domain/key.ts";
+import type { KeyRecord } from "../../src/domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, knowing, systemClock } from "../../src/lib/clock.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
-import type { Message } from "../../src/domain/message.ts";
+import type { Message } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { FallbackMail } from "../../src/mail/fallback.ts";

@@ -12,18 +12,25 @@ import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
 import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
-import { FILE_ID_BYTES, type FileRecord } from "../../src/domain/file.ts";
-import type { KeyRecord } from "../../src/domain/key.ts";
+import { FILE_ID_BYTES } from "../../src/domain/file.ts";
 import {
   BALANCE_MAX_MICRO,
   CONTENT_MAX_BYTES,
   MESSAGES_ANSWER_MAX_BYTES,
   QUEUE_MAX,
 } from "../../src/domain/limits.ts";
-import type { LedgerEntry } from "../../src/domain/lux.ts";
-import type { DeliveryState, Message } from "../../src/domain/message.ts";
-import { type Node, saved } from "../../src/domain/node.ts";
-import type { Priority, Task, TaskStatus } from "../../src/domain/task.ts";
+import type {
+  DeliveryState,
+  FileRecord,
+  KeyRecord,
+  LedgerEntry,
+  Message,
+  Node,
+  Priority,
+  Task,
+  TaskStatus,
+} from "../../src/domain/model.ts";
+import { saved } from "../../src/domain/node.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
 import { PoolWalk } from "../../src/service/backlog.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
@@ -537,14 +544,7 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
   return { nodes, changes };
 }
 
-/** By node: the numbers of some of its tasks. */
-type Seqs = ReadonlyMap<string, readonly number[]>;
-type Tasks = { tasks: Task[]; changes: Change[]; held: Seqs; unfiled: Seqs };
-
-function seqsByNode(tasks: readonly Task[]): Seqs {
-  const byNode = Map.groupBy(tasks, ({ assignedNode }) => assignedNode ?? "");
-  return new Map([...byNode].map(([id, own]) => [id, own.map(({ seq }) => seq)]));
-}
+type Tasks = { tasks: Task[]; changes: Change[] };
 
 function makeTasks(roll: (sides: number) => number): Tasks {
   const changes: Change[] = [];
@@ -569,7 +569,6 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       ...created,
       status: status === "open" ? "open" : "assigned",
       assignedNode: holder,
-      listed: i % 3 > 0,
       revokedFrom: status === "open" ? `n${String(roll(4)).padStart(2, "0")}` : null,
       attempts: roll(3),
       updatedAt: 6_000 + i,
@@ -583,14 +582,7 @@ function makeTasks(roll: (sides: number) => number): Tasks {
     changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1 });
     return done;
   });
-  // Two in three are filed, the others stand with their node.
-  const completed = tasks.filter((one) => one.status === "completed");
-  const filed = completed.filter((_, i) => i % 3 > 0);
-  for (const { assignedNode, seq } of filed)
-    changes.push({ kind: "task.filed", nodeId: assignedNode ?? "", seq });
-  const held = seqsByNode(tasks.filter((one) => one.status === "assigned" && !one.listed));
-  const unfiled = seqsByNode(completed.filter((one) => !filed.includes(one)));
-  return { tasks, changes, held, unfiled };
+  return { tasks, changes };
 }
 
 const DAY = 86_400_000;
@@ -612,7 +604,6 @@ function makeLedger(): { ledger: LedgerEntry[]; changes: Change[] } {
     const taskId = signin ? null : `paid${i}`;
     ledger.push({
       id: `e${i}`,
-      previousId: ledger.findLast((entry) => entry.nodeId === nodeId)?.id ?? null,
       nodeId,
       n,
       amountMicro,
@@ -668,15 +659,16 @@ function makeMail(roll: (sides: number) => number): Pick<Rows, "messages" | "del
 function makeRows(): Rows {
   const roll = dice(7);
   const { nodes: barest, changes: ofNodes } = makeNodes(roll);
-  const { tasks: bare, changes: ofTasks, held, unfiled } = makeTasks(roll);
+  const { tasks: bare, changes: ofTasks } = makeTasks(roll);
   const { ledger, changes: ofLedger } = makeLedger();
   const nodes = barest.map((one) => {
-    const last = ledger.findLast(({ nodeId }) => nodeId === one.nodeId);
-    const lastEntry = last ? { id: last.id, n: last.n, balanceMicro: last.balanceMicro } : null;
-    const id = one.nodeId;
-    const known = { lastEntry, held: held.get(id) ?? [], unfiled: unfiled.get(id) ?? [] };
-    ofNodes.push(tally({ nodeId: one.nodeId, idleSince: one.idleSince, ...known }));
-    return { ...one, ...known };
+    const own = ledger.filter(({ nodeId }) => nodeId === one.nodeId);
+    const balanceMicro = own.reduce((sum, { amountMicro }) => sum + BigInt(amountMicro), 0n);
+    for (const { amountMicro } of own)
+      ofNodes.push(
+        tally({ nodeId: one.nodeId, idleSince: one.idleSince, entries: 1, balanceMicro: amountMicro }),
+      );
+    return { ...one, entries: own.length, balanceMicro };
   });
   const { messages, deliveries, changes: ofMail } = makeMail(roll);
   const files = Array.from({ length: 25 }, (_, i): FileRecord => ({
@@ -768,14 +760,10 @@ function queriesOf(engine: Engine): void {
 
 type Read = <R>(query: Query<R>) => Promise<R>;
 
-function nodeQueries({ nodes, tasks }: Rows, read: Read): void {
-  test("nodeById, holderOf, nodesAfter, nodesById, nodesCount, onlineNodeIds", async () => {
+function nodeQueries({ nodes }: Rows, read: Read): void {
+  test("nodeById, nodesAfter, nodesById, nodesCount, onlineNodeIds", async () => {
     for (const one of nodes) expect(await read(nodeReads.nodeById(one.nodeId))).toEqual(one);
     expect(await read(nodeReads.nodeById("nobody"))).toBeNull();
-    for (const { taskId, assignedNode } of tasks.slice(0, 30)) {
-      const holder = nodes.find(({ nodeId }) => nodeId === assignedNode) ?? null;
-      expect(await read(nodeReads.holderOf(taskId))).toEqual(holder);
-    }
     const inOrder = nodes.toSorted(byId);
     expect(await read(nodeReads.nodesAfter("", 500))).toEqual(inOrder);
     expect(await read(nodeReads.nodesAfter(inOrder[3]?.nodeId ?? "", 2))).toEqual(inOrder.slice(4, 6));
@@ -877,7 +865,6 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   for (const statuses of sets)
     for (const nodeId of [null, "n01", "n05", "nobody"])
       test(`taskSizes and tasksBySeq: ${statuses.join(" or ")} of ${nodeId ?? "anybody"}`, async () => {
-        const whose = nodeId === null ? null : (nodes.find((one) => one.nodeId === nodeId) ?? node(nodeId));
         const all = newest
           .filter((one) => statuses.includes(one.status))
           .filter((one) => nodeId === null || one.assignedNode === nodeId);
@@ -886,13 +873,13 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
             for (const offset of [0, 7, 20, all.length - 1, all.length, all.length + 100]) {
               const slice = { from, limit, offset: Math.max(0, offset) };
               const expected = part(all, slice);
-              const sizes = await read(taskReads.taskSizes(statuses, whose, slice));
+              const sizes = await read(taskReads.taskSizes(statuses, nodeId, slice));
               expect(sizes.map(({ bytes }) => bytes)).toEqual(expected.map(bytesOf));
               const found = await read(taskReads.tasksBySeq(sizes.map(({ seq }) => seq)));
               expect(found.map(idOf)).toEqual(expected.map(idOf));
             }
         const whole = { from: "newest", limit: 500, offset: 0 } as const;
-        const seqs = (await read(taskReads.taskSizes(statuses, whose, whole))).map(({ seq }) => seq);
+        const seqs = (await read(taskReads.taskSizes(statuses, nodeId, whole))).map(({ seq }) => seq);
         expect(await read(taskReads.tasksBySeq(seqs))).toEqual([...all]);
       });
 
@@ -973,7 +960,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
     const away = nodes.filter((one) => !one.online && one.tasksAssigned > 0).map(({ nodeId }) => nodeId);
     const expected = tasks.filter(
-      (one) => one.status === "assigned" && one.listed && away.includes(one.assignedNode ?? ""),
+      (one) => one.status === "assigned" && away.includes(one.assignedNode ?? ""),
     );
     expect(expected.length).toBeGreaterThan(2);
     const found = await read(taskReads.strandedTasks(500));
@@ -1409,14 +1396,22 @@ function pruneQueries(engine: Engine): void {
   test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
     const { store } = await openFresh(engine);
     const first = node("n1", { variant: "A", registeredAt: 1 });
-    const own = { lastEntry: { id: "e", n: 7, balanceMicro: 2n ** 60n }, held: [9], unfiled: [3, 12] };
+    const own = { entries: 7, balanceMicro: 2n ** 53n - 1n };
     await write(
       store,
       ...saved(first),
       ...saved(node("n2", { variant: "B" })),
       ...saved(node("n3", { variant: "A", leaseUntil: 5 })),
       { kind: "node.offline", nodeId: "n3" },
-      tally({ nodeId: "n1", assigned: 2, completed: 1, luxEarnedMicro: 7, idleSince: 44, ...own }),
+      tally({
+        nodeId: "n1",
+        assigned: 2,
+        completed: 1,
+        luxEarnedMicro: 7,
+        idleSince: 44,
+        entries: 7,
+        balanceMicro: 2 ** 53 - 1,
+      }),
       tally({ nodeId: "n1", idleSince: 44 }),
       { kind: "node.offline", nodeId: "n1" },
       ...saved({ ...first, name: "New", registeredAt: 99, idleSince: 0 }),
@@ -1471,19 +1466,15 @@ function pruneQueries(engine: Engine): void {
 
   test("a task that is deleted is gone; an entry of the ledger and a day's sign-in can be entered once", async () => {
     const { store } = await openFresh(engine);
-    await write(
-      store,
-      { kind: "task.created", task: task("t") },
-      { kind: "task.deleted", taskId: "t", seq: 1 },
-    );
+    await write(store, { kind: "task.created", task: task("t") }, { kind: "task.deleted", taskId: "t" });
     expect(await store.read(taskReads.taskById("t"))).toBeNull();
     const amounts = { amountMicro: 1, balanceMicro: 1n };
-    const entry = { id: "e", previousId: null, nodeId: "n1", n: 64, ...amounts, taskId: "t", at: 5 };
+    const entry = { id: "e", nodeId: "n1", n: 64, ...amounts, taskId: "t", at: 5 };
     const enter = (patch: Partial<LedgerEntry>) =>
       outcome(write(store, { kind: "lux.entered", entry: { ...entry, kind: "reward", ...patch } }));
     expect(await enter({})).toBeNull();
     expect(await enter({ n: 65 })).toBeInstanceOf(Error);
-    expect(await enter({ id: "other" })).toBeInstanceOf(Error); // two with the number of a mark
+    expect(await enter({ id: "other" })).toBeInstanceOf(Error); // two with one number
     expect(await enter({ id: "n2's", nodeId: "n2" })).toBeNull();
     expect(await enter({ id: "f", n: 65, kind: "signin", taskId: null })).toBeNull();
     expect(await enter({ id: "g", n: 66, kind: "signin", taskId: null, at: DAY - 1 })).toBeInstanceOf(Error);
@@ -1675,12 +1666,10 @@ describe("store: sqlite: plans", () => {
   const after = { priority: 1, seq: 5 };
   const slice = { from: "newest", limit: 20, offset: 40 } as const;
   const page = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, null, slice);
-  const pageOf = (...statuses: readonly TaskStatus[]) =>
-    taskReads.taskSizes(statuses, { nodeId: "n1", held: [6], unfiled: [3, 4, 5] }, slice);
+  const pageOf = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, "n1", slice);
   const hot: Readonly<Record<string, Query<unknown>>> = {
     nodeById: nodeReads.nodeById("n1"),
     pulseOf: nodeReads.pulseOf("n1"),
-    holderOf: nodeReads.holderOf("t1"),
     nodesById: nodeReads.nodesById(["n1", "n2", "n3"]),
     taskById: taskReads.taskById("t1"),
     tasksById: taskReads.tasksById(["t1", "t2"]),
@@ -1772,15 +1761,14 @@ describe("store: sqlite: plans", () => {
   };
   for (const from of ["newest", "oldest"] as const)
     for (const [name, statuses] of Object.entries(skipping))
-      for (const whose of [null, { nodeId: "n1", held: [6], unfiled: [3, 4, 5] }])
-        test(`what lies before a page is skipped in indexes, unsorted: ${name} of ${whose?.nodeId ?? "anybody"}, ${from} first`, async () => {
+      for (const whose of [null, "n1"])
+        test(`what lies before a page is skipped in indexes, unsorted: ${name} of ${whose ?? "anybody"}, ${from} first`, async () => {
           const far = { from, limit: 50, offset: 499_950 };
           const query = taskReads.taskSizes(statuses, whose, far);
-          const found = [...(await ways(query, "tasks")), ...(await ways(query, "completions"))];
+          const found = await ways(query, "tasks");
           expect(found).not.toEqual([]);
           // Looked up one by one are only the newest tasks of a node, which it names.
-          for (const way of found)
-            expect(way).toMatch(/COVERING INDEX|completions USING PRIMARY KEY|rowid=\?\)$/);
+          for (const way of found) expect(way).toMatch(/COVERING INDEX|rowid=\?\)$/);
           // Several ranges are merged as they are read; only the page itself may be put in order.
           const plan = (await planOf(query)).map(({ detail }) => detail);
           expect(plan).not.toContain("COMPOUND QUERY");
@@ -1790,12 +1778,8 @@ describe("store: sqlite: plans", () => {
 
   test("a node's page looks only at what the node holds and at what it has done", async () => {
     expect((await ways(pageOf("assigned", "completed"), "tasks")).toSorted()).toEqual([
+      "SEARCH tasks USING COVERING INDEX tasks_done (assigned_node=?)",
       "SEARCH tasks USING COVERING INDEX tasks_held (assigned_node=?)",
-      "SEARCH tasks USING INDEX tasks_status (status=? AND rowid=?)",
-      "SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)",
-    ]);
-    expect(await ways(pageOf("assigned", "completed"), "completions")).toEqual([
-      "SEARCH completions USING PRIMARY KEY (node_id=?)",
     ]);
   });
 
@@ -1834,7 +1818,7 @@ describe("store: sqlite: plans", () => {
   const writes: Readonly<Record<string, Change>> = {
     "node.beaten": { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 },
     "task.moved": { kind: "task.moved", task: task("t") },
-    "task.deleted": { kind: "task.deleted", taskId: "t", seq: 1 },
+    "task.deleted": { kind: "task.deleted", taskId: "t" },
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "answers.pruned": { kind: "answers.pruned", ...old },
@@ -1854,12 +1838,10 @@ describe("store: sqlite: plans", () => {
     expect(await fresh.place.look("SELECT count(*) AS n FROM dbstat WHERE name = 'beats'")).toBeLessThan(13);
   });
 
-  test("a page of the ledger begins at a mark and goes from entry to entry", async () => {
+  test("a page of the ledger is a range of the node's index", async () => {
     const query = luxReads.ledgerPage("n1", 100, 119);
-    expect([...(await ways(query, "ledger")), ...(await ways(query, "l"))]).toEqual([
-      "SEARCH ledger USING PRIMARY KEY (entry_id=?)",
-      "SEARCH ledger USING COVERING INDEX ledger_marks (node_id=? AND n>?)",
-      "SEARCH l USING PRIMARY KEY (entry_id=?)",
+    expect(await ways(query, "ledger")).toEqual([
+      "SEARCH ledger USING INDEX ledger_node (node_id=? AND n>? AND n<?)",
     ]);
   });
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Candidate, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import { Fleet, balance } from "../../src/domain/balancer-queue.ts";
-import type { Task } from "../../src/domain/task.ts";
+import type { Task } from "../../src/domain/model.ts";
 import { NOW, node, task } from "./samples.ts";
 
 describe("pick", () => {

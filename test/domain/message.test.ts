@@ -2,17 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "../../src/domain/limits.ts";
-import {
-  type Delivery,
-  type DeliveryState,
-  type DeliveryStub,
-  acknowledge,
-  broadcast,
-  expireLeases,
-  putBack,
-  receive,
-  send,
-} from "../../src/domain/message.ts";
+import { acknowledge, broadcast, expireLeases, putBack, receive, send } from "../../src/domain/message.ts";
+import type { Delivery, DeliveryState, DeliveryStub } from "../../src/domain/model.ts";
 import { NOW, STEADY, type Sketch, delivery, message, node, sketch, stub } from "./samples.ts";
 
 const STATES: Readonly<Record<DeliveryState, DeliveryStub>> = {

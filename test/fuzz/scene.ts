@@ -1,7 +1,7 @@
 /** What every fuzzed hub begins with: a few nodes, tasks in each state, messages, a file, and two keys of its own. */
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
-import type { KeyRecord } from "../../src/domain/key.ts";
+import type { KeyRecord } from "../../src/domain/model.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Known } from "./known.ts";

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import fc from "fast-check";
-import type { VariantName } from "../../src/domain/node.ts";
+import type { VariantName } from "../../src/domain/model.ts";
 import { Hub, TempDir, memoryMib, until } from "../e2e/program.ts";
 import { ADMIN_KEY, SECRET } from "../support/hub.ts";
 import { Tally, StateWatch, changesNothing, describe } from "./fuzz.ts";

@@ -215,12 +215,44 @@ describe("src imports only what the house allows", () => {
     expect(missing).toEqual([]);
   });
 
+  test("no files import each other in a circle", () => {
+    const targets = new Map(
+      SOURCES.map(({ path, text }) => [
+        path,
+        importsOf(text)
+          .filter((specifier) => specifier.startsWith("."))
+          .map((specifier) => posix.join(posix.dirname(path), specifier)),
+      ]),
+    );
+    expect(circlesIn(targets)).toEqual([]);
+  });
+
   test("the mail port takes of the store's port only the type of transact", () => {
     const text = SOURCES.find(({ path }) => path === "src/mail/mail.ts")?.text ?? "";
     expect(text.match(/import .* from "\.\.\/store\/store\.ts";/g)).toEqual([
       'import type { Transact } from "../store/store.ts";',
     ]);
   });
+});
+
+/** Each chain of imports that comes back to its first file, found by a depth-first search. */
+function circlesIn(targets: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (path: string, above: readonly string[]): void => {
+    const at = above.indexOf(path);
+    if (at >= 0) circles.push([...above.slice(at), path].join(" -> "));
+    if (at >= 0 || done.has(path)) return;
+    for (const target of targets.get(path) ?? []) visit(target, [...above, path]);
+    done.add(path);
+  };
+  for (const path of targets.keys()) visit(path, []);
+  return circles;
+}
+
+test("a circle of imports would be seen", () => {
+  const targets = { a: ["b"], b: ["c", "d"], c: ["a"], d: [] };
+  expect(circlesIn(new Map(Object.entries(targets)))).toEqual(["a -> b -> c -> a"]);
 });
 
 describe("the table forbids", () => {

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
-import type { Message } from "../../src/domain/message.ts";
+import type { Message } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";

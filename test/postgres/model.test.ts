@@ -34,7 +34,6 @@ const TABLES: Readonly<Record<string, string>> = {
   nodes: "node_id",
   tasks: "seq",
   task_totals: "one",
-  completions: "node_id, seq",
   ledger: "node_id, n",
   messages: "seq",
   deliveries: "to_node, seq",

@@ -243,7 +243,7 @@ describe("following", () => {
     await commit(logged("n1"));
     const told: number[] = [];
     feed.follow("n1", (eventId) => told.push(eventId));
-    await commit({ kind: "task.deleted", taskId: "t", seq: 1 }, { kind: "node.offline", nodeId: "n1" });
+    await commit({ kind: "task.deleted", taskId: "t" }, { kind: "node.offline", nodeId: "n1" });
     expect(told).toEqual([]);
   });
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { accept } from "../../src/domain/decision.ts";
-import type { FileRecord } from "../../src/domain/file.ts";
+import type { FileRecord } from "../../src/domain/model.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { FileService } from "../../src/service/files.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";

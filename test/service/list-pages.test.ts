@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { accept } from "../../src/domain/decision.ts";
 import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS } from "../../src/domain/limits.ts";
+import type { Task } from "../../src/domain/model.ts";
 import { create } from "../../src/domain/task.ts";
 import { ListPages, type PageSource, PagesBusy } from "../../src/service/list-pages.ts";
 import { taskSizes, taskTotals, tasksBySeq } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Read, Store } from "../../src/store/store.ts";
-import type { Task } from "../../src/domain/task.ts";
 import { NOW, draft } from "../domain/samples.ts";
 
 const TASKS = 95;

@@ -10,7 +10,7 @@ import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { makeDataDir } from "../../src/data-dir.ts";
-import type { VariantName } from "../../src/domain/node.ts";
+import type { VariantName } from "../../src/domain/model.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";

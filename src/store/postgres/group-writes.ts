@@ -65,7 +65,7 @@ export class Writes {
     const { nodeId } = change;
     const before = this.#nodeTallies.get(nodeId);
     const sum = before ? plusNode(before, change) : change;
-    if (!before || Number.isSafeInteger(sum.luxEarnedMicro)) {
+    if (!before || Number.isSafeInteger(sum.balanceMicro)) {
       this.#nodeTallies.set(nodeId, sum);
     } else {
       this.#place(statementOf(before), placeOf(before)); // more than a number carries
@@ -98,8 +98,6 @@ const ANYWHERE: Place = { rows: [], after: null };
 
 const rowOfNode = (nodeId: string): string => `node ${nodeId}`;
 const rowOfTask = (taskId: string): string => `task ${taskId}`;
-/** A task that is in the database has a number too, which is all that some changes know of it. */
-const rowOfNumber = (seq: number): string => `task #${seq}`;
 const rowOfMessage = (messageId: string): string => `message ${messageId}`;
 
 function writeOf(change: Change, eventId: number): Statement {
@@ -120,14 +118,9 @@ function placeOf(change: Change): Place {
     case "task.created":
       return { rows: [rowOfTask(change.task.taskId)], after: null };
     case "task.moved":
-      return { rows: [rowOfTask(change.task.taskId), rowOfNumber(change.task.seq)], after: null };
+      return { rows: [rowOfTask(change.task.taskId)], after: null };
     case "task.deleted":
-      return { rows: [rowOfTask(change.taskId), rowOfNumber(change.seq)], after: null };
-    case "task.listed":
-      return { rows: [rowOfNumber(change.seq)], after: null };
-    case "task.filed":
-    case "task.unfiled":
-      return { rows: [`completion ${change.seq}`], after: null };
+      return { rows: [rowOfTask(change.taskId)], after: null };
     case "message.stored":
       return { rows: [rowOfMessage(change.message.messageId)], after: null };
     case "delivery.queued":
@@ -175,8 +168,7 @@ function plusNode(sum: NodeTally, more: NodeTally): NodeTally {
     assigned: sum.assigned + more.assigned,
     completed: sum.completed + more.completed,
     luxEarnedMicro: sum.luxEarnedMicro + more.luxEarnedMicro,
-    lastEntry: more.lastEntry ?? sum.lastEntry,
-    held: more.held ?? sum.held,
-    unfiled: more.unfiled ?? sum.unfiled,
+    entries: sum.entries + more.entries,
+    balanceMicro: sum.balanceMicro + more.balanceMicro,
   };
 }

@@ -245,6 +245,16 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   INSERT INTO beats SELECT seq, last_heartbeat_at, lease_until FROM nodes ORDER BY seq;
   ALTER TABLE nodes DROP COLUMN last_heartbeat_at, DROP COLUMN lease_until;
   `,
+  `
+  DROP INDEX tasks_held, ledger_marks;
+  DROP TABLE completions;
+  ALTER TABLE nodes DROP COLUMN held, DROP COLUMN unfiled, DROP COLUMN last_entry;
+  ALTER TABLE tasks DROP COLUMN listed;
+  ALTER TABLE ledger DROP COLUMN previous;
+  CREATE INDEX tasks_held ON tasks (assigned_node, seq) WHERE status = 'assigned';
+  CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
+  CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */

@@ -1,7 +1,6 @@
 /** The reads of the balancer: the nodes that it may give to, and the pool, best first, without the texts of its tasks. */
 import type { Candidate } from "../../domain/balancer.ts";
-import type { Node } from "../../domain/node.ts";
-import type { Task } from "../../domain/task.ts";
+import type { Node, Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { NODES, NODE_COLUMNS } from "./nodes.ts";
 import { bind, filledUp, many, one, places, union } from "./query.ts";

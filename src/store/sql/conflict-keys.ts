@@ -45,11 +45,6 @@ export function touchesOf(change: Change): readonly string[] {
       return ["tasks", rowsOf.task(change.task.taskId)];
     case "task.deleted":
       return ["tasks", rowsOf.task(change.taskId)];
-    case "task.listed":
-      return [EVERYTHING]; // by its number
-    case "task.filed":
-    case "task.unfiled":
-      return ["completions"];
     case "tasks.tallied":
       return ["task_totals"];
     case "lux.entered":

@@ -1,5 +1,5 @@
 /** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { FileRecord } from "../../domain/file.ts";
+import type { FileRecord } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import {
   type Sized,

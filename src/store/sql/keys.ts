@@ -1,5 +1,5 @@
 /** The reads of keys and of stored answers, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { KeyRecord } from "../../domain/key.ts";
+import type { KeyRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { many, one } from "./query.ts";

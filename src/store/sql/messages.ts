@@ -4,7 +4,8 @@ import {
   MESSAGES_ANSWER_MAX_BYTES,
   WAITING_PART_MAX,
 } from "../../domain/limits.ts";
-import type { Delivery, DeliveryStub, Message, Registered } from "../../domain/message.ts";
+import type { Registered } from "../../domain/message.ts";
+import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
 import type { Param, Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { type Sized, filledUp, many, one, places, rowsBySeq, sizes } from "./query.ts";

@@ -1,5 +1,5 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { Node, Pulse } from "../../domain/node.ts";
+import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { count, filledUp, many, one, places } from "./query.ts";
@@ -8,8 +8,8 @@ import { toNode, toPulse } from "./rows.ts";
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
 export const NODE_COLUMNS = `
   node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
-  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since, held, unfiled,
-  last_entry, entries, CAST(balance_micro AS TEXT) AS balance`;
+  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
+  entries, CAST(balance_micro AS TEXT) AS balance`;
 /** Every node has its row in beats, from its registration on. */
 export const NODES = `nodes JOIN beats USING (seq)`;
 
@@ -31,14 +31,6 @@ export function pulseOf(nodeId: string): Query<Pulse | null> {
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toNode);
-}
-
-const HOLDER = `
-  SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = (SELECT assigned_node FROM tasks WHERE task_id = $1)`;
-
-/** The node that has a task, or had it when it was completed. */
-export function holderOf(taskId: string): Query<Node | null> {
-  return one(HOLDER, [taskId], toNode);
 }
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {

@@ -1,11 +1,16 @@
 /** Rows of the store to values of the domain. The columns are those of store/sqlite/migrations.ts; nothing is decided here. */
 import type { LoggedEvent } from "../../domain/event.ts";
-import type { FileRecord } from "../../domain/file.ts";
-import type { KeyRecord } from "../../domain/key.ts";
-import type { LastEntry, LedgerEntry } from "../../domain/lux.ts";
-import type { Delivery, DeliveryStub, Message } from "../../domain/message.ts";
-import type { Node, Pulse } from "../../domain/node.ts";
-import type { Task } from "../../domain/task.ts";
+import type {
+  Delivery,
+  DeliveryStub,
+  FileRecord,
+  KeyRecord,
+  LedgerEntry,
+  Message,
+  Node,
+  Pulse,
+  Task,
+} from "../../domain/model.ts";
 import type { Param, Row } from "../store.ts";
 
 // The casts below are the checked boundary to the store: STRICT tables hold what the rules wrote, and nothing else
@@ -55,9 +60,8 @@ export function toNode(row: Row): Node {
     tasksCompleted: whole(row["tasks_completed"]),
     luxEarnedMicro: big(row["lux_earned"]),
     idleSince: whole(row["idle_since"]),
-    lastEntry: toLastEntry(row),
-    held: toSeqs(text(row["held"])),
-    unfiled: toSeqs(text(row["unfiled"])),
+    entries: whole(row["entries"]),
+    balanceMicro: big(row["balance"]),
   };
 }
 
@@ -68,18 +72,6 @@ export function toPulse(row: Row): Pulse {
     online: row["online"] === 1,
     tasksAssigned: whole(row["tasks_assigned"]),
   };
-}
-
-function toLastEntry(row: Row): LastEntry {
-  const id = maybeText(row["last_entry"]);
-  return id === null ? null : { id, n: whole(row["entries"]), balanceMicro: big(row["balance"]) };
-}
-
-const NONE: readonly number[] = [];
-
-/** "12,15"; "" is none. */
-function toSeqs(stored: string): readonly number[] {
-  return stored === "" ? NONE : (JSON.parse(`[${stored}]`) as readonly number[]);
 }
 
 export function toTask(row: Row): Task {
@@ -96,7 +88,6 @@ export function toTask(row: Row): Task {
     status: row["status"] as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
-    listed: row["listed"] === 1,
     result:
       problem === null
         ? null
@@ -113,7 +104,6 @@ export function toTask(row: Row): Task {
 export function toLedgerEntry(row: Row): LedgerEntry {
   return {
     id: text(row["entry_id"]),
-    previousId: maybeText(row["previous"]),
     nodeId: text(row["node_id"]),
     n: whole(row["n"]),
     amountMicro: whole(row["amount_micro"]),

@@ -3,7 +3,7 @@
  * share. Parameters are $1, $2, …
  */
 import type { Change } from "../../domain/change.ts";
-import type { LedgerEntry } from "../../domain/lux.ts";
+import type { LedgerEntry } from "../../domain/model.ts";
 import { encodeCapabilities } from "./rows.ts";
 import {
   PRUNE_ANSWERS,
@@ -33,20 +33,9 @@ const BEAT_NODE = `
 
 const TALLY_NODE = `
   UPDATE nodes SET tasks_assigned = tasks_assigned + $2, tasks_completed = tasks_completed + $3,
-    lux_earned_micro = lux_earned_micro + $4, idle_since = $5, held = coalesce($6, held),
-    unfiled = coalesce($7, unfiled), last_entry = coalesce($8, last_entry), entries = coalesce($9, entries),
-    balance_micro = coalesce($10, balance_micro)
+    lux_earned_micro = lux_earned_micro + $4, entries = entries + $5, balance_micro = balance_micro + $6,
+    idle_since = $7
   WHERE node_id = $1`;
-
-// What most steps are: fewer values to bind.
-const TALLY_HELD = `
-  UPDATE nodes SET tasks_assigned = tasks_assigned + $2, idle_since = $3, held = coalesce($4, held)
-  WHERE node_id = $1`;
-
-const LIST_TASK = `
-  UPDATE tasks SET listed = 1 WHERE seq = $2 AND assigned_node = $1 AND status = 'assigned'`;
-const FILE_TASK = `INSERT INTO completions (node_id, seq) VALUES ($1, $2)`;
-const UNFILE_TASK = `DELETE FROM completions WHERE node_id = $1 AND seq = $2`;
 
 const CREATE_TASK = `
   INSERT INTO tasks (task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro,
@@ -54,7 +43,7 @@ const CREATE_TASK = `
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`;
 
 const MOVE_TASK = `
-  UPDATE tasks SET status = $2, assigned_node = $3, revoked_from = $4, attempts = $5, updated_at = $6, listed = $7
+  UPDATE tasks SET status = $2, assigned_node = $3, revoked_from = $4, attempts = $5, updated_at = $6
   WHERE task_id = $1`;
 
 // Apart from MOVE_TASK so that the texts are written once in a task's life.
@@ -66,8 +55,8 @@ const TALLY_TASKS = `
   UPDATE task_totals SET open = open + $1, assigned = assigned + $2, completed = completed + $3 WHERE one = 1`;
 
 const ENTER_LUX = `
-  INSERT INTO ledger (entry_id, previous, node_id, n, amount_micro, balance_micro, kind, task_id, at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+  INSERT INTO ledger (entry_id, node_id, n, amount_micro, balance_micro, kind, task_id, at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`;
 
 const STORE_MESSAGE = `
   INSERT INTO messages (message_id, from_node, to_node, type, content, require_ack, sent_at)
@@ -125,12 +114,6 @@ export function statementOf(change: Change): Statement {
       return taskMoved(change.task);
     case "task.deleted":
       return { sql: `DELETE FROM tasks WHERE task_id = $1`, params: [change.taskId] };
-    case "task.listed":
-      return { sql: LIST_TASK, params: [change.nodeId, change.seq] };
-    case "task.filed":
-      return { sql: FILE_TASK, params: [change.nodeId, change.seq] };
-    case "task.unfiled":
-      return { sql: UNFILE_TASK, params: [change.nodeId, change.seq] };
     case "tasks.tallied":
       return { sql: TALLY_TASKS, params: [change.open, change.assigned, change.completed] };
     case "lux.entered":
@@ -165,18 +148,13 @@ export function statementOf(change: Change): Statement {
 }
 
 function nodeTallied(tally: Extract<Change, { kind: "node.tallied" }>): Statement {
-  const { nodeId, assigned, completed, luxEarnedMicro, idleSince, lastEntry: last } = tally;
-  const held = tally.held && tally.held.join();
-  const unfiled = tally.unfiled && tally.unfiled.join();
-  if (completed === 0 && luxEarnedMicro === 0 && last === null && unfiled === null)
-    return { sql: TALLY_HELD, params: [nodeId, assigned, idleSince, held] };
-  const newest = [last?.id ?? null, last?.n ?? null, last?.balanceMicro ?? null];
-  const params = [nodeId, assigned, completed, luxEarnedMicro, idleSince, held, unfiled, ...newest];
+  const { nodeId, assigned, completed, luxEarnedMicro, entries, balanceMicro, idleSince } = tally;
+  const params = [nodeId, assigned, completed, luxEarnedMicro, entries, balanceMicro, idleSince];
   return { sql: TALLY_NODE, params };
 }
 
 function luxEntered(e: LedgerEntry): Statement {
-  const params = [e.id, e.previousId, e.nodeId, e.n, e.amountMicro, e.balanceMicro, e.kind, e.taskId, e.at];
+  const params = [e.id, e.nodeId, e.n, e.amountMicro, e.balanceMicro, e.kind, e.taskId, e.at];
   return { sql: ENTER_LUX, params };
 }
 
@@ -246,6 +224,6 @@ function taskMoved(t: Extract<Change, { kind: "task.moved" }>["task"]): Statemen
     const params = [t.taskId, t.status, t.assignedNode, t.updatedAt, problem, improvement, lesson];
     return { sql: COMPLETE_TASK, params };
   }
-  const params = [t.taskId, t.status, t.assignedNode, t.revokedFrom, t.attempts, t.updatedAt, flag(t.listed)];
+  const params = [t.taskId, t.status, t.assignedNode, t.revokedFrom, t.attempts, t.updatedAt];
   return { sql: MOVE_TASK, params };
 }

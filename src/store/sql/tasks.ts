@@ -1,8 +1,7 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
-import type { Node } from "../../domain/node.ts";
-import type { Task, TaskStatus } from "../../domain/task.ts";
+import type { Task, TaskStatus } from "../../domain/model.ts";
 import type { Param, Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import {
@@ -24,7 +23,7 @@ import { toTask } from "./rows.ts";
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
-  t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, listed,
+  t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
   balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
@@ -104,13 +103,9 @@ export function strandedTasks(limit: number): Query<readonly Task[]> {
   const sql = `
     SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
     WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
-      AND t.listed = 1
     LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
   return many(sql, [limit], toTask);
 }
-
-/** Whose tasks are listed. */
-export type TasksOf = Pick<Node, "nodeId" | "held" | "unfiled">;
 
 const TASK_BYTES = [
   ...["title", "description", "problem", "improvement", "lesson"].map(
@@ -122,10 +117,10 @@ const TASK_BYTES = [
 /** Tasks in any of `statuses` (of one node, if given), newest first, as sizes. */
 export function taskSizes(
   statuses: readonly TaskStatus[],
-  node: TasksOf | null,
+  nodeId: string | null,
   slice: Slice,
 ): Query<readonly Sized[]> {
-  const found = pageOfTasks(statuses, node, slice);
+  const found = pageOfTasks(statuses, nodeId, slice);
   if (!found) return { ...NOTHING, shape: () => [] };
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params);
 }
@@ -143,11 +138,12 @@ export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
  */
 function pageOfTasks(
   statuses: readonly TaskStatus[],
-  node: TasksOf | null,
+  nodeId: string | null,
   slice: Slice,
 ): { readonly where: string; readonly params: readonly Param[] } | null {
   const params: Param[] = [slice.limit, slice.offset];
-  const ranges = node ? rangesOfNode(statuses, node, params) : rangesOfAll(statuses, slice);
+  const ranges =
+    nodeId === null ? rangesOfAll(statuses, slice) : rangesOfNode(statuses, bind(params, nodeId));
   if (ranges.length === 0) return null;
   // SQLite knows that the ranges are in order; PostgreSQL merges them if they say so.
   const inOrder = ranges.map((range) => `${range} ${orderOf(slice)}`);
@@ -163,27 +159,9 @@ function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readon
   return statuses.map((status) => `SELECT seq FROM tasks WHERE status = '${status}'`);
 }
 
-/** An open task has no node; the others stand in the lists by node, but for the newest, which the node names. */
-function rangesOfNode(
-  statuses: readonly TaskStatus[],
-  { nodeId, held, unfiled }: TasksOf,
-  params: Param[],
-): readonly string[] {
-  const node = bind(params, nodeId);
-  const named = (seqs: readonly number[]): string => {
-    const places = filledUp(seqs).map((seq) => bind(params, seq));
-    return `SELECT seq FROM tasks WHERE seq IN (${places.join()}) AND assigned_node = ${node}`;
-  };
-  const ranges: string[] = [];
-  if (statuses.includes("assigned")) {
-    const ofNode = `assigned_node = ${node}`;
-    ranges.push(`SELECT seq FROM tasks WHERE status = 'assigned' AND listed = 1 AND ${ofNode}`);
-    // A task that was taken from the node and given back may be listed, and still be named.
-    if (held.length > 0) ranges.push(`${named(held)} AND status = 'assigned' AND listed = 0`);
-  }
-  if (statuses.includes("completed")) {
-    ranges.push(`SELECT seq FROM completions WHERE node_id = ${node}`);
-    if (unfiled.length > 0) ranges.push(`${named(unfiled)} AND status = 'completed'`);
-  }
-  return ranges;
+/** An open task has no node. The states are written out, so that the partial index of each is used. */
+function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
+  return statuses
+    .filter((status) => status !== "open")
+    .map((status) => `SELECT seq FROM tasks WHERE status = '${status}' AND assigned_node = ${node}`);
 }

@@ -293,4 +293,21 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- who went offline with tasks
   CREATE INDEX nodes_stranded ON nodes (node_id) WHERE online = 0 AND tasks_assigned > 0;
   `,
+  `
+  -- What a node has, has done and was paid is found by plain indexes; the rows of nodes and tasks name no other rows.
+  DROP INDEX tasks_held;
+  DROP INDEX ledger_marks;
+  DROP TABLE completions;
+  ALTER TABLE nodes DROP COLUMN held;
+  ALTER TABLE nodes DROP COLUMN unfiled;
+  ALTER TABLE nodes DROP COLUMN last_entry;
+  ALTER TABLE tasks DROP COLUMN listed;
+  ALTER TABLE ledger DROP COLUMN previous;
+  -- what a node holds; apart from what it has done, which is much and all over the place
+  CREATE INDEX tasks_held ON tasks (assigned_node) WHERE status = 'assigned';
+  -- task/list by node: what it has done
+  CREATE INDEX tasks_done ON tasks (assigned_node) WHERE status = 'completed';
+  -- lux/ledger
+  CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
+  `,
 ];
