@@ -23,15 +23,17 @@ const CUT_IDLE_SECONDS = 1;
 
 export class ResponseBackpressure {
   readonly #held: Semaphore;
-  readonly #patience: { readonly stallMs: number; readonly waitMs: number };
-  readonly #deadlines = new Deadlines();
-  /** Pieces of long answers are loaded one per tick, whoever reads them. */
-  readonly #loads = new TickQueue();
+  readonly #waitMs: number;
+  readonly #context: Context;
 
   /** @param held bytes held of large answers; callers that must not crowd out others get a semaphore of their own */
-  constructor(held: Semaphore, patience = { stallMs: limit.ANSWER_STALL_MS, waitMs: limit.ANSWER_WAIT_MS }) {
+  constructor(
+    held: Semaphore,
+    { stallMs, waitMs } = { stallMs: limit.ANSWER_STALL_MS, waitMs: limit.ANSWER_WAIT_MS },
+  ) {
     this.#held = held;
-    this.#patience = patience;
+    this.#waitMs = waitMs;
+    this.#context = { held, loads: new TickQueue(), deadlines: new Deadlines(), stallMs };
   }
 
   /**
@@ -55,7 +57,7 @@ export class ResponseBackpressure {
 
   /** A separate method, so the data of the first load can be freed while this one waits. */
   async #reload(exchange: Exchange, load: () => Promise<Encoded>, bytes: number): Promise<Body> {
-    await this.#held.acquire(bytes, this.#patience.waitMs);
+    await this.#held.acquire(bytes, this.#waitMs);
     try {
       if (!exchange.request.signal.aborted) return this.#stream(exchange, await load(), bytes);
     } catch (error) {
@@ -68,31 +70,26 @@ export class ResponseBackpressure {
 
   /** @param acquired what was acquired for it before it was loaded */
   #stream(exchange: Exchange, encoded: Encoded, acquired: number): ReadableStream<Uint8Array> {
-    const body = new AnswerBody(encoded, {
-      held: this.#held,
-      loads: this.#loads,
-      deadlines: this.#deadlines,
-      stallMs: this.#patience.stallMs,
-      closeConnection: () => exchange.server.timeout(exchange.request, CUT_IDLE_SECONDS),
-    });
+    const body = new AnswerBody(exchange, encoded, this.#context);
     this.#held.release(acquired);
     return new ReadableStream(body, { highWaterMark: 0 });
   }
 }
 
+/** What all answers share. */
 type Context = {
   readonly held: Semaphore;
+  /** Pieces are loaded one per tick, whoever reads them. */
   readonly loads: TickQueue;
   readonly deadlines: Deadlines;
   readonly stallMs: number;
-  /** Closes the connection although it still has something to send. */
-  readonly closeConnection: () => void;
 };
 
 /** The body stream of one large answer: pulled by the socket slice by slice, and holding one piece at a time. */
 class AnswerBody {
-  readonly #context: Context;
+  readonly #exchange: Exchange;
   readonly #next: Encoded["next"];
+  readonly #context: Context;
   /** What is counted; `#sent`: how much of it the socket has been given. */
   #piece: Buffer = NOTHING;
   #sent = 0;
@@ -100,9 +97,10 @@ class AnswerBody {
   #deadline: ReturnType<Deadlines["add"]> | null = null;
   #isOver = false;
 
-  constructor({ first, next }: Encoded, context: Context) {
-    this.#context = context;
+  constructor(exchange: Exchange, { first, next }: Encoded, context: Context) {
+    this.#exchange = exchange;
     this.#next = next;
+    this.#context = context;
     this.#hold(Buffer.from(first));
     this.#startStallTimer(); // the answer may not even be begun
   }
@@ -153,7 +151,7 @@ class AnswerBody {
   #startStallTimer(): void {
     this.#deadline = this.#context.deadlines.add(this.#context.stallMs, () => {
       this.#end();
-      this.#context.closeConnection();
+      this.#exchange.server.timeout(this.#exchange.request, CUT_IDLE_SECONDS);
       this.#controller?.error(new Error("the answer was not read"));
     });
   }

@@ -1,5 +1,5 @@
 /**
- * What leaves the hub: for each thing its shape (for tests and descriptions) and its wording in a variant.
+ * What leaves the hub: for each thing its shape (for tests and descriptions) and its encoding in a variant.
  * Epoch milliseconds become ISO 8601 here, millionths become LUX, and nowhere else.
  */
 import * as z from "zod/mini";

@@ -202,16 +202,18 @@ class NodeStream {
   /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
     await this.#held.acquire(limit.CONTENT_MAX_BYTES);
-    let text = "";
+    let bytes = 0;
     try {
       const item = this.#stream.closed ? null : await this.#feed.itemOf(event);
-      if (item !== null) text = framed(item);
+      if (item !== null) {
+        const text = framed(item);
+        bytes = Buffer.byteLength(text);
+        this.#held.overdraw(bytes);
+        this.#stream.send(text);
+      }
     } finally {
-      this.#held.overdraw(Buffer.byteLength(text));
       this.#held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (text !== "") this.#stream.send(text);
-    const bytes = Buffer.byteLength(text);
     if (this.#stream.backlogBytes === 0) this.#held.release(bytes);
     else void this.#stream.drained().then(() => this.#held.release(bytes));
     return !this.#stream.closed;

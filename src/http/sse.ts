@@ -22,7 +22,7 @@ export type SseEvent = {
 
 export type SseStream = {
   /**
-   * Appends one framed piece (see frame()); pieces of one turn leave together. False when the stream is closed, or was
+   * Appends one framed piece (see frame()); pieces of one event-loop tick leave together. False when the stream is closed, or was
    * cut by this: pieces were waiting already, and with this one they would pass the limit.
    */
   send(text: string): boolean;
@@ -293,7 +293,7 @@ export class Heartbeats {
     for (const stream of slot ?? []) stream.beat();
   }
 
-  /** Among equals the one whose turn is farthest off. */
+  /** Among equals the one that is beaten last. */
   #emptiestSlot(): Set<{ beat(): void }> {
     let emptiest = this.#slots[(this.#next + SLOTS - 1) % SLOTS] ?? new Set();
     for (let back = 2; back <= SLOTS; back++) {

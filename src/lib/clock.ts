@@ -48,19 +48,19 @@ export function knowing(clock: Clock, known: number): Clock {
   };
 }
 
-let wordedMs = Number.NaN;
-let worded = "";
+let encodedMs = Number.NaN;
+let encoded = "";
 
 /**
  * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last one is remembered: under load many
- * times that are worded after one another fall into one millisecond.
+ * times that are encoded after one another fall into one millisecond.
  */
 export function isoTime(epochMs: number): string {
-  if (epochMs !== wordedMs) {
-    worded = new Date(epochMs).toISOString();
-    wordedMs = epochMs;
+  if (epochMs !== encodedMs) {
+    encoded = new Date(epochMs).toISOString();
+    encodedMs = epochMs;
   }
-  return worded;
+  return encoded;
 }
 
 export const SECOND_MS = 1_000;

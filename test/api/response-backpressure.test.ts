@@ -3,10 +3,12 @@
  * it ends, and what is sent is what was encoded.
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { encodeInPieces } from "../../src/api/answer.ts";
 import { type Body, type Encoded, ResponseBackpressure } from "../../src/api/response-backpressure.ts";
 import { ANSWER_UNCOUNTED_MAX_BYTES } from "../../src/domain/limits.ts";
 import type { Exchange } from "../../src/http/exchange.ts";
 import { AcquireTimeout, Semaphore } from "../../src/lib/semaphore.ts";
+import { Rows } from "../../src/service/list-pages.ts";
 
 const MIB = 1024 * 1024;
 /** More than the sockets of one connection hold. */
@@ -187,4 +189,20 @@ test("HEAD holds nothing", async () => {
   );
   expect((await fetch(`http://127.0.0.1:${port}/`, { method: "HEAD" })).status).toBe(200);
   expect(held.held).toBe(0);
+});
+
+test.each([
+  ["of one part", [["a"]]],
+  ["of several, with what JSON marks a list's end with", [["a]", '"rows":[]'], ["]}", "["], ["c"]]],
+  ["whose rows were deleted meanwhile", [[], [], ["a"], [], ["b"], []]],
+  ["of which nothing is left", [[], [], []]],
+])("a list %s is encoded as it would be whole, its fields in their order", async (_, parts) => {
+  const [first = [], ...later] = parts;
+  const next = later.length === 0 ? null : async () => later.shift() ?? null;
+  const answer = { note: '"rows":[]', rows: new Rows<string>(first, next), total: 3, empty: [] };
+  const whole = JSON.stringify({ success: true, ...answer, rows: parts.flat() });
+  const encoded = encodeInPieces(answer);
+  let text = encoded.first;
+  for (let piece = await encoded.next?.(); piece; piece = await encoded.next?.()) text += piece;
+  expect(text).toBe(whole);
 });

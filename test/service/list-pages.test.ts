@@ -4,7 +4,7 @@ import { accept } from "../../src/domain/decision.ts";
 import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS } from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { create } from "../../src/domain/task.ts";
-import { ListPages, type PageSource, PagesBusy } from "../../src/service/list-pages.ts";
+import { ListPages, type PageSource, PagesBusy, upToBytes } from "../../src/service/list-pages.ts";
 import { taskSizes, taskTotals, tasksBySeq } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Read, Store } from "../../src/store/store.ts";
@@ -90,4 +90,16 @@ test("too many far pages at once are refused, and nobody else is", async () => {
   const refused = ends.filter((end) => end.status === "rejected").map(({ reason }) => reason);
   expect(refused).toEqual(new Array(10).fill(expect.any(PagesBusy)));
   expect((await pages.load(FAR, all(1))).rows.first).toEqual([]);
+});
+
+test.each([
+  [[], 0],
+  [[10], 1],
+  [[11, 1], 1],
+  [[9, 1, 1], 2],
+  [[9, 5, 1], 2],
+  [[1, 2, 3], 3],
+])("of rows of %j bytes an answer of 10 holds the first %i", (bytes, count) => {
+  const sizes = bytes.map((each, seq) => ({ seq, bytes: each }));
+  expect(upToBytes(sizes, 10)).toEqual(sizes.slice(0, count));
 });

@@ -11,7 +11,7 @@ import { rowsOf } from "./conflict-keys.ts";
 import { type Sized, filledUp, many, one, places, rowsBySeq, sizes } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 
-// A message does not change, and goes only with its deliveries: a mailbox is read anew when its deliveries change.
+// A message does not change, and goes only with its deliveries: a mailbox is reloaded when its deliveries change.
 
 const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
