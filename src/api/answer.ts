@@ -13,23 +13,23 @@ function rest(json: string): string {
   return json === "{}" ? "}" : `,${json.slice(1)}`;
 }
 
-/** The JSON of a success, whose list may be loaded in parts. */
+/** The JSON of a success that may have a list, as Rows: in pieces if not all of them are loaded. */
 export function encodeInPieces(answer: JsonAnswer): Encoded {
-  const whole = encodeSuccess(answer); // with the first part of the list
   for (const [name, rows] of Object.entries(answer)) {
-    if (!(rows instanceof Rows) || rows.next === null) continue;
+    if (!(rows instanceof Rows)) continue;
+    const whole = encodeSuccess({ ...answer, [name]: rows.first });
+    if (rows.next === null) return { first: whole, next: null };
     const field = `"${name}":[]`; // found once: within a text its quotes would be escaped
     const empty = encodeSuccess({ ...answer, [name]: [] });
     const end = empty.slice(empty.indexOf(field) + field.length - 1);
-    const first = whole.slice(0, -end.length);
-    return { first, next: nextPieces(rows.next, rows.first.length > 0 ? "," : "", end) };
+    const separator = rows.first.length > 0 ? "," : "";
+    return { first: whole.slice(0, -end.length), next: nextPieces(rows.next, separator, end) };
   }
-  return { first: whole, next: null };
+  return { first: encodeSuccess(answer), next: null };
 }
 
 /** The other parts of a list, then what follows the list. */
-function nextPieces(nextPart: NextPart<unknown>, before: string, end: string): Encoded["next"] {
-  let separator = before;
+function nextPieces(nextPart: NextPart<unknown>, separator: string, end: string): Encoded["next"] {
   let isEnded = false;
   return async () => {
     for (let part; !isEnded;) {
