@@ -1,7 +1,7 @@
 /**
  * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and form.
  * Flags win over the environment, the environment over luxhub.toml, and that over the default.
- * The help of the command line and the table in the README are made from this list.
+ * The help of the command line is made from this list, and a test compares docs/settings.md with it.
  */
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
@@ -210,7 +210,7 @@ const SETTINGS = {
       "redis",
       "URL",
       null,
-      "Redis or Valkey that carries messages; with a password, set it in the environment",
+      "Redis or Valkey for wake-ups between hubs; with a password, set it in the environment",
       form(REDIS_FORM, (text) => (isRedis(text) ? text : null)),
     ),
     isSecret: true,
@@ -246,7 +246,7 @@ export type SettingRow = {
   readonly help: string;
 };
 
-/** The settings as they are shown in the help and in the README. */
+/** The settings as the help and docs/settings.md show them. */
 export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.host,
   SETTINGS.port,

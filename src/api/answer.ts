@@ -22,18 +22,19 @@ export function encodeInPieces(answer: JsonAnswer): Encoded {
     const field = `"${name}":[]`; // found once: within a text its quotes would be escaped
     const empty = encodeSuccess({ ...answer, [name]: [] });
     const end = empty.slice(empty.indexOf(field) + field.length - 1);
-    const separator = rows.first.length > 0 ? "," : "";
-    return { first: whole.slice(0, -end.length), next: nextPieces(rows.next, separator, end) };
+    const next = nextPieces(rows.next, rows.first.length > 0 ? "," : "", end);
+    return { first: whole.slice(0, -end.length), next };
   }
   return { first: encodeSuccess(answer), next: null };
 }
 
 /** The other parts of a list, then what follows the list. */
-function nextPieces(nextPart: NextPart<unknown>, separator: string, end: string): Encoded["next"] {
+function nextPieces(nextPart: NextPart<unknown>, firstSeparator: string, end: string): Encoded["next"] {
+  let separator = firstSeparator;
   let isEnded = false;
   return async () => {
-    for (let part; !isEnded;) {
-      part = await nextPart();
+    while (!isEnded) {
+      const part = await nextPart();
       if (part === null) {
         isEnded = true;
         return end;

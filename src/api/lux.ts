@@ -34,7 +34,7 @@ const ledger = jsonEndpoint({
   method: "GET",
   path: "/api/v1/lux/ledger",
   auth: "secret",
-  summary: "What a node was paid, newest first",
+  summary: "The ledger entries of a node, newest first",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), ...field.paging() }),
   actsFor: (input) => [input.node_id],

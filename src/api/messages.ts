@@ -117,7 +117,7 @@ const history = jsonEndpoint({
   method: "GET",
   path: "/api/v1/message/history",
   auth: "secret",
-  summary: "What a node sent and got, newest first",
+  summary: "The messages that a node sent or got, newest first",
   rejections: ["node_not_found"],
   input: () =>
     z.object({
@@ -139,7 +139,7 @@ const agentMessages = jsonEndpoint({
   method: "GET",
   path: "/api/v1/agent/messages",
   auth: "secret",
-  summary: "What a node got, newest first, taking nothing out",
+  summary: "The messages that a node got, newest first; the mailbox keeps them",
   rejections: ["node_not_found", "message_not_found"],
   input: () =>
     z.object({

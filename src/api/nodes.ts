@@ -60,7 +60,7 @@ const heartbeat = jsonEndpoint({
   method: "POST",
   path: "/api/v1/node/heartbeat",
   auth: "secret",
-  summary: "Keeps a node online, and tells what waits for it",
+  summary: "Keeps a node online; answers how many tasks and messages wait for it",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],

@@ -12,7 +12,7 @@ const status = jsonEndpoint({
   method: "GET",
   path: "/api/v1/status",
   auth: "public",
-  summary: "Whether the hub is well, and its counts",
+  summary: "The health of the hub, and counts",
   rejections: [],
   input: () => z.object({}),
   answer: () =>
@@ -45,7 +45,7 @@ const events = jsonEndpoint({
   method: "GET",
   path: "/api/v1/events",
   auth: "public",
-  summary: "The event log, oldest first: after a cursor, or its newest end",
+  summary: "The event log after a cursor, oldest first; without one, its newest events",
   rejections: [],
   input: () =>
     z.object({
@@ -81,7 +81,7 @@ const diagnostic = jsonEndpoint({
   method: "GET",
   path: "/api/v1/pg/diagnostic",
   auth: "public",
-  summary: "How the hub's store is",
+  summary: "The state of the hub's store",
   rejections: [],
   input: () => z.object({}),
   answer: () =>

@@ -114,7 +114,7 @@ const revoke = jsonEndpoint({
   method: "POST",
   path: "/api/v1/task/revoke",
   auth: "admin",
-  summary: "Takes a task back from its node, or hands it to another",
+  summary: "Takes a task back from its node, or gives it to another",
   rejections: ["task_not_found", "node_not_found", "task_not_assigned", "task_completed", "node_offline"],
   input: () =>
     z.object({
@@ -151,8 +151,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   method: "POST",
   path: "/api/v1/task/batch-assign",
   auth: "secret",
-  summary:
-    "A: assigns the tasks of a list, each by itself; B: lets the balancer assign open tasks, up to 5,000 a call",
+  summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
   rejections: [],
   // Whether there is a list to read depends on the variant; on B every field is an unknown one.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),

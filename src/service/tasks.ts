@@ -1,4 +1,4 @@
-/** The use cases of tasks. Writes go through the Transact they are given, so that a caller can add to the commit. */
+/** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
@@ -32,13 +32,13 @@ import {
   tasksBySeq,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Read, Store, Transact } from "../store/store.ts";
+import type { Store, Transact } from "../store/store.ts";
 import { type Assignment, Balancing, type Round } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
-/** One item's fate in a batch; `code` is null when it was assigned. */
+/** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
@@ -94,7 +94,7 @@ export class TaskService {
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const now = this.#clock.now();
-    // Who may take it over depends on the task: a look before, and the rule looks again at both.
+    // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(asked.taskId));
     const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
     const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
@@ -113,7 +113,7 @@ export class TaskService {
     return task;
   }
 
-  /** Assigns a list of tasks, each by itself, in order and in one commit. */
+  /** Assigns a list of tasks in order and in one commit; a rejected item does not affect the others. */
   assignAll(transact: Transact, asked: readonly Assignment[]): Promise<readonly BatchItem[]> {
     const now = this.#clock.now();
     const load = {
@@ -136,20 +136,20 @@ export class TaskService {
     });
   }
 
-  /** Gives out what waits: see Balancing. */
+  /** Assigns open tasks: see Balancing. */
   balance(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
     return this.#balancing.run(onlyBalanced, signal);
   }
 
-  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; who gets as many asks again. */
+  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
     const { assignments } = await this.balance(false);
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 
   /**
-   * Gives a node that has room what waits for it. What was asked for is on disk by then, so a failure here is not the
-   * caller's: the balancer's next round makes up for it.
+   * Assigns open tasks to a node that has room. The caller's own write is on disk by then, so a failure here is not
+   * reported to it: the balancer's next round makes up for it.
    */
   async fillIfPossible(nodeId: string): Promise<void> {
     await this.#fill(nodeId).catch(() => {});
@@ -158,7 +158,7 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     const node = await this.#store.read(nodeById(nodeId));
     if (!node || !isAvailable(node)) return;
-    // What of a very long queue is left then is the next round's.
+    // The rest of a very long queue is left to the balancer's next round.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
       const now = this.#clock.now();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
@@ -171,7 +171,7 @@ export class TaskService {
     }
   }
 
-  /** Takes the tasks of offline nodes back, a bounded step at a time. The answer is how many there were. */
+  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many there were. */
   async requeueStranded(signal: AbortSignal): Promise<number> {
     let total = 0;
     while (!signal.aborted) {
@@ -184,7 +184,7 @@ export class TaskService {
     return total;
   }
 
-  /** One page of tasks in any of `statuses`, of one node if given, newest first. */
+  /** One page of the tasks in any of `statuses`, of one node if given, newest first. */
   list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
     return this.#pages.load(page, async (read) => {
       const node = nodeId === null ? null : await read(nodeById(nodeId));
@@ -202,8 +202,8 @@ export class TaskService {
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities } = await knownNode(this.#store, nodeId);
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
-    const read: Read = (query) => this.#store.read(query);
-    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openBySeq, read);
+    // A task that was open when the list began may have been taken by the time its part is loaded: openBySeq() omits it.
+    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openBySeq, (query) => this.#store.read(query));
   }
 
   async stats(): Promise<TaskStats> {
@@ -212,7 +212,7 @@ export class TaskService {
   }
 }
 
-/** An open task is nobody's. */
+/** A node has no open tasks: an open task is not assigned to anyone. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
 }

@@ -6,7 +6,7 @@ import {
 } from "../../domain/limits.ts";
 import type { Registered } from "../../domain/message.ts";
 import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
-import type { Param, Query } from "../store.ts";
+import type { Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { type Sized, filledUp, many, one, places, rowsBySeq, sizes } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
@@ -23,80 +23,42 @@ const delivered = (seqs: string, content = "m.content"): string => `
   SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
-
+const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
+/**
+ * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
+ * lengths alone: what is cut off, which may be 256 MiB, is never read.
+ */
+const WAITING = delivered(`
+  SELECT seq FROM (
+    SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+    FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
+  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`);
 /**
  * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
  * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
  */
-const deliveredIfSmall = (seqs: string): string =>
-  delivered(
-    seqs,
-    `CASE WHEN octet_length(m.content) <= $3 THEN m.content
+const WAITING_IF_SMALL = delivered(
+  WAITING_SEQS,
+  `CASE WHEN octet_length(m.content) <= $3 THEN m.content
     WHEN (
       SELECT sum(bytes) FROM (
-        SELECT octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) LIMIT $2) AS measured
+        SELECT octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS}) LIMIT $2) AS measured
     ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
-  );
+);
 
-const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
-const WAITING_IF_SMALL = deliveredIfSmall(WAITING_SEQS);
-
-/**
- * What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. Other hubs
- * hand out `elsewhere` (message ids): as long as one of them waits, all that its sender has sent is left out, for nothing
- * may overtake it.
- */
-export function waitingDeliveries(
-  nodeId: string,
-  limit: number,
-  elsewhere: readonly string[] = [],
-): Query<readonly Delivery[]> {
-  const { seqs, params } = waitingSeqs(elsewhere, 3);
-  return many(delivered(oneAnswerOf(seqs)), [nodeId, limit, ...params], toDelivery, [rowsOf.mailbox(nodeId)]);
+/** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
+export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
+  return many(WAITING, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
 }
 
 /** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
-export function waitingDeliveriesIfSmall(
-  nodeId: string,
-  limit: number,
-  elsewhere: readonly string[] = [],
-): Query<readonly Delivery[] | null> {
-  const { seqs, params } = waitingSeqs(elsewhere, 4);
-  const shareBytes = Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit);
+export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   return {
-    sql: elsewhere.length === 0 ? WAITING_IF_SMALL : deliveredIfSmall(seqs),
-    params: [nodeId, limit, shareBytes, ...params],
+    sql: WAITING_IF_SMALL,
+    params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
     shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
     reads: [rowsOf.mailbox(nodeId)],
   };
-}
-
-/** The numbers of what waits; $1 is the node, $2 how many, `first` the number of the first of the other parameters. */
-function waitingSeqs(
-  elsewhere: readonly string[],
-  first: number,
-): { readonly seqs: string; readonly params: readonly Param[] } {
-  if (elsewhere.length === 0) return { seqs: WAITING_SEQS, params: [] };
-  const params = filledUp(elsewhere);
-  const seqs = `
-    SELECT w.seq FROM deliveries w JOIN messages wm ON wm.seq = w.seq
-    WHERE w.to_node = $1 AND w.state = 'waiting' AND wm.from_node NOT IN (
-      SELECT hm.from_node FROM messages hm JOIN deliveries h ON h.seq = hm.seq
-      WHERE hm.message_id IN (${places(params, first)}) AND h.to_node = $1 AND h.state = 'waiting')
-    ORDER BY w.seq LIMIT $2`;
-  return { seqs, params };
-}
-
-/**
- * The first of these numbers, up to where their contents pass what one answer carries; the first is always there. It
- * looks at the lengths alone: what is cut off, which may be 256 MiB, is never read.
- */
-function oneAnswerOf(seqs: string): string {
-  return `
-    SELECT seq FROM (
-      SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-      FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs})) AS measured
-    ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`;
 }
 
 /** A part of what waits for a node: how many, and the place in the order of the last of them. */
