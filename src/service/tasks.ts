@@ -1,8 +1,7 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
-import { isAvailable } from "../domain/balancer.ts";
+import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { balance } from "../domain/balancer-queue.ts";
 import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
@@ -18,7 +17,7 @@ import {
 } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { candidatesFor, openBySeq } from "../store/sql/balancer.ts";
+import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
@@ -33,7 +32,7 @@ import {
   waitingFor,
 } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { type Assignment, Balancing, type Round } from "./balancer-rounds.ts";
+import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
@@ -47,7 +46,7 @@ export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #balancing: Balancing;
+  readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
   readonly #pages: ListPages;
 
@@ -55,7 +54,7 @@ export class TaskService {
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
-    this.#balancing = new Balancing(store, clock);
+    this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
     this.#pages = new ListPages(store);
   }
@@ -136,14 +135,9 @@ export class TaskService {
     });
   }
 
-  /** Assigns open tasks: see Balancing. */
-  balance(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
-    return this.#balancing.run(onlyBalanced, signal);
-  }
-
   /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
-    const { assignments } = await this.balance(false);
+    const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 
@@ -202,8 +196,8 @@ export class TaskService {
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities } = await knownNode(this.#store, nodeId);
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
-    // A task that was open when the list began may have been taken by the time its part is loaded: openBySeq() omits it.
-    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openBySeq, (query) => this.#store.read(query));
+    // A task that was open when the list began may have been taken by the time its part is loaded: openTasks() omits it.
+    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
 
   async stats(): Promise<TaskStats> {

@@ -53,9 +53,9 @@ export function taskTotals(): Query<TaskTotals> {
   };
 }
 
-/** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openBySeq(). */
+/** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
-  const { best, params } = bestOfPool([0, 1], capabilities, null, limit);
+  const { best, params } = bestOpen([0, 1], capabilities, null, limit);
   const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
   return sizes(sql, params);
 }
@@ -65,15 +65,13 @@ export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[] },
   limit: number,
 ): Query<readonly Task[]> {
-  const { best, params } = bestOfPool([1], node.capabilities, node.nodeId, limit);
-  return many(
-    `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`,
-    params,
-    toTask,
-  );
+  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, limit);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return many(sql, params, toTask);
 }
 
-function bestOfPool(
+/** SQL for the numbers of the best open tasks. Each range has a limit: SQLite cannot merge ranges below an IN, and sorts. */
+function bestOpen(
   balanced: readonly number[],
   capabilities: readonly string[],
   notRevokedFrom: string | null,
