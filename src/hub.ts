@@ -24,11 +24,11 @@ import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { faultOfPair } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
-import { Budget } from "./lib/budget.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
+import { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -123,7 +123,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
-  const answers = new Budget(ANSWERS_HELD_MAX_BYTES);
+  const answers = new Semaphore(ANSWERS_HELD_MAX_BYTES);
   const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
   const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
   const choreParts: ChoreParts = {
@@ -146,7 +146,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
     feed.drain();
-    answers.drain(); // else a receive that waits for memory would take messages that can no longer be sent
+    answers.close(); // else a receive that waits for memory would take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });
@@ -242,7 +242,7 @@ function whatToDo({ path }: DataDir): string {
   );
 }
 
-type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Budget };
+type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Semaphore };
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
   const { config, clock, log, answers } = parts;

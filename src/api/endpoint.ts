@@ -45,6 +45,7 @@ export type Call = {
   readonly exchange: Exchange;
 };
 
+/** A GET may have one list whose value is Rows: what of it is not loaded yet is loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>>;
 
 /** The shape of an answer. */
@@ -80,8 +81,6 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly encode: (out: Out, variant: Variant) => JsonAnswer;
   /** Whether a GET answers what another would not find again: then it is not asked for twice, see api/response-backpressure.ts. */
   readonly once?: boolean;
-  /** The rest of what is too large to be answered at once, in the same form; see parts.ts. */
-  readonly rest?: (out: Out) => AsyncGenerator<Out> | null;
 };
 
 /** An endpoint that reads or answers something else than JSON. */

@@ -2,7 +2,7 @@
 import { BlobsFull } from "../blobs/blobs.ts";
 import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { Problem } from "../http/problem.ts";
-import { BudgetSpent } from "../lib/budget.ts";
+import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
@@ -32,7 +32,7 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof PagesBusy)
     return overloaded("As many pages from far into lists wait as the hub can hold.");
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
-  if (error instanceof BudgetSpent)
+  if (error instanceof AcquireTimeout)
     return overloaded("Too many callers do not read the large answers they get.");
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {

@@ -6,6 +6,7 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
+import type { PageRequest } from "../service/list-pages.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 
 /** NUL and half a surrogate pair cannot be stored and given back unchanged. */
@@ -164,6 +165,15 @@ export const paging = () => ({
     ),
   ),
 });
+
+/** `unpaged` is the size of a page when the caller sends neither field. */
+export function pageRequest(
+  asked: { readonly page?: number | undefined; readonly per_page?: number | undefined },
+  unpaged: number,
+): PageRequest {
+  if (asked.page === undefined && asked.per_page === undefined) return { page: 1, perPage: unpaged };
+  return { page: asked.page ?? 1, perPage: asked.per_page ?? limit.PER_PAGE_DEFAULT };
+}
 
 function keysOf<K extends string>(words: Readonly<Record<K, unknown>>): K[] {
   return Object.keys(words) as K[]; // of a record that is written out in full

@@ -15,7 +15,6 @@ import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
-import { pageRequest } from "./paging.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
@@ -161,9 +160,8 @@ const list = jsonEndpoint({
   rejections: [],
   input: () => z.object(field.paging()),
   answer: () => z.strictObject({ files: z.array(fileShape()), ...pageShape() }),
-  handle: ({ services, variant }, paging) => services.files.list(pageRequest(paging, variant.unpaged)),
+  handle: ({ services, variant }, paging) => services.files.list(field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("files", page, encodeFile),
-  rest: (page) => page.rest,
 });
 
 const removal = {

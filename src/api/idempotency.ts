@@ -17,7 +17,7 @@ import type { Clock } from "../lib/clock.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
-import type { Body, Outbox, Worded } from "./response-backpressure.ts";
+import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import { overloaded, problemOf } from "./error-table.ts";
 
 const SANE_KEY = /^[\x21-\x7e]+$/;
@@ -85,15 +85,15 @@ class AnsweredElsewhere extends Error {
 export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #outbox: Outbox;
+  readonly #backpressure: ResponseBackpressure;
   /** Who is at it, by scope; resolves when he has ended, however that was. */
   readonly #running = new Map<string, Promise<unknown>>();
   #waiting = 0;
 
-  constructor(store: Store, clock: Clock, outbox: Outbox) {
+  constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure) {
     this.#store = store;
     this.#clock = clock;
-    this.#outbox = outbox;
+    this.#backpressure = backpressure;
   }
 
   /** Gives the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
@@ -112,7 +112,7 @@ export class Idempotency {
     try {
       return (
         (await this.#replay(attempt)) ??
-        this.#outbox.ofWrite(attempt.exchange, await first(this.#recording(attempt, encode)))
+        this.#backpressure.ofWrite(attempt.exchange, await first(this.#recording(attempt, encode)))
       );
     } catch (error) {
       const replayed = error instanceof AnsweredElsewhere ? await this.#replay(attempt) : null;
@@ -146,15 +146,15 @@ export class Idempotency {
     }
     const { status } = past;
     let body: string | null = past.body;
-    const load = async (): Promise<Worded> => {
+    const load = async (): Promise<Encoded> => {
       const first = body ?? (await this.#store.read(this.#stored(attempt)))?.body;
       body = null;
       if (first === undefined) throw overloaded("The stored answer has just passed its time.");
-      return { first, rest: null };
+      return { first, next: null };
     };
     const contentType = status === 200 ? "application/json" : "application/problem+json";
     const headers = { ...NO_SNIFF, "Content-Type": contentType, "Idempotent-Replayed": "true" };
-    return new Response(await this.#outbox.ofRead(attempt.exchange, load), { status, headers });
+    return new Response(await this.#backpressure.ofRead(attempt.exchange, load), { status, headers });
   }
 
   /** A Transact that adds the answer to what its decision writes; a rejection is an answer too. */

@@ -4,7 +4,7 @@ import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
 
 // What is wrong, in words that say what to send instead.
-z.config({ customError: (issue) => wording(issue) });
+z.config({ customError: (issue) => messageOf(issue) });
 
 /**
  * Reads what the schema describes; every bad field is named at once, each once.
@@ -39,7 +39,7 @@ export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: st
   };
 }
 
-function wording(issue: z.core.$ZodRawIssue): string | undefined {
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type": {
       const expected = article(issue.expected === "int" ? "whole number" : issue.expected);

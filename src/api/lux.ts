@@ -4,7 +4,6 @@ import { toLux } from "../domain/lux.ts";
 import { isoTime } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
-import { pageRequest } from "./paging.ts";
 import { encodeEntry, encodePage, entryShape, pageShape, time } from "./shapes.ts";
 
 const signin = jsonEndpoint({
@@ -41,7 +40,7 @@ const ledger = jsonEndpoint({
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ entries: z.array(entryShape()), ...pageShape() }),
   handle: ({ services, variant }, { node_id, ...paging }) =>
-    services.lux.ledger(node_id, pageRequest(paging, variant.unpaged)),
+    services.lux.ledger(node_id, field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("entries", page, encodeEntry),
 });
 

@@ -128,10 +128,9 @@ const history = jsonEndpoint({
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()), transport: transport() }),
   handle: ({ services }, { node_id, count }) =>
     services.messages.history(node_id, count ?? limit.HISTORY_DEFAULT),
-  rest: ({ rest }) => rest,
-  encode: ({ messages, count, transport: carrier }) => ({
+  encode: ({ rows, count, transport: carrier }) => ({
     count,
-    messages: messages.map(encodeMessage),
+    messages: rows.map(encodeMessage),
     transport: carrier,
   }),
 });
@@ -152,8 +151,7 @@ const agentMessages = jsonEndpoint({
   answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()) }),
   handle: ({ services }, { node_id, since, limit: most }) =>
     services.messages.mailbox(node_id, since ?? null, most ?? limit.HISTORY_DEFAULT),
-  rest: ({ rest }) => rest,
-  encode: ({ messages, count }) => ({ count, messages: messages.map(encodeMessage) }),
+  encode: ({ rows, count }) => ({ count, messages: rows.map(encodeMessage) }),
 });
 
 export const MESSAGE_ENDPOINTS: readonly Endpoint[] = [

@@ -95,8 +95,7 @@ const list = jsonEndpoint({
   input: () => z.object({}),
   answer: () => z.strictObject({ nodes: z.array(nodeShape()) }),
   handle: ({ services }) => services.nodes.list(),
-  rest: ({ rest }) => rest,
-  encode: ({ nodes }, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
+  encode: (nodes, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
 });
 
 const get = jsonEndpoint({

@@ -1,20 +1,20 @@
 /**
  * From a request to an endpoint and back: admits the caller, reads what is asked, looks for a repeat, runs the endpoint,
- * words the answer. The order of these checks is the order of the errors in decisions.md.
+ * encodes the answer. The order of these checks is the order of the errors in decisions.md.
  */
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
-import type { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
+import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { encodeSuccess } from "./answer.ts";
+import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type Caller, Gate, checkActsFor } from "./auth.ts";
-import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
+import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { Outbox, type Worded } from "./response-backpressure.ts";
+import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 const BODY_LIMITS = {
@@ -29,8 +29,8 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
-  /** What large answers may hold, in bytes. */
-  readonly answers: Budget;
+  /** Bytes held of large answers. */
+  readonly answers: Semaphore;
 };
 
 /** Everything between the sockets and the services, once for all listeners. */
@@ -39,14 +39,14 @@ export class Pipeline {
   readonly #store: Store;
   readonly #gate: Gate;
   readonly #idempotency: Idempotency;
-  readonly #outbox: Outbox;
+  readonly #backpressure: ResponseBackpressure;
 
   constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#gate = new Gate(keys, clock, trustedProxies);
-    this.#outbox = new Outbox(answers);
-    this.#idempotency = new Idempotency(store, clock, this.#outbox);
+    this.#backpressure = new ResponseBackpressure(answers);
+    this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
   /** The routes of a listener that speaks `variant` unless a key says otherwise. */
@@ -90,14 +90,12 @@ export class Pipeline {
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
       );
     }
-    const word = (out: Out): Worded => {
-      const rest = endpoint.rest?.(out) ?? null;
-      return { first: encode(out), rest: rest && encoded(rest, encode) };
-    };
+    const answer = async (): Promise<JsonAnswer> =>
+      endpoint.encode(await endpoint.handle(call, input), call.variant);
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return this.#outbox.ofRead(exchange, async () => word(await endpoint.handle(call, input)));
+      return this.#backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
     }
-    return this.#outbox.ofWrite(exchange, encode(await endpoint.handle(call, input)));
+    return this.#backpressure.ofWrite(exchange, encodeSuccess(await answer()));
   }
 
   #call(exchange: Exchange, { variant, key }: Caller): Call {
@@ -111,10 +109,6 @@ export class Pipeline {
       exchange,
     };
   }
-}
-
-async function* encoded(parts: AsyncGenerator<unknown>, encode: (part: unknown) => string) {
-  for await (const part of parts) yield encode(part);
 }
 
 /** What may be a repeat: a request with an Idempotency-Key; null for one without. */

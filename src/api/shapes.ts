@@ -1,5 +1,5 @@
 /**
- * What leaves the hub: for each thing its shape (for tests and descriptions) and its wording in a variant.
+ * What leaves the hub: for each thing its shape (for tests and descriptions) and its encoding in a variant.
  * Epoch milliseconds become ISO 8601 here, millionths become LUX, and nowhere else.
  */
 import * as z from "zod/mini";
@@ -211,7 +211,7 @@ export const pageShape = () => ({
 /** One page of a list under its name. */
 export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {
   return {
-    [name]: page.items.map(encode),
+    [name]: page.rows.map(encode),
     page: page.page,
     per_page: page.perPage,
     total: page.total,

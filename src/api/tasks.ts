@@ -7,7 +7,6 @@ import type { BalanceReport, BatchItem } from "../service/tasks.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./fields.ts";
-import { pageRequest } from "./paging.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
@@ -225,9 +224,8 @@ const list = jsonEndpoint({
     }),
   answer: () => z.strictObject({ tasks: z.array(taskShape()), ...pageShape() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
-    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpaged)),
+    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, field.pageRequest(paging, variant.unpaged)),
   encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
-  rest: (page) => page.rest,
 });
 
 const pull = jsonEndpoint({
@@ -241,8 +239,7 @@ const pull = jsonEndpoint({
   answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
   handle: ({ services }, { node_id, limit: most }) =>
     services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
-  rest: ({ rest }) => rest,
-  encode: ({ tasks }, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
+  encode: (tasks, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
 });
 
 const stats = jsonEndpoint({

@@ -13,9 +13,9 @@ import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import { filePage, fileSizes, filesById, filesCount } from "../store/sql/files.ts";
+import { fileSizes, filesBySeq, filesCount } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
-import { type Page, type PageRequest, Pages } from "./list-pages.ts";
+import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
 /** What the uploader says of a file. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
@@ -25,7 +25,7 @@ export class FileService {
   readonly #clock: Clock;
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
-  readonly #pages: Pages;
+  readonly #pages: ListPages;
   /** Blobs being saved: their bytes may be there without a record, and are no orphans. */
   readonly #saving = new Set<string>();
   #shelf = 0;
@@ -36,7 +36,7 @@ export class FileService {
     this.#clock = clock;
     this.#blobs = blobs;
     this.#pinned = pinned;
-    this.#pages = new Pages(store);
+    this.#pages = new ListPages(store);
   }
 
   /** A writer for the bytes of a new file; give it to `save`, or discard it. */
@@ -89,10 +89,8 @@ export class FileService {
   list(page: PageRequest): Promise<Page<FileRecord>> {
     return this.#pages.load(page, async (read) => ({
       total: await read(filesCount()),
-      slice: filePage,
       sizes: fileSizes,
-      some: filesById,
-      sizeOf: ({ fileId, name, metadata }) => ({ id: fileId, bytes: name.length + metadata.length }),
+      rowsBySeq: filesBySeq,
     }));
   }
 

@@ -5,9 +5,9 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { type Attempt, Idempotency } from "../../src/api/idempotency.ts";
-import { Outbox } from "../../src/api/response-backpressure.ts";
+import { ResponseBackpressure } from "../../src/api/response-backpressure.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
-import { Budget } from "../../src/lib/budget.ts";
+import { Semaphore } from "../../src/lib/semaphore.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -498,7 +498,7 @@ test("more repeats than may wait are 503 with Retry-After, and those who wait al
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   const attempt = { scope: "s", asked: "h", exchange: exchange as unknown as Attempt["exchange"] };
@@ -567,7 +567,7 @@ test("what luxhub 0.1.0 stored, without the variant, is answered again for its o
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
   const attempt = (asked: string) => ({ scope: "s", asked, exchange: {} as Attempt["exchange"] });
   const never = () => Promise.reject(new Error("done twice"));
   const again = await idempotency.run(attempt("A hash"), String, never);

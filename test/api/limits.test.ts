@@ -12,8 +12,7 @@ import { parseInput } from "../../src/api/input.ts";
 import { MESSAGE_ENDPOINTS } from "../../src/api/messages.ts";
 import { Problem } from "../../src/http/problem.ts";
 import { KeepAlive } from "../../src/http/sse.ts";
-import { inPartsOf } from "../../src/service/list-pages.ts";
-import type { Store } from "../../src/store/store.ts";
+import { loadRows } from "../../src/service/list-pages.ts";
 
 const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = [
   ["JSON body, bytes", limit.JSON_BODY_MAX_BYTES, 1_048_576],
@@ -53,7 +52,7 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["bytes of an answer that is not counted", limit.ANSWER_UNCOUNTED_MAX_BYTES, 65_536],
   ["bytes by which an answer must move on", limit.ANSWER_SLICE_BYTES, 65_536],
   ["in so long, ms", limit.ANSWER_STALL_MS, 25_000],
-  ["and a large one waits, ms", limit.ANSWER_TURN_MS, 30_000],
+  ["and a large one waits, ms", limit.ANSWER_WAIT_MS, 30_000],
   ["bytes of messages in one answer", limit.MESSAGES_ANSWER_MAX_BYTES, 8_388_608],
   ["bytes of tasks in one pull", limit.PULL_ANSWER_MAX_BYTES, 8_388_608],
   ["nodes of one part", limit.NODES_PART, 100],
@@ -184,16 +183,12 @@ describe("what is no field", () => {
   });
 
   test("a part of a list holds at most 256 KiB", async () => {
-    const sizes = Array.from({ length: 700 }, (_, i) => ({ id: `${i}`, bytes: 1_024 }));
-    // Of the store only what the list asks for, which is its own words.
-    const store = { read: async (asked: unknown) => asked } as unknown as Store;
-    const source = {
-      some: (ids: readonly string[]) => ids.map((id) => ({ id })) as never,
-      sizeOf: ({ id }: { id: string }) => ({ id, bytes: 1_024 }),
-    };
-    const { items, rest } = await inPartsOf<{ id: string }>(sizes, source, store);
-    const lengths = [items.length];
-    for await (const part of rest ?? []) lengths.push(part.length);
+    const sizes = Array.from({ length: 700 }, (_, seq) => ({ seq, bytes: 1_024 }));
+    // The query and its rows are the numbers themselves.
+    const read = async (asked: unknown) => asked;
+    const { first, next } = await loadRows<number>(sizes, (seqs) => seqs as never, read as never);
+    const lengths = [first.length];
+    for (let part = await next?.(); part; part = await next?.()) lengths.push(part.length);
     expect(lengths).toEqual([256, 256, 188]);
   });
 });

@@ -56,10 +56,10 @@ async function check(store: Store): Promise<void> {
     leaseUntil: 9,
   });
   const numbers = async (): Promise<readonly number[]> =>
-    (await lux.ledger("a", page)).items.map(({ n }) => n);
+    (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));
   const listed = async (nodeId: string): Promise<readonly string[]> =>
-    (await tasks.list(["assigned", "completed"], nodeId, page)).items.map(({ taskId }) => taskId);
+    (await tasks.list(["assigned", "completed"], nodeId, page)).rows.first.map(({ taskId }) => taskId);
   expect((await listed("a")).length).toBe(DONE);
   expect(await listed("b")).toEqual(["t152", "t151"]);
   const result = { problem: "p", improvement: "i", lesson: "l" };

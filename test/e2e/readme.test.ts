@@ -390,7 +390,7 @@ describe("limits", () => {
     [
       `Answers over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}, held until they are read`,
       bytes("ANSWERS_HELD_MAX_BYTES"),
-      seconds("ANSWER_TURN_MS"),
+      seconds("ANSWER_WAIT_MS"),
     ],
     [
       `Progress of reading an answer over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}`,
@@ -436,7 +436,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:LIST_UNMEASURED|STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

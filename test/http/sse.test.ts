@@ -91,7 +91,7 @@ type Fixture = {
   streams: SseStream[];
   closes(): number;
   limitBytes: number;
-  isScarce: boolean;
+  isContended: boolean;
   /** Called between opening a stream and returning its answer. */
   beforeAnswer: (stream: SseStream) => void | Promise<void>;
 };
@@ -115,7 +115,7 @@ function serve(keepAlive?: KeepAlive): Fixture {
         const { response, stream } = openEventStream(request, server, {
           maxBacklogBytes: fixture.limitBytes,
           ...(keepAlive ? { keepAlive } : {}),
-          isScarce: () => fixture.isScarce,
+          isContended: () => fixture.isContended,
           headers: { "X-Kit": "yes" },
           onClose: () => closes++,
         });
@@ -132,7 +132,7 @@ function serve(keepAlive?: KeepAlive): Fixture {
     streams: [],
     closes: () => closes,
     limitBytes: LIMIT_BYTES,
-    isScarce: false,
+    isContended: false,
     beforeAnswer: () => undefined,
   };
   return fixture;
@@ -465,7 +465,7 @@ describe("keep-alive", () => {
     await stall(client, stream);
     timer.tick(2 * ROUND);
     expect(stream.closed).toBe(false);
-    fixture.isScarce = true;
+    fixture.isContended = true;
     timer.tick(ROUND);
     expect([stream.closed, reading.stream.closed, fixture.closes()]).toEqual([true, false, 1]);
   });
