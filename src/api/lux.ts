@@ -1,4 +1,4 @@
-/** The endpoints of the LUX economy (specification 4, LUX economy A). */
+/** The endpoints of LUX, the reward units: signin and lux/ledger. */
 import * as z from "zod/mini";
 import { toLux } from "../domain/lux.ts";
 import { isoTime } from "../lib/clock.ts";

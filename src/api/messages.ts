@@ -1,6 +1,6 @@
 /**
- * The endpoints of messages: message/* (specification 4, Messaging B) and agent/* (Agent communication A) are two faces
- * of one mailbox. The stream of agent/sse stands in stream.ts.
+ * The endpoints of messages: message/* comes from variant B and agent/* from variant A; both variants serve both, on the
+ * same mailboxes. agent/sse is in stream.ts.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
@@ -91,7 +91,7 @@ const receive = jsonEndpoint({
   input: () =>
     z.object({
       node_id: field.nodeId(),
-      count: z._default(field.howMany(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
+      count: z._default(field.itemCount(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
       blocking: z._default(z.boolean(), false),
       timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
     }),
@@ -109,7 +109,7 @@ const receive = jsonEndpoint({
 
 function patience({ services, exchange, repeatable }: Call, waitMs: number): Patience {
   if (waitMs > 0) holdOpen(services.feed, exchange);
-  // An answer that is stored for a repeat is not lost when its caller hangs up: the messages stay in it.
+  // With an Idempotency-Key the messages are in the stored answer, so receiving goes on after the client hangs up.
   return { waitMs, signal: repeatable ? new AbortController().signal : exchange.request.signal };
 }
 

@@ -1,6 +1,5 @@
-/** The endpoints of nodes (specification 4 Nodes). */
+/** The endpoints of nodes: node/*. */
 import * as z from "zod/mini";
-import type { VariantName } from "../domain/model.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
@@ -73,14 +72,14 @@ const heartbeat = jsonEndpoint({
       tasks_assigned: z.int(),
       messages_waiting: z.int(),
     }),
-  // The interval is that of the variant in which the node registered, whichever it speaks now.
+  // The variant in which the node registered sets the interval, also when this request uses the other variant.
   handle: ({ services, transact }, { node_id }) =>
-    services.nodes.heartbeat(transact, node_id, (node) => of(node.variant).offlineAfterMs),
+    services.nodes.heartbeat(transact, node_id, (node) => VARIANTS[node.variant].offlineAfterMs),
   encode: (node) => ({
     node_id: node.nodeId,
     status: "online",
     last_heartbeat: isoTime(node.lastHeartbeatAt),
-    heartbeat_interval: of(node.variant).heartbeatIntervalMs / SECOND_MS,
+    heartbeat_interval: VARIANTS[node.variant].heartbeatIntervalMs / SECOND_MS,
     tasks_assigned: node.tasksAssigned,
     messages_waiting: node.messagesWaiting,
   }),
@@ -110,9 +109,5 @@ const get = jsonEndpoint({
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });
-
-function of(name: VariantName) {
-  return VARIANTS[name];
-}
 
 export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, list, get];

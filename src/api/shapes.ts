@@ -1,6 +1,6 @@
 /**
- * What leaves the hub: for each thing its shape (for tests and descriptions) and its wording in a variant.
- * Epoch milliseconds become ISO 8601 here, millionths become LUX, and nowhere else.
+ * Response schemas and encoders: for each resource the zod schema of its JSON (tests check the answers against it) and
+ * its encoding in a variant. Encoding turns epoch milliseconds into ISO 8601, and millionths into LUX.
  */
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
@@ -164,7 +164,7 @@ export const fileShape = () =>
     url: z.string(),
   });
 
-/** `url` is a path: the hub does not know by which name the caller reached it. */
+/** `url` is a path: the hub does not know under which host name the client reaches it. */
 export function encodeFile(file: FileRecord): JsonAnswer {
   return {
     file_id: file.fileId,
@@ -208,7 +208,7 @@ export const pageShape = () => ({
   pages: count(),
 });
 
-/** One page of a list under its name. */
+/** One page of a list; `name` is the field that has the items. */
 export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {
   return {
     [name]: page.items.map(encode),

@@ -1,4 +1,4 @@
-/** The endpoints of the hub itself (specification 4, System). */
+/** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";

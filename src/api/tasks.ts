@@ -1,4 +1,4 @@
-/** The endpoints of tasks (specification 4 Tasks). */
+/** The endpoints of tasks: task/*. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
@@ -154,7 +154,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   auth: "secret",
   summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
   rejections: [],
-  // Whether there is a list to read depends on the variant; on B every field is an unknown one.
+  // Only variant A reads the list: on B `assignments` is an unknown field, which is ignored.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),
   emptyBody: true,
   answer: () =>
@@ -182,11 +182,11 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
 function assignListed(call: Call, input: unknown): Promise<readonly BatchItem[]> {
   const { assignments } = parseListedBatch(input);
   for (const { node_id } of assignments) checkActsFor(call, node_id);
-  const asked = assignments.map(({ task_id, node_id }) => ({ taskId: task_id, nodeId: node_id }));
-  return call.services.tasks.assignAll(call.transact, asked);
+  const items = assignments.map(({ task_id, node_id }) => ({ taskId: task_id, nodeId: node_id }));
+  return call.services.tasks.assignAll(call.transact, items);
 }
 
-/** The balancer acts for every node, so a key that is bound to one may not start it. */
+/** The balancer acts for every node, so a key that is bound to one node may not run it. */
 async function runBalancer({ services, transact, key }: Call): Promise<BalanceReport> {
   if (key?.nodeId != null) throw keyBoundElsewhere(key.nodeId);
   return services.tasks.runBalancer(transact);

@@ -116,7 +116,7 @@ export class FileService {
   /** Removes what is on the next shelf of blobs without a record. Answers how many that were. */
   async sweepShelf(): Promise<number> {
     const shelf = this.#shelf;
-    this.#shelf = (shelf + 1) % this.#blobs.shelves;
+    this.#shelf = (shelf + 1) % this.#blobs.shards;
     // What is listed and not being saved any more has its record by now, if it gets one.
     const left = (await this.#blobs.list(shelf)).filter((blobId) => !this.#saving.has(blobId));
     let removed = 0;

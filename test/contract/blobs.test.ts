@@ -239,7 +239,7 @@ for (const engine of ENGINES) {
       const ids = await Promise.all(Array.from({ length: 30 }, () => put(blobs, pattern(10))));
       const removed = ids.pop() ?? "";
       await blobs.remove(removed);
-      const shelves = await Promise.all(Array.from({ length: blobs.shelves }, (_, i) => blobs.list(i)));
+      const shelves = await Promise.all(Array.from({ length: blobs.shards }, (_, i) => blobs.list(i)));
       expect(shelves.flat().toSorted()).toEqual(ids.toSorted());
       await open.discard();
     });

@@ -8,7 +8,7 @@ import { Rejection, reject, REJECTION_CODES } from "../../src/domain/decision.ts
 import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../src/domain/limits.ts";
 import type { AnswerShape } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
-import { holdsMoreValues, isNestedDeeper } from "../../src/http/body.ts";
+import { hasMoreValues, isNestedDeeper } from "../../src/http/json-body.ts";
 import { TARGETS, type Target } from "./requests.ts";
 import { type Sent, objectOf } from "./sent.ts";
 import type { WireAnswer } from "./wire.ts";
@@ -159,7 +159,7 @@ function badInput(sent: Sent, target: Target): ReadonlySet<Outcome> | null {
   const type = sent.headers.get("content-type") ?? "";
   if (type.startsWith("multipart/")) return new Set(["unsupported_media_type"]);
   if ((sent.body?.length ?? 0) > JSON_BODY_MAX_BYTES) return new Set(["body_too_large"]);
-  if (sent.body && holdsMoreValues(sent.body, JSON_VALUES_MAX)) return bad;
+  if (sent.body && hasMoreValues(sent.body, JSON_VALUES_MAX)) return bad;
   const body = bodyOf(sent, target);
   if (!body || !target.input?.safeParse(body).success) return bad;
   const key = sent.headers.get("idempotency-key");

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Problem } from "../../src/http/problem.ts";
-import { Form, type UploadLimits, baseName } from "../../src/http/form.ts";
+import { MultipartForm, type UploadLimits, baseName } from "../../src/http/multipart.ts";
 import {
   type Upload,
   type UploadOptions,
@@ -35,7 +35,7 @@ test("what comes after one part too many is not parsed", async () => {
     },
   };
   const many = Buffer.from("--b\r\n".repeat(100_000));
-  await expect(new Form("b", limits).take(many)).rejects.toThrow("at most 4 parts");
+  await expect(new MultipartForm("b", limits).write(many)).rejects.toThrow("at most 4 parts");
   expect(seen).toBeLessThan(10);
 });
 

@@ -57,7 +57,7 @@ async function openScene() {
     /** Every shelf once. */
     sweep: async () => {
       let removed = 0;
-      for (let shelf = 0; shelf < blobs.shelves; shelf++) removed += await files.sweepShelf();
+      for (let shelf = 0; shelf < blobs.shards; shelf++) removed += await files.sweepShelf();
       return removed;
     },
   };

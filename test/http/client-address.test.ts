@@ -1,7 +1,7 @@
 /** Who a caller is, for counting: every form of an address, and whose word in X-Forwarded-For is believed how far. */
 import { describe, expect, test } from "bun:test";
-import { callerOf } from "../../src/http/caller.ts";
-import { Throttle } from "../../src/http/wrong-secret-throttle.ts";
+import { clientAddress } from "../../src/http/client-address.ts";
+import { RateLimiter } from "../../src/http/rate-limiter.ts";
 import { type Network, isWithin, parseIp, parseNetwork } from "../../src/lib/ip.ts";
 
 const network = (text: string): Network => {
@@ -116,12 +116,12 @@ describe("X-Forwarded-For", () => {
   for (const { peer, header, is, why } of rows)
     test(`${why}: ${peer}, ${header}`, () => {
       const headers = new Headers(header === null ? {} : { "X-Forwarded-For": header });
-      expect(callerOf(peer, headers, TRUSTED)).toBe(callerOf(is, new Headers(), []));
+      expect(clientAddress(peer, headers, TRUSTED)).toBe(clientAddress(is, new Headers(), []));
     });
 
   test("callers that are not one are told apart", () => {
     const peers = ["1.2.3.4", "1.2.3.5", "2001:db8::1", "2001:db8:0:1::1", "::1.2.3.4", "unix"];
-    expect(new Set(peers.map((peer) => callerOf(peer, new Headers(), []))).size).toBe(peers.length);
+    expect(new Set(peers.map((peer) => clientAddress(peer, new Headers(), []))).size).toBe(peers.length);
   });
 
   test("a header of 10,000 addresses is walked in no time", () => {
@@ -129,27 +129,27 @@ describe("X-Forwarded-For", () => {
       "X-Forwarded-For": Array.from({ length: 10_000 }, () => "10.0.0.1").join(","),
     });
     const startedMs = performance.now();
-    expect(callerOf("127.0.0.1", headers, TRUSTED)).toBe(callerOf("10.0.0.1", headers, []));
+    expect(clientAddress("127.0.0.1", headers, TRUSTED)).toBe(clientAddress("10.0.0.1", headers, []));
     expect(performance.now() - startedMs).toBeLessThan(1_000);
   });
 });
 
-describe("the throttle", () => {
+describe("the limiter", () => {
   test("keeps no more addresses than it may, and forgets the oldest", () => {
-    const throttle = new Throttle(2, 1_000, 3);
-    for (const address of ["a", "b", "c"]) expect(throttle.strike(address, 0)).toBe(0);
-    expect(throttle.strike("a", 1)).toBe(999);
-    for (let i = 0; i < 10_000; i++) throttle.strike(`stranger ${i}`, 2);
-    expect(throttle.size).toBe(3);
-    expect(throttle.strike("a", 3)).toBe(0);
+    const limiter = new RateLimiter(2, 1_000, 3);
+    for (const address of ["a", "b", "c"]) expect(limiter.recordFailure(address, 0)).toBe(0);
+    expect(limiter.recordFailure("a", 1)).toBe(999);
+    for (let i = 0; i < 10_000; i++) limiter.recordFailure(`stranger ${i}`, 2);
+    expect(limiter.size).toBe(3);
+    expect(limiter.recordFailure("a", 3)).toBe(0);
   });
 
   test("an address that begins anew is no longer the oldest", () => {
-    const throttle = new Throttle(2, 1_000, 2);
-    throttle.strike("a", 0);
-    throttle.strike("b", 500);
-    throttle.strike("a", 1_000);
-    throttle.strike("c", 1_001);
-    expect(throttle.strike("a", 1_002)).toBeGreaterThan(0);
+    const limiter = new RateLimiter(2, 1_000, 2);
+    limiter.recordFailure("a", 0);
+    limiter.recordFailure("b", 500);
+    limiter.recordFailure("a", 1_000);
+    limiter.recordFailure("c", 1_001);
+    expect(limiter.recordFailure("a", 1_002)).toBeGreaterThan(0);
   });
 });
