@@ -210,7 +210,7 @@ const SETTINGS = {
       "redis",
       "URL",
       null,
-      "Redis or Valkey that carries messages; with a password, set it in the environment",
+      "Redis or Valkey for wake-ups between hubs; with a password, set it in the environment",
       form(REDIS_FORM, (text) => (isRedis(text) ? text : null)),
     ),
     isSecret: true,

@@ -97,8 +97,8 @@ export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
 /** What is held for all streams together that do not take it; past it, the next event of each waits to be loaded. */
 export const STREAMS_HELD_MAX_BYTES = 64 * MIB;
 export const STREAM_BATCH = 32;
-/** Events that a stream is told of and has not read yet; past it, it reads the log instead. */
-export const STREAM_TOLD_MAX = 1_000;
+/** Ids of events that a stream was notified of and has not read yet; past it, the stream reads the log instead. */
+export const STREAM_PENDING_MAX = 1_000;
 
 // Leases and periods.
 export const ACK_LEASE_MS = 30 * SECOND_MS;
@@ -132,7 +132,7 @@ export const COLLECT_AFTER_CPU_MS = 100;
 export const SWEEP_BATCH = 500;
 /** Messages of a mailbox that are counted at one time: a tenth of a millisecond's worth. */
 export const WAITING_PART_MAX = 5_000;
-/** Blobs that no record names are looked for on one shelf of many at a time. */
+/** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Of the log, what its reader has not taken; lines past it are lost, and counted. */
@@ -171,22 +171,16 @@ export const READ_CONNECTIONS = 4;
 export const FILE_CONNECTIONS = 3;
 
 // Redis.
-/** A Redis that needs longer for a command is away: the store does it instead. */
+/** A Redis that needs longer for a command counts as unavailable. */
 export const REDIS_COMMAND_MAX_MS = 500;
 export const REDIS_CONNECT_MAX_MS = 1 * SECOND_MS;
 export const REDIS_CHECK_EVERY_MS = 1 * SECOND_MS;
-/** The first try again comes after this long, each further one after twice the last, up to the longest. */
+/** Exponential backoff of reconnects. */
 export const REDIS_RETRY_FIRST_MS = 100;
 export const REDIS_RETRY_MAX_MS = 2 * SECOND_MS;
-/** One that broke sooner than this after it was back is not tried as eagerly as one that held. */
+/** A connection that held this long resets the backoff. */
 export const REDIS_STEADY_MS = 1 * MINUTE_MS;
-/** Tickets of one mailbox: what waits beyond them is handed out without one. */
-export const TICKETS_MAX = 1_000;
-/** Tickets of a mailbox into which nothing has come for so long are forgotten. */
-export const TICKETS_RETAIN_MS = 1 * HOUR_MS;
-/** How long a hub may hold a ticket between taking it and its commit, before others may take its message. */
-export const TICKET_HOLD_MS = 2 * SECOND_MS;
-/** Mailboxes that one command names. */
+/** Mailboxes that one wake-up names. */
 export const REDIS_BATCH = 500;
 
 // LUX, in millionths.

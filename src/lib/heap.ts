@@ -1,16 +1,16 @@
-/** A binary heap: the first of many by an order, at the price of a few steps for each that is put in or taken out. */
+/** A binary heap (priority queue): the first item by an order, at O(log n) for each that is added or removed. */
 export class Heap<T> {
   readonly #items: T[];
   readonly #before: (a: T, b: T) => boolean;
 
-  /** `items` becomes the heap's own; `before` is a strict order. */
+  /** The heap takes over the array `items`; `before` is a strict order. */
   constructor(items: T[], before: (a: T, b: T) => boolean) {
     this.#items = items;
     this.#before = before;
     for (let at = (items.length >> 1) - 1; at >= 0; at--) this.#sink(at);
   }
 
-  /** The first of all; undefined when there is none. */
+  /** The first item; undefined when the heap is empty. */
   get first(): T | undefined {
     return this.#items[0];
   }
@@ -39,7 +39,7 @@ export class Heap<T> {
     return first;
   }
 
-  /** To be called when the first has changed so that it may come later now. */
+  /** Restores the order after the first item has changed so that it may come later. */
   sinkFirst(): void {
     this.#sink(0);
   }

@@ -1,6 +1,17 @@
 /**
- * What the hub does without being asked: ends leases, brings messages back, balances, forgets what is old.
- * Every chore may run at any time and any number of times: what it does follows from the stored rows and the clock.
+ * The periodic work: what the hub does without a request. choresOf() lists it, scheduler.ts runs it.
+ *
+ *   database, files   notice a full disk, and notice when it takes writes again
+ *   keys              reads keys that another process changed
+ *   clock             after a clock jump, a sleep or a standstill: renews all leases
+ *   nodes             puts silent nodes offline (domain/node.ts expire); their tasks go back to the queue (domain/task.ts
+ *                     requeue)
+ *   owed              puts messages back whose receiver hung up, where that failed at the time (messages.ts)
+ *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
+ *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
+ *   memory            collects garbage after work (memory-saver.ts)
+ *   prune             deletes messages, events and stored answers past their retention
+ *   orphans           deletes bytes of files without a record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
@@ -14,7 +25,7 @@ import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import type { FileService } from "./files.ts";
 import type { KeyRing } from "./keys.ts";
-import { MemoryKeeper } from "./memory-saver.ts";
+import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore } from "./scheduler.ts";
@@ -30,7 +41,7 @@ export type ChoreParts = {
   readonly tasks: TaskService;
   readonly messages: MessageService;
   readonly files: FileService;
-  /** Whether the tasks of a node that goes offline go back to the pool. */
+  /** Whether the tasks of a node that goes offline become open again. */
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
@@ -41,34 +52,34 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
-  const memory = new MemoryKeeper(parts.clock);
+  const memory = new MemorySaver(parts.clock);
   const rounds = new BalanceRounds(parts);
   const everySweep = 0;
-  /** What writes waits until it can, and until the leases that nobody could renew meanwhile have started anew. */
+  /** A chore that writes is skipped until writes succeed, and the leases nobody could renew meanwhile are renewed. */
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
     name,
     everyMs,
-    run: async (signal, lateMs) => (database.isWell ? run(signal, lateMs) : undefined),
+    run: async (signal, lateMs) => (database.isWritable ? run(signal, lateMs) : undefined),
   });
   return [
-    { name: "database", everyMs: everySweep, ofEveryHub: true, run: () => database.check() },
-    { name: "files", everyMs: everySweep, ofEveryHub: true, run: () => files.check() },
-    { name: "keys", everyMs: everySweep, ofEveryHub: true, run: () => keys.refresh() },
+    { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
+    { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
+    { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     writing("nodes", everySweep, (signal) => expireNodes(parts, rounds, signal)),
-    // What a hub owes only that hub knows.
-    { ...writing("owed", everySweep, () => messages.putBackOwed()), ofEveryHub: true },
+    // Each hub remembers in its own memory what it could not put back.
+    { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
     writing("balance", everySweep, (signal) => rounds.runIfDue(signal)),
-    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, ofEveryHub: true, run: async () => memory.look() },
+    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
 }
 
 /**
- * All that runs on leases starts anew: for when the hub, or the machine, was away, or could not write what it was told.
- * That is not counted against its nodes, nor against who has a message to confirm.
+ * Renews all leases: of nodes (how long they may be silent) and of messages (the visibility timeout). For when the hub or
+ * the machine stood still, or could not write: nodes and receivers are not to blame for that.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   const steady = clock.steady();
@@ -81,17 +92,19 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
   await store.transact({}, () => accept(null, [PROBE, ...nodes, mail]));
 }
 
-/** Changes nothing, but is written: that it could be shows that the disk takes writes. */
+/** A write that changes nothing: if it succeeds, the disk takes writes. */
 const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 };
 
 /**
- * Notices that the wall clock jumped or the machine slept (the two clocks moved apart since the last look), or that the
- * process stood still. A jump is no age: what is kept for a time is kept for that time as the hub lived it.
+ * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last
+ * check), or that the process stood still. Retention is measured in time that the hub has lived through: a jump of the
+ * clock makes nothing older.
  */
 class ClockWatch {
   readonly #parts: ChoreParts;
+  /** Wall clock minus steady clock at the last check. */
   #apart: number;
-  /** Steady clock: until then what looks old may only look so. */
+  /** Steady clock: until then dates may be wrong about age. */
   #pausedUntil: number;
 
   constructor(parts: ChoreParts) {
@@ -104,22 +117,22 @@ class ClockWatch {
     const movedMs = this.#now() - this.#apart;
     this.#apart += movedMs;
     const jumped = Math.abs(movedMs) >= limit.CLOCK_JUMP_MS;
-    if (jumped) await this.#settleJump(movedMs);
+    if (jumped) await this.#onJump(movedMs);
     if (!jumped && lateMs < limit.CLOCK_JUMP_MS) return;
     const what = jumped ? "the clock jumped or the machine slept" : "the hub stood still";
     const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(lateMs) };
-    this.#parts.log.warn(`${what}: all leases start anew`, fields);
+    this.#parts.log.warn(`${what}: all leases are renewed`, fields);
     await renewLeases(this.#parts);
   }
 
-  /** Whether messages and events cannot be told by their dates to be past their time. */
+  /** Whether the age of messages and events cannot be judged by their dates. */
   get pausesPruning(): boolean {
     return this.#parts.clock.steady() < this.#pausedUntil;
   }
 
-  async #settleJump(movedMs: number): Promise<void> {
+  async #onJump(movedMs: number): Promise<void> {
     const { store, clock, retainMs } = this.#parts;
-    // For as long as the jump was, and no longer than what is young now takes to grow old. A jump back takes off from it.
+    // For as long as the jump was long, and no longer than the retention. A jump back shortens the pause again.
     const steady = clock.steady();
     const paused = Math.max(this.#pausedUntil, steady) - steady + movedMs;
     this.#pausedUntil = steady + Math.min(Math.max(paused, 0), retainMs);
@@ -134,30 +147,30 @@ class ClockWatch {
 }
 
 /**
- * Notices that the database or the files refuse writes (a full disk, most often), says so in the log, and tries again in
- * each sweep until they take them: nobody has to restart the hub, or to write first.
+ * Notices that the database or the files refuse writes (usually a full disk), logs it, and tries again in each sweep
+ * until a write succeeds: nobody has to restart the hub, or to write first.
  */
 class WriteWatch {
   readonly #name: string;
-  readonly #place: { readonly writable: boolean };
+  readonly #target: { readonly writable: boolean };
   readonly #log: Log;
   readonly #attempt: () => Promise<void>;
   #refused = false;
 
-  constructor(name: string, place: { readonly writable: boolean }, log: Log, attempt: () => Promise<void>) {
+  constructor(name: string, target: { readonly writable: boolean }, log: Log, attempt: () => Promise<void>) {
     this.#name = name;
-    this.#place = place;
+    this.#target = target;
     this.#log = log;
     this.#attempt = attempt;
   }
 
-  /** Whether writes are taken, and the attempt has succeeded since they were refused. */
-  get isWell(): boolean {
-    return this.#place.writable && !this.#refused;
+  /** Whether writes succeed; after a refusal, whether the attempt has succeeded since. */
+  get isWritable(): boolean {
+    return this.#target.writable && !this.#refused;
   }
 
   async check(): Promise<void> {
-    if (this.isWell) return;
+    if (this.isWritable) return;
     const first = !this.#refused;
     this.#refused = true;
     try {
@@ -177,7 +190,7 @@ async function expireNodes(
   signal: AbortSignal,
 ): Promise<void> {
   await untilFewer(signal, () => nodes.expireSome());
-  // Asked every time, not only after somebody expired: what a stop left half-way is made up for.
+  // Every time, not only after a node expired: so what a stop left half done is completed.
   if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await rounds.run(signal);
 }
 
@@ -212,7 +225,7 @@ class BalanceRounds {
   }
 }
 
-/** Forgets messages and events past their time, and stored answers past theirs. */
+/** Deletes messages, events and stored answers past their retention. */
 async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
   const { store, clock, retainMs } = parts;
   const now = clock.now();
@@ -233,7 +246,7 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
-  const removed = await files.sweepShelf();
+  const removed = await files.sweepShard();
   if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
 }
 
@@ -245,7 +258,7 @@ function remove({ store, signal }: Removal, old: Query<number>, changes: readonl
   );
 }
 
-/** Repeats a bounded step until it finds less than it could take, or the hub ends. */
+/** Repeats a bounded step until it finds fewer rows than its limit, or the hub stops. */
 async function untilFewer(signal: AbortSignal, step: () => Promise<number>): Promise<void> {
   while (!signal.aborted && (await step()) >= limit.SWEEP_BATCH);
 }

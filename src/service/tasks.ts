@@ -1,4 +1,4 @@
-/** The use cases of tasks. Writes go through the Transact they are given, so that a caller can add to the commit. */
+/** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
@@ -40,10 +40,10 @@ import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, Pages, inPartsOf } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
-/** One item's fate in a batch; `code` is null when it was assigned. */
+/** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
-/** Tasks, or the first part of them; `rest` is what comes after them, null when that is all. */
+/** Tasks; `rest` yields those after `tasks`, null when there are none. */
 export type TaskList = { readonly tasks: readonly Task[]; readonly rest: AsyncGenerator<TaskList> | null };
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
@@ -98,7 +98,7 @@ export class TaskService {
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const now = this.#clock.now();
-    // Who may take it over depends on the task: a look before, and the rule looks again at both.
+    // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(asked.taskId));
     const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
     const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
@@ -117,7 +117,7 @@ export class TaskService {
     return task;
   }
 
-  /** Assigns a list of tasks, each by itself, in order and in one commit. */
+  /** Assigns a list of tasks in order and in one commit; a rejected item does not affect the others. */
   assignAll(transact: Transact, asked: readonly Assignment[]): Promise<readonly BatchItem[]> {
     const now = this.#clock.now();
     const load = {
@@ -140,20 +140,20 @@ export class TaskService {
     });
   }
 
-  /** Gives out what waits: see Balancing. */
+  /** Assigns open tasks: see Balancing. */
   balance(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
     return this.#balancing.run(onlyBalanced, signal);
   }
 
-  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; who gets as many asks again. */
+  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
     const { assignments } = await this.balance(false);
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 
   /**
-   * Gives a node that has room what waits for it. What was asked for is on disk by then, so a failure here is not the
-   * caller's: the balancer's next round makes up for it.
+   * Assigns open tasks to a node that has room. The caller's own write is on disk by then, so a failure here is not
+   * reported to it: the balancer's next round makes up for it.
    */
   async fillIfPossible(nodeId: string): Promise<void> {
     await this.#fill(nodeId).catch(() => {});
@@ -162,7 +162,7 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     const node = await this.#store.read(nodeById(nodeId));
     if (!node || !isAvailable(node)) return;
-    // What of a very long queue is left then is the next round's.
+    // The rest of a very long queue is left to the balancer's next round.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
       const now = this.#clock.now();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
@@ -175,7 +175,7 @@ export class TaskService {
     }
   }
 
-  /** Takes the tasks of offline nodes back, a bounded step at a time. The answer is how many there were. */
+  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many there were. */
   async requeueStranded(signal: AbortSignal): Promise<number> {
     let total = 0;
     while (!signal.aborted) {
@@ -188,7 +188,7 @@ export class TaskService {
     return total;
   }
 
-  /** One page of tasks in any of `statuses`, of one node if given, newest first. */
+  /** One page of the tasks in any of `statuses`, of one node if given, newest first. */
   list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
     return this.#pages.load(page, async (read) => {
       const node = nodeId === null ? null : await read(nodeById(nodeId));
@@ -221,7 +221,7 @@ export class TaskService {
   }
 }
 
-/** What was open when the list was begun may have been taken by the time its part is loaded. */
+/** A task that was open when the list began may have been taken by the time its part is loaded. */
 async function* restOf(parts: AsyncGenerator<readonly Task[]>): AsyncGenerator<TaskList> {
   for await (const tasks of parts) yield { tasks: tasks.filter(isOpen), rest: null };
 }
@@ -230,7 +230,7 @@ function isOpen({ status }: Task): boolean {
   return status === "open";
 }
 
-/** An open task is nobody's. */
+/** A node has no open tasks: an open task is not assigned to anyone. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
 }

@@ -1,236 +1,181 @@
 /**
- * Waiters: everyone who waits for something to change, in arrival order, woken after a commit and never by polling.
+ * FIFO wait queues, one for each key: where blocking calls sleep until a commit may have brought what they wait for.
  *
- * A *waiter* (blocking receive, poll) joins, looks at the store, waits, looks again, leaves. Event streams do not wait
- * here: they are told what to read (feed.ts).
+ * A waiter joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its place from join() to leave(),
+ * however often it sleeps. wakeOne() wakes the first in the queue that sleeps.
  *
- * Invariant: a wake of one is a duty to look at the store that somebody in line always carries. It is
- *   given to the first in line who carries none, waiting or not;
- *   discharged when its carrier, having looked, waits again or says took();
- *   passed on when its carrier leaves without either.
- * So when nobody carries a duty, nobody waits beside a row that he could have taken. With nobody in line nothing is
- * remembered: who joins later looks first.
+ * Invariant: nobody stays asleep beside a row that had its wakeOne(). Either
+ *   - it woke a sleeper, which then reads the store, or passes the wake-up on to the next sleeper when it leaves; or
+ *   - nobody slept: whoever was awake may have read too early, so the next wait() of each returns "woken" at once.
  *
- * Must not: touch the store, hold data, or be trusted for correctness. A lost wake costs time only (see design, Waiting).
+ * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 
-/** How a wait ended: a wake, its deadline, the caller's signal (or leave() meanwhile), or the hub going down. */
+/** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
-/** The longest a timer can run (24 days): a longer wait is cut to it. */
+export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
+
+/** The longest delay of a timer (24 days): a longer wait is cut to it. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** One place in the line of a key, from join() to leave(). The place is kept over any number of waits. */
-export type Waiter = {
-  /**
-   * Resolves with the first of: a wake (also one that came since join() or since the last wait), `remainingMs` gone by,
-   * `signal` aborted, the drain. Never rejects. One wait at a time.
-   */
-  wait(remainingMs: number, signal?: AbortSignal): Promise<Outcome>;
-  /**
-   * Says that the look after the last wake found something, so leave() need not pass that wake on.
-   * Optional: without it the next in line looks once for nothing. Only right if every row had a wakeOne of its own.
-   */
-  took(): void;
-  /** Gives up the place; passes on a wake that was not used. Ends a wait still running with "aborted". Idempotent. */
-  leave(): void;
-};
-
-/** The lines of waiters of one kind. The caller bounds their number (see `size`). */
-export class Waiters {
-  readonly #lines = new Map<string, Line>();
-  #size = 0;
+/** The queues of one kind of wait. The caller bounds the number of waiters (see `size`). */
+export class WaitQueue {
+  readonly #queues = new Map<string, Queue>();
   #drained = false;
+  #size = 0;
 
-  /** Takes a place at the end of the line. Join first, then look at the store: so no wake falls in between. */
+  /** Joins the end of a queue. Join first, then read the store: so no wake-up falls in between. */
   join(key: string): Waiter {
-    let line = this.#lines.get(key);
-    if (line === undefined) {
-      line = new Line();
-      this.#lines.set(key, line);
-    }
-    const place = new Place(line, this.#drained, () => this.#left(key, place));
-    line.add(place);
+    let queue = this.#queues.get(key);
+    if (!queue) this.#queues.set(key, (queue = new Queue(key, this.#drained)));
     this.#size++;
-    return place;
+    return new QueuedWaiter(queue, this.#onLeave);
   }
 
-  /** For mailboxes: one more row can be taken. Wakes the longest in line who has not been woken; O(1) amortised. */
+  readonly #onLeave = ({ queue, carriesWakeUp }: QueuedWaiter): void => {
+    this.#size--;
+    if (queue.first === undefined) this.#queues.delete(queue.key);
+    else if (carriesWakeUp) queue.wakeOne();
+  };
+
+  /** For what one waiter takes: one more is there. Wakes the first sleeper; O(1) amortised. */
   wakeOne(key: string): void {
-    this.#lines.get(key)?.giveDuty();
+    this.#queues.get(key)?.wakeOne();
   }
 
-  /** For feeds: everyone in line is to look again. */
+  /** For what everyone reads. */
   wakeAll(key: string): void {
-    this.#lines.get(key)?.callAll();
+    this.#queues.get(key)?.wakeAll("woken");
   }
 
   /** Ends every wait with "drained", now and from now on. */
   drain(): void {
     this.#drained = true;
-    for (const line of this.#lines.values()) line.drain();
+    for (const queue of this.#queues.values()) {
+      queue.drained = true;
+      queue.wakeAll("drained");
+    }
   }
 
-  /** Waiters in line, over all keys. */
+  /** Waiters in all queues. */
   get size(): number {
     return this.#size;
   }
 
-  /** Keys with anyone in line: 0 when all have left. */
+  /** Queues with a waiter. */
   get keys(): number {
-    return this.#lines.size;
-  }
-
-  #left(key: string, place: Place): void {
-    const line = place.line;
-    line.remove(place);
-    this.#size--;
-    if (line.count === 0) this.#lines.delete(key);
-    else if (place.duty !== "none") line.giveDuty();
+    return this.#queues.size;
   }
 }
 
-/**
- * The line of one key: its places in the order of joining, linked, and a pointer to the first who carries no duty.
- * `spare` counts duties for which everyone in line had one already; whoever discharges his own takes one of these.
- */
-class Line {
-  first: Place | undefined;
-  last: Place | undefined;
-  free: Place | undefined;
-  count = 0;
-  spare = 0;
-  #joined = 0;
+/** All waiters of a key, asleep or awake: a doubly linked list in the order of joining. */
+class Queue {
+  readonly key: string;
+  drained: boolean;
+  first: QueuedWaiter | undefined;
+  last: QueuedWaiter | undefined;
+  /** No waiter before this one sleeps; undefined when none sleeps at all. */
+  firstAsleep: QueuedWaiter | undefined;
+  /** Counts wake-ups that did not find a sleeper: a waiter sees by it whether one came while it was awake. */
+  missedWakeUps = 0;
 
-  add(place: Place): void {
-    place.order = this.#joined++;
-    place.before = this.last;
-    if (this.last === undefined) this.first = place;
-    else this.last.after = place;
-    this.last = place;
-    this.free ??= place;
-    this.count++;
+  constructor(key: string, drained: boolean) {
+    this.key = key;
+    this.drained = drained;
   }
 
-  remove(place: Place): void {
-    if (this.free === place) this.free = firstFree(place.after);
-    if (place.before === undefined) this.first = place.after;
-    else place.before.after = place.after;
-    if (place.after === undefined) this.last = place.before;
-    else place.after.before = place.before;
-    this.count--;
-    this.spare = Math.min(this.spare, this.count);
-  }
-
-  giveDuty(): void {
-    const place = this.free;
-    if (place !== undefined) {
-      this.free = firstFree(place.after);
-      place.giveDuty();
-    } else if (this.spare < this.count) {
-      this.spare++; // beyond one for each in line, a duty adds nothing: all of them will look after this moment
+  wakeOne(): void {
+    let waiter = this.firstAsleep;
+    while (waiter && !waiter.endSleep) waiter = waiter.next;
+    this.firstAsleep = waiter?.next;
+    if (!waiter) {
+      this.missedWakeUps++;
+      return;
     }
+    waiter.carriesWakeUp = true;
+    waiter.endSleep?.("woken");
   }
 
-  /** The carrier has looked. False when a spare duty comes in place of the one discharged. */
-  discharge(place: Place): boolean {
-    if (this.spare > 0) {
-      this.spare--;
-      return false;
-    }
-    if (this.free === undefined || place.order < this.free.order) this.free = place;
-    return true;
-  }
-
-  callAll(): void {
-    for (let place = this.first; place !== undefined; place = place.after) place.call();
-  }
-
-  drain(): void {
-    for (let place = this.first; place !== undefined; place = place.after) place.drain();
+  wakeAll(outcome: Outcome): void {
+    this.missedWakeUps++; // for those who are awake
+    for (let waiter = this.first; waiter; waiter = waiter.next) waiter.endSleep?.(outcome);
   }
 }
 
-/** Passes over carriers only; they are few and soon gone, which makes a wake O(1) amortised. */
-function firstFree(place: Place | undefined): Place | undefined {
-  while (place !== undefined && place.duty !== "none") place = place.after;
-  return place;
-}
-
-/** One waiter. `given`: a duty came while it was not waiting; `owed`: wait() has told of it and the look is to follow. */
-class Place implements Waiter {
-  readonly line: Line;
-  order = 0;
-  before: Place | undefined;
-  after: Place | undefined;
-  duty: "none" | "given" | "owed" = "none";
-  #called = false;
-  #drained: boolean;
+class QueuedWaiter {
+  readonly queue: Queue;
+  readonly position: number;
+  previous: QueuedWaiter | undefined;
+  next: QueuedWaiter | undefined;
+  /** Set while it sleeps. */
+  endSleep: ((outcome: Outcome) => void) | undefined;
+  /** wakeOne() woke it; since then it has neither been served nor read in vain. */
+  carriesWakeUp = false;
+  #missedBefore: number;
   #left = false;
-  #end: ((outcome: Outcome) => void) | undefined;
-  readonly #onLeave: () => void;
+  readonly #onLeave: (waiter: QueuedWaiter) => void;
 
-  constructor(line: Line, drained: boolean, onLeave: () => void) {
-    this.line = line;
-    this.#drained = drained;
+  constructor(queue: Queue, onLeave: (waiter: QueuedWaiter) => void) {
+    this.queue = queue;
     this.#onLeave = onLeave;
+    this.#missedBefore = queue.missedWakeUps;
+    this.position = (queue.last?.position ?? 0) + 1;
+    this.previous = queue.last;
+    queue.last = this;
+    if (this.previous) this.previous.next = this;
+    else queue.first = this;
   }
 
+  /**
+   * Sleeps until the first of: a wake-up, `remainingMs` gone by, `signal` aborted, the drain. Returns "woken" at once if
+   * there was a wake-up for which nobody slept since the waiter joined or last woke. Rejects only a second wait at a time.
+   */
   wait(remainingMs: number, signal?: AbortSignal): Promise<Outcome> {
-    if (this.#end !== undefined) return Promise.reject(new Error("a waiter waits once at a time"));
-    const known = this.#known(signal);
-    if (known !== undefined) return Promise.resolve(known);
+    if (this.endSleep) return Promise.reject(new Error("a waiter waits once at a time"));
+    if (this.queue.drained) return Promise.resolve("drained");
+    if (this.#left || signal?.aborted) return Promise.resolve("aborted");
+    this.carriesWakeUp = false; // it has read since, in vain
+    if (this.#missedBefore < this.queue.missedWakeUps) {
+      this.#missedBefore = this.queue.missedWakeUps;
+      return Promise.resolve("woken");
+    }
     if (!(remainingMs > 0)) return Promise.resolve("timeout");
     return new Promise((resolve) => {
-      const onAbort = () => this.#end?.("aborted");
-      const timer = setTimeout(() => this.#end?.("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
+      const onAbort = () => this.endSleep?.("aborted");
+      const timer = setTimeout(() => this.endSleep?.("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
       signal?.addEventListener("abort", onAbort);
-      this.#end = (outcome) => {
-        this.#end = undefined;
+      this.endSleep = (outcome) => {
+        this.endSleep = undefined;
+        this.#missedBefore = this.queue.missedWakeUps;
         clearTimeout(timer);
         signal?.removeEventListener("abort", onAbort);
         resolve(outcome);
       };
+      const { firstAsleep } = this.queue;
+      if (!firstAsleep || this.position < firstAsleep.position) this.queue.firstAsleep = this;
     });
   }
 
-  /** What ends a wait before it begins. A wake given but not told of stays given unless it is what ends it. */
-  #known(signal: AbortSignal | undefined): Outcome | undefined {
-    if (this.#left) return "aborted";
-    if (this.duty === "owed" && this.line.discharge(this)) this.duty = "none";
-    else if (this.duty === "owed") this.duty = "given";
-    if (this.#drained) return "drained";
-    if (signal?.aborted === true) return "aborted";
-    if (this.duty === "none" && !this.#called) return undefined;
-    if (this.duty === "given") this.duty = "owed";
-    this.#called = false;
-    return "woken";
+  /**
+   * Says that the waiter found something, so that leave() does not pass its wake-up on. Optional: without it the next
+   * sleeper reads once in vain. Only right where every row has a wakeOne() of its own.
+   */
+  markServed(): void {
+    this.carriesWakeUp = false;
   }
 
-  took(): void {
-    if (this.#left || this.duty !== "owed") return;
-    this.duty = this.line.discharge(this) ? "none" : "given";
-  }
-
+  /** Leaves the queue; a running wait ends with "aborted". Idempotent. */
   leave(): void {
     if (this.#left) return;
     this.#left = true;
-    this.#end?.("aborted");
-    this.#onLeave();
-  }
-
-  giveDuty(): void {
-    this.duty = this.#end === undefined ? "given" : "owed";
-    this.#end?.("woken");
-  }
-
-  call(): void {
-    if (this.#end === undefined) this.#called = true;
-    else this.#end("woken");
-  }
-
-  drain(): void {
-    this.#drained = true;
-    this.#end?.("drained");
+    this.endSleep?.("aborted");
+    const { queue, previous, next } = this;
+    if (queue.firstAsleep === this) queue.firstAsleep = next;
+    if (previous) previous.next = next;
+    else queue.first = next;
+    if (next) next.previous = previous;
+    else queue.last = previous;
+    this.#onLeave(this);
   }
 }

@@ -1,4 +1,4 @@
-/** Variant B: hub version 1.0. Everything behind the secret, priorities in words, the hub gives tasks out by itself. */
+/** Variant B: hub version 1.0. Everything behind the secret, priorities in words, the hub assigns tasks by itself. */
 import { WHOLE_PAGE } from "../domain/limits.ts";
 import type { Priority } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";

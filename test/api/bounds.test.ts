@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileEndpoints } from "../../src/api/files.ts";
 import type { Call } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
-import { StreamRoom } from "../../src/api/stream.ts";
+import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
 import { KEYS_MAX, STREAMS_MAX, UPLOADS_MAX } from "../../src/domain/limits.ts";
 import { openLog } from "../../src/lib/log.ts";
@@ -84,8 +84,8 @@ test("an upload that fails in any way gives its place back", async () => {
 test("more streams than may be open are 503 with Retry-After, and one that ends makes room for one", async () => {
   const log = openLog("json", Date.now, () => {});
   const never = new Promise<never>(() => {});
-  const feed = { lastId: async () => 0, follow: () => () => {}, catchUp: () => never };
-  const room = new StreamRoom(feed as never, log); // all of the feed that opening one asks for
+  const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };
+  const room = new EventStreams(feed as never, log); // all of the feed that opening one asks for
   const open = async (): Promise<AbortController> => {
     const caller = new AbortController();
     const request = new Request("http://hub/?node_id=n1", { signal: caller.signal });

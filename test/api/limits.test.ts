@@ -11,7 +11,7 @@ import { hashJson, idempotencyKeyOf } from "../../src/api/idempotency.ts";
 import { parseInput } from "../../src/api/input.ts";
 import { MESSAGE_ENDPOINTS } from "../../src/api/messages.ts";
 import { Problem } from "../../src/http/problem.ts";
-import { Heartbeats } from "../../src/http/sse.ts";
+import { KeepAlive } from "../../src/http/sse.ts";
 import { inPartsOf } from "../../src/service/list-pages.ts";
 import type { Store } from "../../src/store/store.ts";
 
@@ -48,7 +48,7 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["streams", limit.STREAMS_MAX, 20_000],
   ["bytes that wait for one stream", limit.STREAM_BACKLOG_MAX_BYTES, 1_048_576],
   ["bytes that are held for all streams", limit.STREAMS_HELD_MAX_BYTES, 67_108_864],
-  ["events that a stream is told of", limit.STREAM_TOLD_MAX, 1_000],
+  ["pending events of a stream", limit.STREAM_PENDING_MAX, 1_000],
   ["bytes that are held of large answers", limit.ANSWERS_HELD_MAX_BYTES, 67_108_864],
   ["bytes of an answer that is not counted", limit.ANSWER_UNCOUNTED_MAX_BYTES, 65_536],
   ["bytes by which an answer must move on", limit.ANSWER_SLICE_BYTES, 65_536],
@@ -67,7 +67,6 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["transactions of a group", limit.GROUP_MAX, 1_024],
   ["transactions that wait", limit.QUEUE_MAX, 20_000],
   ["changes gathered on PostgreSQL", limit.PENDING_MAX_CHANGES, 10_000],
-  ["tickets of a mailbox", limit.TICKETS_MAX, 1_000],
   ["characters of a secret", limit.SECRET_MAX_CHARS, 512],
   ["characters of log that wait", limit.LOG_BACKLOG_MAX_CHARS, 8_388_608],
   ["rows of one periodic step", limit.SWEEP_BATCH, 500],
@@ -85,20 +84,20 @@ test("a receive that says nothing takes 10, and blocks for 5 s if it is to block
   expect(read).toEqual({ node_id: "n1", count: 10, blocking: false, timeout: 5_000 });
 });
 
-test("a stream gets its comment every 15 s", () => {
+test("a stream gets its keep-alive comment every 15 s", () => {
   const ticks: (() => void)[] = [];
   let everyMs = 0;
-  let beats = 0;
-  const heartbeats = new Heartbeats(undefined, (ms, tick) => {
+  let comments = 0;
+  const timer = new KeepAlive(undefined, (ms, tick) => {
     everyMs = ms;
     ticks.push(tick);
     return () => undefined;
   });
-  heartbeats.add({ beat: () => beats++ });
+  timer.add({ keepAlive: () => comments++ });
   let count = 0;
-  for (const tick of ticks) for (; beats < 1; count++) tick();
+  for (const tick of ticks) for (; comments < 1; count++) tick();
   const first = count;
-  for (const tick of ticks) for (; beats < 2; count++) tick();
+  for (const tick of ticks) for (; comments < 2; count++) tick();
   expect((count - first) * everyMs).toBe(15_000);
 });
 

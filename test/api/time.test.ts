@@ -7,7 +7,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, knowing, systemClock } from "../../src/lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, notBefore, systemClock } from "../../src/lib/clock.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -293,7 +293,7 @@ describe("a clock that was never set", () => {
 
   test("nothing was ever stored: it begins in the year of the program", () => {
     const clock = clockAt(UNSET);
-    const known = knowing(clock, 0);
+    const known = notBefore(clock, 0);
     expect(new Date(known.now()).getUTCFullYear()).toBe(2026);
     clock.pass(HOUR_MS);
     expect(known.now()).toBeWithin(Date.UTC(2026, 0, 1, 1), Date.UTC(2026, 0, 1, 1, 1));
@@ -303,6 +303,6 @@ describe("a clock that was never set", () => {
 
   test("a clock that was set is believed, though it is behind the newest event", () => {
     const clock = clockAt(Date.UTC(2027, 0, 1));
-    expect(knowing(clock, Date.UTC(2099, 0, 1)).now()).toBeWithin(clock.now() - 1_000, clock.now() + 1);
+    expect(notBefore(clock, Date.UTC(2099, 0, 1)).now()).toBeWithin(clock.now() - 1_000, clock.now() + 1);
   });
 });

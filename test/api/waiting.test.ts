@@ -1,6 +1,6 @@
 /** Calls that wait in silence: they are not cut for it, and there may be so many. (Repeats: idempotency.test.ts.) */
 import { expect, spyOn, test } from "bun:test";
-import { StreamRoom } from "../../src/api/stream.ts";
+import { EventStreams } from "../../src/api/stream.ts";
 import { holdOpen } from "../../src/api/long-poll.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
@@ -69,21 +69,21 @@ test("as many wait as may; the next is 503 with Retry-After, and is not left alo
   expect(silence).toEqual([0]);
 });
 
-test("a stream that has gone is told of nothing any more, and forgotten", async () => {
-  const following = new Set<string>();
-  const { follow } = Feed.prototype;
-  const { close } = StreamRoom.prototype;
+test("a stream that has gone is unsubscribed", async () => {
+  const subscribed = new Set<string>();
+  const { subscribe } = Feed.prototype;
+  const { close } = EventStreams.prototype;
   const open: number[] = [];
   const spies = [
-    spyOn(Feed.prototype, "follow").mockImplementation(function (this: Feed, nodeId, tell) {
-      following.add(nodeId);
-      const unfollow = follow.call(this, nodeId, tell);
+    spyOn(Feed.prototype, "subscribe").mockImplementation(function (this: Feed, nodeId, notify) {
+      subscribed.add(nodeId);
+      const unsubscribe = subscribe.call(this, nodeId, notify);
       return () => {
-        following.delete(nodeId);
-        unfollow();
+        subscribed.delete(nodeId);
+        unsubscribe();
       };
     }),
-    spyOn(StreamRoom.prototype, "close").mockImplementation(function (this: StreamRoom) {
+    spyOn(EventStreams.prototype, "close").mockImplementation(function (this: EventStreams) {
       open.push(this.size);
       close.call(this);
     }),
@@ -94,12 +94,12 @@ test("a stream that has gone is told of nothing any more, and forgotten", async 
     const streams = await Promise.all(["n1", "n2"].map(() => RawConnection.open(hub.port())));
     for (const [i, stream] of streams.entries())
       stream.send(`GET /api/v1/agent/sse?node_id=n${i + 1} ${HEAD}`);
-    await until("both are open", async () => following.size === 2);
+    await until("both are open", async () => subscribed.size === 2);
     streams[0]?.cut();
-    await until("one has gone", async () => following.size === 1);
-    expect([...following]).toEqual(["n2"]);
+    await until("one has gone", async () => subscribed.size === 1);
+    expect([...subscribed]).toEqual(["n2"]);
     streams[1]?.cut();
-    await until("the other has gone", async () => following.size === 0);
+    await until("the other has gone", async () => subscribed.size === 0);
     await hub.close();
     expect(open).toEqual([0]);
   } finally {

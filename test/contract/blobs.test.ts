@@ -233,14 +233,14 @@ for (const engine of ENGINES) {
       expect(await blobs.open(id, 0, 1)).toBeNull();
     });
 
-    test("its shelves together hold every finished blob, once, and no other", async () => {
+    test("its shards together hold every finished blob, once, and no other", async () => {
       const { blobs } = await engine.start();
       const open = await blobs.begin();
       const ids = await Promise.all(Array.from({ length: 30 }, () => put(blobs, pattern(10))));
       const removed = ids.pop() ?? "";
       await blobs.remove(removed);
-      const shelves = await Promise.all(Array.from({ length: blobs.shards }, (_, i) => blobs.list(i)));
-      expect(shelves.flat().toSorted()).toEqual(ids.toSorted());
+      const shards = await Promise.all(Array.from({ length: blobs.shards }, (_, i) => blobs.list(i)));
+      expect(shards.flat().toSorted()).toEqual(ids.toSorted());
       await open.discard();
     });
 

@@ -133,9 +133,9 @@ for (const [fault, error] of FAULTS) {
       const told: number[] = [];
       store.onCommit((_, eventIds) => heard.push(eventIds));
       const feed = new Feed(store, clock);
-      feed.follow("n1", (eventId) => told.push(eventId));
+      feed.subscribe("n1", (eventId) => told.push(eventId));
       await store.transact({}, () => accept(null, saved(node("n1"))));
-      const receiver = feed.mail.join("n1");
+      const receiver = feed.receivers.join("n1");
       const woken: string[] = [];
       const waiting = receiver.wait(60_000).then((outcome) => woken.push(outcome));
       const { signal } = new AbortController();

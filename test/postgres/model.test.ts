@@ -16,7 +16,7 @@ import { LuxService } from "../../src/service/lux.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { Waiters } from "../../src/service/wait-queue.ts";
+import { WaitQueue } from "../../src/service/wait-queue.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -60,7 +60,7 @@ class World {
     this.store = store;
     this.#tasks = new TaskService(store, clock, newId);
     this.#nodes = new NodeService(store, clock, this.#tasks);
-    this.#messages = new MessageService(store, new EmbeddedMail(store), clock, newId, new Waiters());
+    this.#messages = new MessageService(store, new EmbeddedMail(store), clock, newId, new WaitQueue());
     this.#lux = new LuxService(store, clock, newId);
   }
 

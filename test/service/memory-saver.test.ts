@@ -1,4 +1,4 @@
-/** When memory is given back: after work, once it is quiet, and not again for nothing. And when code is compiled. */
+/** When memory is given back: after work, once it is quiet, and not again in vain. And when code is compiled. */
 import { expect, test } from "bun:test";
 import {
   COLLECT_AFTER_CPU_MS,
@@ -6,23 +6,23 @@ import {
   QUIET_CPU_SHARE,
   QUIET_JIT_RELUCTANCE,
 } from "../../src/domain/limits.ts";
-import { MemoryKeeper } from "../../src/service/memory-saver.ts";
+import { MemorySaver } from "../../src/service/memory-saver.ts";
 import { TestClock } from "../support/hub.ts";
 
-/** A keeper, and a way to let a period pass in which the process works for so long; says how often it collected. */
+/** A memory saver, and a way to let a period pass in which the process works for so long; says how often it collected. */
 function scene(reluctances: number[] = []): (workMs: number) => number {
   const clock = new TestClock();
   let cpuMs = 5_000;
   let collections = 0;
-  const keeper = new MemoryKeeper(clock, {
+  const saver = new MemorySaver(clock, {
     cpuMs: () => cpuMs,
     collect: () => void collections++,
-    setReluctance: (times) => void reluctances.push(times),
+    setJitThreshold: (times) => void reluctances.push(times),
   });
   return (workMs) => {
     clock.pass(MEMORY_EVERY_MS);
     cpuMs += workMs;
-    keeper.look();
+    saver.adjust();
     return collections;
   };
 }
@@ -47,7 +47,7 @@ test("not because of what the start of the process took", () => {
   expect([pass(0), pass(0)]).toEqual([0, 0]);
 });
 
-test("the compiler is told when work begins and when it is over, and not in between", () => {
+test("the JIT threshold is set when work begins and when it is over, and not in between", () => {
   const reluctances: number[] = [];
   const pass = scene(reluctances);
   for (const workMs of [0, 1, MEMORY_EVERY_MS, QUIET + 100, 0, 1, QUIET + 1]) pass(workMs);

@@ -1,6 +1,6 @@
 /**
- * When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. What a
- * heartbeat counts. And how much of a fleet is in memory for one who lists it.
+ * When leases are read: never while none can have run out, and in time for one that began meanwhile. What a heartbeat
+ * counts. And how many nodes of a list are in memory at once.
  */
 import { expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
@@ -76,7 +76,7 @@ test("a fleet that sends its heartbeats is read once in the shortest lease, not 
   expect(await scene.online()).toEqual(["of-A"]);
 });
 
-test("a shorter lease that began after the last look ends in time", async () => {
+test("a shorter lease that began after the last read ends in time", async () => {
   await using scene = openScene();
   await scene.register("of-A", A);
   expect(await scene.expire()).toBe(0);
@@ -92,7 +92,7 @@ test("a shorter lease that began after the last look ends in time", async () => 
   expect(await scene.online()).toEqual([]);
 });
 
-test("a fleet whose leases start anew is given all of its time, and no more", async () => {
+test("renewed leases last their full time, and no longer", async () => {
   await using scene = openScene();
   await scene.register("of-B", B);
   expect(await scene.expire()).toBe(0);
@@ -113,7 +113,7 @@ test("more late nodes than one step takes are all found", async () => {
   expect(await scene.online()).toEqual([]);
 });
 
-test("a heartbeat tells how many messages wait, however many these are", async () => {
+test("a heartbeat returns how many messages wait, however many these are", async () => {
   await using scene = openScene();
   for (const nodeId of ["n1", "n2"]) await scene.register(nodeId, B);
   await scene.put("n2", 7);

@@ -1,4 +1,4 @@
-/** The periodic work over a real store: what one sweep makes up for, from the rows alone. */
+/** The chores over a real store: what one sweep does, from the stored rows alone. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -56,7 +56,13 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
     tasks,
     nodes: new NodeService(store, clock, tasks),
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
-    messages: new MessageService(store, new EmbeddedMail(store), clock, newId, new Feed(store, clock).mail),
+    messages: new MessageService(
+      store,
+      new EmbeddedMail(store),
+      clock,
+      newId,
+      new Feed(store, clock).receivers,
+    ),
     requeueOffline,
     retainMs,
   };
@@ -85,7 +91,7 @@ function held(taskId: string, nodeId: string, patch: Partial<Task> = {}): readon
 describe("nodes", () => {
   const ever = { leaseUntil: Number.MAX_SAFE_INTEGER };
 
-  test("takes back what an offline node still holds, though nobody expires in this sweep", async () => {
+  test("requeues what an offline node still holds, though no lease ends in this sweep", async () => {
     const { store, write, run } = await openScene();
     await write(
       ...["gone", "here"].flatMap((id) => saved(node(id, ever))),
@@ -107,7 +113,7 @@ describe("nodes", () => {
     expect(await store.read(eventsAfter(0, [], 10))).toHaveLength(1);
   });
 
-  test("gives the balancer's own among them to who is there, in the same sweep", async () => {
+  test("assigns the balanced ones among them to an online node in the same sweep", async () => {
     const { store, write, run } = await openScene();
     await write(
       ...["gone", "here"].flatMap((id) => saved(node(id, ever))),
@@ -118,7 +124,7 @@ describe("nodes", () => {
     expect(await store.read(taskById("t1"))).toMatchObject({ status: "assigned", assignedNode: "here" });
   });
 
-  test("more than one step's worth", async () => {
+  test("more tasks than one step takes", async () => {
     const { store, write, run } = await openScene();
     const ids = Array.from({ length: 1_100 }, (_, i) => `t${i}`);
     await write(...saved(node("gone", ever)), ...ids.flatMap((id) => held(id, "gone")), {
@@ -129,7 +135,7 @@ describe("nodes", () => {
     expect(await store.read(nodeById("gone"))).toMatchObject({ tasksAssigned: 0 });
   });
 
-  test("ends leases, and leaves the tasks where they are when the hub is told to keep them", async () => {
+  test("puts nodes offline, and leaves their tasks assigned when the hub is configured so", async () => {
     const { store, clock, write, run } = await openScene({ requeueOffline: false });
     await write(
       ...saved(node("late", { leaseUntil: clock.steady() - 1 })),
@@ -151,7 +157,7 @@ describe("prune", () => {
     shape: ([row]) => Number(row?.["n"]),
   });
 
-  test("forgets old messages with every delivery of them, broadcasts too, and nothing that is young", async () => {
+  test("deletes old messages with all their deliveries, broadcasts too, and nothing that is young", async () => {
     const { store, clock, write, run } = await openScene();
     const stored = (id: string, toNode: string | null, sentAt: number): readonly Change[] => [
       { kind: "message.stored", message: message(id, { toNode, sentAt }) },
@@ -178,7 +184,7 @@ describe("prune", () => {
     expect(await store.read(history("b", 10))).toHaveLength(1);
   });
 
-  test("forgets old events, but never the newest", async () => {
+  test("deletes old events, but never the newest", async () => {
     const { store, clock, write, run } = await openScene();
     const at = clock.now() - DAY_MS - 1_000;
     const event = { kind: "hub.started", at, nodeId: null, taskId: null, data: {} } as const;

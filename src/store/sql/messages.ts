@@ -6,7 +6,7 @@ import {
 } from "../../domain/limits.ts";
 import type { Registered } from "../../domain/message.ts";
 import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
-import type { Param, Query } from "../store.ts";
+import type { Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { type Sized, filledUp, many, one, places, toSized } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
@@ -30,16 +30,14 @@ const WAITING_MEASURED = delivered(oneAnswerOf(WAITING_SEQS, "ASC"));
  * Without the contents that pass their share of a small answer ($3), if all together pass it. That is looked at only when
  * one does; and in a list of its own, with a limit, for SQLite to look at the lengths alone.
  */
-const lightOf = (seqs: string): string =>
-  delivered(
-    seqs,
-    `CASE WHEN octet_length(m.content) <= $3 THEN m.content
+const WAITING_LIGHT = delivered(
+  WAITING_SEQS,
+  `CASE WHEN octet_length(m.content) <= $3 THEN m.content
     WHEN (
       SELECT sum(bytes) FROM (
-        SELECT octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) LIMIT $2) AS measured
+        SELECT octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS}) LIMIT $2) AS measured
     ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
-  );
-const WAITING_LIGHT = lightOf(WAITING_SEQS);
+);
 
 /** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
 const UNMEASURED_MAX = 32;
@@ -51,19 +49,13 @@ export function waitingDeliveries(nodeId: string, limit: number): Query<readonly
 }
 
 /**
- * What waits for a node, as waitingDeliveries() and waitingBehind(), if all of it makes a small answer; null if not. What
- * is too large for that is not read: its length stands beside it.
+ * What waits for a node, as waitingDeliveries(), if all of it makes a small answer; null if not. What is too large for
+ * that is not read: its length stands beside it.
  */
-export function lightDeliveries(
-  nodeId: string,
-  limit: number,
-  elsewhere: readonly string[],
-): Query<readonly Delivery[] | null> {
-  const behind = elsewhere.length === 0 ? null : behindOthers(elsewhere, 4);
-  const shareBytes = Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit);
+export function lightDeliveries(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   return {
-    sql: behind ? lightOf(behind.seqs) : WAITING_LIGHT,
-    params: [nodeId, limit, shareBytes, ...(behind?.params ?? [])],
+    sql: WAITING_LIGHT,
+    params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
     shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
     reads: [rowsOf.mailbox(nodeId)],
   };
@@ -145,35 +137,6 @@ export function mailbox(nodeId: string, since: number | null, limit: number): Qu
 export function messagesById(messageIds: readonly string[]): Query<readonly Message[]> {
   const ids = filledUp(messageIds);
   return many(`SELECT ${MESSAGE} FROM messages m WHERE m.message_id IN (${places(ids)})`, ids, toMessage);
-}
-
-/**
- * What waits for a node, as waitingDeliveries(), while other hubs hand out `elsewhere` (message ids, at least one): as
- * long as one of them waits, all that its sender has sent is left out, for nothing may overtake it.
- */
-export function waitingBehind(
-  nodeId: string,
-  limit: number,
-  elsewhere: readonly string[],
-): Query<readonly Delivery[]> {
-  const { seqs, params } = behindOthers(elsewhere, 3);
-  const sql = delivered(limit <= UNMEASURED_MAX ? seqs : oneAnswerOf(seqs, "ASC"));
-  return many(sql, [nodeId, limit, ...params], toDelivery, [rowsOf.mailbox(nodeId)]);
-}
-
-/** `first` is the number of the first of its own parameters; $1 is the node, $2 how many. */
-function behindOthers(
-  elsewhere: readonly string[],
-  first: number,
-): { seqs: string; params: readonly Param[] } {
-  const params = filledUp(elsewhere);
-  const seqs = `
-    SELECT w.seq FROM deliveries w JOIN messages wm ON wm.seq = w.seq
-    WHERE w.to_node = $1 AND w.state = 'waiting' AND wm.from_node NOT IN (
-      SELECT hm.from_node FROM messages hm JOIN deliveries h ON h.seq = hm.seq
-      WHERE hm.message_id IN (${places(params, first)}) AND h.to_node = $1 AND h.state = 'waiting')
-    ORDER BY w.seq LIMIT $2`;
-  return { seqs, params };
 }
 
 /** The name that this database has among others: made with it, never changed. */

@@ -1,4 +1,4 @@
-/** A receive that may take much out: it waits for room before it takes, takes all the same, and gives the room back. */
+/** A receive of large messages: it acquires memory before it loads them, and releases it afterwards. */
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { newDataDir } from "../support/hub.ts";
 
 const ASKED = 4;
 
-/** Notes what is asked of it, and may be out of patience. */
+/** Records the amounts that are acquired; refuses while `isSpent`. */
 class Room extends Budget {
   readonly asked: number[] = [];
   isSpent = false;
@@ -24,7 +24,7 @@ class Room extends Budget {
   }
 }
 
-test("what is light is taken without room, what is heavy with it, and nothing is taken where there is none", async () => {
+test("small messages are taken without a share of the memory, large ones with it; without memory none is taken", async () => {
   const dir = newDataDir();
   const store = openSqlite(join(dir, "luxhub.db"), () => {});
   try {
@@ -38,7 +38,7 @@ test("what is light is taken without room, what is heavy with it, and nothing is
       return taken?.deliveries.map((one) => `${one.message.messageId} ${one.message.content.length}`) ?? [];
     };
     await send("m1", 1);
-    await send("m2", LIGHT - 1); // one that is large beside the others is no large answer
+    await send("m2", LIGHT - 1); // one large message makes no large answer yet
     expect([await take(), room.asked]).toEqual([["m1 1", `m2 ${LIGHT - 1}`], []]);
     await send("m3", 1);
     await send("m4", LIGHT);

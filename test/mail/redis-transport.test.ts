@@ -1,4 +1,4 @@
-/** Falling back and coming back (mail/fallback.ts), with a remote engine that is away when the test says so. */
+/** What names the transport (mail/redis.ts), with a wake-up channel that is available when the test says so. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,39 +7,36 @@ import { accept } from "../../src/domain/decision.ts";
 import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
-import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import { FallbackMail, type RemoteMail } from "../../src/mail/fallback.ts";
-import { MailAway } from "../../src/mail/mail.ts";
+import { RedisMail, type WakeUpChannel } from "../../src/mail/redis.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store, Transact } from "../../src/store/store.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
 
-/** Says that it is there until a call is made, when it is told to. */
-class FakeRemote extends EmbeddedMail implements RemoteMail {
-  isUp: boolean;
-  /** Away to whoever calls, before anybody has noticed. */
+class FakeChannel implements WakeUpChannel {
+  isAvailable: boolean;
+  /** PUBLISH fails, before the listener has heard. */
   fails = false;
-  #listener: (away: string | null) => void = () => {};
+  readonly published: string[] = [];
+  #listener: (unavailable: string | null) => void = () => {};
 
-  constructor(store: Store, isUp: boolean) {
-    super(store, undefined, "redis");
-    this.isUp = isUp;
+  constructor(isAvailable: boolean) {
+    this.isAvailable = isAvailable;
   }
 
-  async start(listener: (away: string | null) => void): Promise<void> {
+  async start(listener: (unavailable: string | null) => void): Promise<void> {
     this.#listener = listener;
-    listener(this.isUp ? null : "it is away");
+    this.turn(this.isAvailable);
   }
 
-  turn(isUp: boolean): void {
-    this.isUp = isUp;
-    this.#listener(isUp ? null : "it is away");
+  turn(isAvailable: boolean): void {
+    this.isAvailable = isAvailable;
+    this.#listener(isAvailable ? null : "it does not answer");
   }
 
-  override async send(...asked: Parameters<EmbeddedMail["send"]>): ReturnType<EmbeddedMail["send"]> {
-    if (this.fails) throw new MailAway("away");
-    return super.send(...asked);
+  async publish(nodeIds: readonly string[]): Promise<boolean> {
+    if (!this.fails) this.published.push(nodeIds.join());
+    return !this.fails;
   }
 
   async close(): Promise<void> {}
@@ -47,10 +44,10 @@ class FakeRemote extends EmbeddedMail implements RemoteMail {
 
 type Scene = {
   readonly store: Store;
-  /** What the log says. */
+  /** The messages of the log. */
   lines(): readonly unknown[];
   /** Another hub on the same database. */
-  open(isUp: boolean): { remote: FakeRemote; mail: FallbackMail };
+  open(isAvailable: boolean): { channel: FakeChannel; mail: RedisMail };
   changes(): Promise<readonly string[]>;
   /** While set, the store refuses to log. */
   full: boolean;
@@ -79,9 +76,9 @@ async function inScene(play: (scene: Scene) => Promise<void>): Promise<void> {
       log.flush();
       return logged.flatMap((text) => text.trimEnd().split("\n")).map((line) => JSON.parse(line).message);
     },
-    open: (isUp) => {
-      const remote = new FakeRemote(store, isUp);
-      return { remote, mail: new FallbackMail(remote, new EmbeddedMail(store), failing, clock, log) };
+    open: (isAvailable) => {
+      const channel = new FakeChannel(isAvailable);
+      return { channel, mail: new RedisMail(failing, channel, { clock, log }) };
     },
     changes: async () => {
       const events = await store.read(eventsAfter(0, ["transport.changed"], 100));
@@ -97,17 +94,17 @@ async function inScene(play: (scene: Scene) => Promise<void>): Promise<void> {
   }
 }
 
-const send = async ({ store }: Scene, mail: FallbackMail, id: string): Promise<string> =>
+const send = async ({ store }: Scene, mail: RedisMail, id: string): Promise<string> =>
   (await mail.send(store.transact, message(id), "n1")).transport;
 
-test("each change is one event and one line, and the transport is what carries now", () =>
+test("each change is one event and one log line, and the transport follows", () =>
   inScene(async (scene) => {
-    const { remote, mail } = scene.open(true);
+    const { channel, mail } = scene.open(true);
     await mail.start();
     expect([mail.transport, await send(scene, mail, "a")]).toEqual(["redis", "redis"]);
-    remote.turn(false);
+    channel.turn(false);
     expect([mail.transport, await send(scene, mail, "b")]).toEqual(["sqlite", "sqlite"]);
-    remote.turn(true);
+    channel.turn(true);
     expect([mail.transport, await send(scene, mail, "c")]).toEqual(["redis", "redis"]);
     await mail.close();
     expect(await scene.changes()).toEqual(["redis sqlite", "sqlite redis"]);
@@ -115,12 +112,12 @@ test("each change is one event and one line, and the transport is what carries n
     expect(taken?.deliveries.map((delivery) => delivery.message.messageId)).toEqual(["a", "b", "c"]);
     expect(scene.lines()).toEqual([
       "redis carries the messages",
-      "redis is away, sqlite carries the messages",
+      "redis is unavailable, sqlite carries the messages",
       "redis carries the messages",
     ]);
   }));
 
-test("one that is away at the start is a change, one that is there is none", () =>
+test("Redis unavailable at the start is a change, available is none", () =>
   inScene(async (scene) => {
     const { mail } = scene.open(false);
     await mail.start();
@@ -135,25 +132,35 @@ test("two hubs that notice one change log it once", () =>
   inScene(async (scene) => {
     const hubs = [scene.open(true), scene.open(true)];
     for (const { mail } of hubs) await mail.start();
-    for (const isUp of [false, true, false]) {
-      for (const { remote } of hubs) remote.turn(isUp);
-      for (const { mail } of hubs) await mail.close(); // all that was to be logged is
+    for (const isAvailable of [false, true, false]) {
+      for (const { channel } of hubs) channel.turn(isAvailable);
+      for (const { mail } of hubs) await mail.close(); // waits until the events are logged
     }
     expect(await scene.changes()).toEqual(["redis sqlite", "sqlite redis", "redis sqlite"]);
   }));
 
-test("a call that finds it away is done by the store within itself", () =>
+test("a send whose wake-up Redis did not take names the store, and is stored", () =>
   inScene(async (scene) => {
-    const { remote, mail } = scene.open(true);
+    const { channel, mail } = scene.open(true);
     await mail.start();
-    remote.fails = true;
-    expect(await send(scene, mail, "a")).toBe("sqlite");
-    expect((await mail.take(scene.store.transact, "n1", 10, STEADY))?.deliveries).toHaveLength(1);
+    expect(await send(scene, mail, "a")).toBe("redis");
+    channel.fails = true;
+    expect(await send(scene, mail, "b")).toBe("sqlite");
+    expect(channel.published).toEqual(["n1"]);
+    expect((await mail.take(scene.store.transact, "n1", 10, STEADY))?.deliveries).toHaveLength(2);
   }));
 
-test("what the store itself refuses is not tried twice", () =>
+test("while Redis is unavailable nothing is published", () =>
+  inScene(async (scene) => {
+    const { channel, mail } = scene.open(false);
+    await mail.start();
+    expect(await send(scene, mail, "a")).toBe("sqlite");
+    expect(channel.published).toEqual([]);
+  }));
+
+test("a send that the store refuses is not tried twice, and publishes nothing", () =>
   inScene(async ({ open }) => {
-    const { mail } = open(true);
+    const { channel, mail } = open(true);
     await mail.start();
     let asked = 0;
     const refusing: Transact = () => {
@@ -161,15 +168,15 @@ test("what the store itself refuses is not tried twice", () =>
       return Promise.reject(new Error("refused"));
     };
     await expect(mail.send(refusing, message("a"), "n1")).rejects.toThrow("refused");
-    expect(asked).toBe(1);
+    expect([asked, channel.published]).toEqual([1, []]);
   }));
 
 test("a change that the store could not take is logged when it can", () =>
   inScene(async (scene) => {
-    const { remote, mail } = scene.open(true);
+    const { channel, mail } = scene.open(true);
     await mail.start();
     scene.full = true;
-    remote.turn(false);
+    channel.turn(false);
     await mail.close();
     expect(await scene.changes()).toEqual([]);
     scene.full = false;
