@@ -1,4 +1,4 @@
-/** Calls that wait in silence: they are not cut for it, and there may be so many. (Repeats: idempotency.test.ts.) */
+/** Long polls, blocking receives and streams: they have no idle timeout, and their number is limited. */
 import { expect, spyOn, test } from "bun:test";
 import { EventStreams } from "../../src/api/stream.ts";
 import { holdOpen } from "../../src/api/long-poll.ts";
@@ -26,7 +26,7 @@ function watchSilence(): { readonly paths: readonly string[]; restore(): void } 
   return { paths, restore: () => spy.mockRestore() };
 }
 
-test("a receive, a poll and a stream may be silent for as long as they wait; a call that does not wait may not", async () => {
+test("a waiting receive, poll or stream has no idle timeout; any other call has one", async () => {
   const silent = watchSilence();
   try {
     await using hub = await startHub();
@@ -52,7 +52,7 @@ test("a receive, a poll and a stream may be silent for as long as they wait; a c
   }
 });
 
-test("as many wait as may; the next is 503 with Retry-After, and is not left alone", () => {
+test("a waiter over the limit is 503 with Retry-After, and keeps its idle timeout", () => {
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   // Of the feed only how many wait is asked for, of the exchange only its server.
