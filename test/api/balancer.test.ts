@@ -31,7 +31,7 @@ async function holderOf(hub: TestHub, taskId: string): Promise<unknown> {
   return (await taskOf(hub, taskId))["assigned_node"];
 }
 
-describe("the balancer chooses", () => {
+describe("the balancer picks", () => {
   test("the node with the fewest unfinished tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
@@ -72,7 +72,7 @@ describe("the balancer chooses", () => {
     expect(await give(hub, { task_type: "coding" })).toBe("coder"); // "any" was given both that waited
   });
 
-  test("for a task type with a comma, a node without capabilities", async () => {
+  test("for a task type with a comma, the node that takes every type", async () => {
     await using hub = await startHub();
     await addNode(hub, "both", { capabilities: "x,y" });
     await addNode(hub, "any");
@@ -87,7 +87,7 @@ describe("the balancer chooses", () => {
     expect(await give(hub, { task_type: "coding_100%" })).toBe("coder");
   });
 
-  test("a node with fewer tasks than its max_tasks", async () => {
+  test("a node below its max_tasks", async () => {
     await using hub = await startHub();
     await addNode(hub, "small", { max_tasks: 1 });
     await addNode(hub, "large", { max_tasks: 3 });
@@ -108,7 +108,7 @@ describe("the balancer chooses", () => {
   });
 });
 
-describe("a pending task is assigned as soon as", () => {
+describe("an open task is assigned as soon as", () => {
   test("a node registers", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub, {}, "B");
@@ -118,7 +118,7 @@ describe("a pending task is assigned as soon as", () => {
     expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
   });
 
-  test("a matching node registers; it gets the best tasks, up to its max_tasks", async () => {
+  test("a node that fits registers, best task first, up to its max_tasks", async () => {
     await using hub = await startHub();
     const low = await addTask(hub, { priority: "low" }, "B");
     const background = await addTask(hub, { priority: "p5" }, "B");
@@ -130,7 +130,7 @@ describe("a pending task is assigned as soon as", () => {
     expect(holders).toEqual(["n1", "n1", null, null]);
   });
 
-  test("a node registers again with a larger max_tasks or more capabilities", async () => {
+  test("a node registers again with a higher max_tasks or more capabilities", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1, capabilities: ["x"] }, "B");
     const first = await addTask(hub, {}, "B");
@@ -143,7 +143,7 @@ describe("a pending task is assigned as soon as", () => {
     expect(await holderOf(hub, typed)).toBe("n1");
   });
 
-  test("a full node completes a task, or one of its tasks is revoked or deleted", async () => {
+  test("the node's load falls: a task is completed, revoked or deleted", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1 }, "B");
     const ids = [];
@@ -171,7 +171,7 @@ describe("a revoked task", () => {
     expect(await holderOf(hub, taskId)).toBeNull();
   });
 
-  test("is assigned to another node, and its former node may claim it", async () => {
+  test("goes to another node, and the previous node may claim it", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, {}, "B");
@@ -183,8 +183,8 @@ describe("a revoked task", () => {
   });
 });
 
-describe("without batch-assign the balancer assigns only tasks that were created through B:", () => {
-  test("a task of A stays open when a node registers or completes a task", async () => {
+describe("the balancer assigns tasks created through A only on request", () => {
+  test("not when a node registers or gains room", async () => {
     await using hub = await startHub();
     const onA = await addTask(hub);
     await addNode(hub, "n1", { max_tasks: 1 }, "B");
@@ -194,7 +194,7 @@ describe("without batch-assign the balancer assigns only tasks that were created
     expect(await holderOf(hub, onA)).toBeNull();
   });
 
-  test("a task of A stays open when it is revoked", async () => {
+  test("not when its task is revoked", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -202,7 +202,7 @@ describe("without batch-assign the balancer assigns only tasks that were created
     expect(revoked).toMatchObject({ status: "pending", assigned_node: null });
   });
 
-  test("a task of A stays open in the periodic round", async () => {
+  test("not in its periodic round", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const onA = await addTask(hub);
@@ -213,7 +213,7 @@ describe("without batch-assign the balancer assigns only tasks that were created
 });
 
 describe("batch-assign of B", () => {
-  test("assigns all open tasks, best first and evenly, and counts those left", async () => {
+  test("assigns all open tasks, best first, evenly, and counts the rest", async () => {
     await using hub = await startHub();
     const typed = await addTask(hub, { task_type: "none has it" });
     const low = await addTask(hub, { priority: 2 });
@@ -237,7 +237,7 @@ describe("batch-assign of B", () => {
     expect(again).toEqual({ success: true, assigned: 0, pending: 1, assignments: [] });
   });
 
-  test("prefers the node with the fewest tasks, then the one idle longest", async () => {
+  test("prefers the node with the fewest tasks, then the longest idle", async () => {
     await using hub = await startHub();
     const tasks = [];
     for (let i = 0; i < 4; i++) tasks.push(await addTask(hub));
@@ -266,7 +266,7 @@ describe("batch-assign of B", () => {
     expect(body).toEqual({ success: true, assigned: 0, pending: 1, assignments: [] });
   });
 
-  test("assigns more tasks than one round holds", async () => {
+  test("assigns more tasks than fit into one step", async () => {
     await using hub = await startHub();
     const makeAll = Array.from({ length: 620 }, () => addTask(hub));
     await Promise.all(makeAll);
@@ -278,7 +278,7 @@ describe("batch-assign of B", () => {
   });
 });
 
-test("an open task of B that a node completes without an assignment counts for that node", async () => {
+test("an open task of B that a node completes without a claim counts for that node", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1", { capabilities: ["x"] }, "B");
   const taskId = await addTask(hub, { task_type: "y", lux_reward: 1 }, "B");

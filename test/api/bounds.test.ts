@@ -21,7 +21,7 @@ test("the numbers themselves", () => {
   expect([STREAMS_MAX, UPLOADS_MAX, KEYS_MAX]).toEqual([20_000, 256, 1_000]);
 });
 
-test("an upload over the limit is 503 with Retry-After, and each slot is released", async () => {
+test("too many uploads at once are 503 with Retry-After, and each one that ends frees its place", async () => {
   await using hub = await startHub({ variants: ["A"] });
   const { head, before, after } = uploadOf(5);
   const begin = async (): Promise<RawConnection> => {
@@ -69,7 +69,7 @@ function form(): FormData {
   return data;
 }
 
-test("an upload that fails in any way releases its slot", async () => {
+test("an upload that fails in any way frees its place", async () => {
   const upload = fileEndpoints(1_000).find(({ path }) => path === "/api/v1/file/upload");
   if (upload?.kind !== "raw") throw new Error("no upload");
   const request = new Request("http://hub/", { method: "POST", body: "no form" });
@@ -81,7 +81,7 @@ test("an upload that fails in any way releases its slot", async () => {
   }
 });
 
-test("a stream over the limit is 503 with Retry-After, and one that ends releases its slot", async () => {
+test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
   const log = openLog("json", Date.now, () => {});
   const never = new Promise<never>(() => {});
   const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };

@@ -122,7 +122,7 @@ describe("tasks", () => {
     for (const nodeId of nodes) expect(await nodeOf(hub, nodeId)).toMatchObject({ tasks_assigned: 50 });
   });
 
-  test("simultaneous balancer runs assign each task once", async () => {
+  test("simultaneous runs of the balancer assign each task once", async () => {
     await using hub = await startHub();
     const ids = await Promise.all(Array.from({ length: 100 }, () => addTask(hub)));
     for (const nodeId of ["a", "b"]) await addNode(hub, nodeId, { max_tasks: 40 });
@@ -140,7 +140,7 @@ describe("tasks", () => {
 });
 
 describe("messages", () => {
-  test("1,000 sends wake 1,000 waiting receives, each with exactly one message", async () => {
+  test("1,000 sends wake 1,000 blocked receives, each with exactly one message", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const held = await Promise.all(Array.from({ length: 1_000 }, () => holdReceive(hub, "n1")));
@@ -200,7 +200,7 @@ describe("messages", () => {
     expect(taken.toSorted()).toEqual(order.toSorted());
   });
 
-  test("the messages of each of several simultaneous senders stay in order", async () => {
+  test("simultaneous senders each keep their order", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const senders = ["a", "b", "c", "d"];
@@ -219,7 +219,7 @@ describe("messages", () => {
 });
 
 describe("a caller that hangs up while it waits", () => {
-  test("takes no message: the next waiter gets it", async () => {
+  test("loses no message: the next waiter gets it", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const held: Held[] = [];
@@ -233,7 +233,7 @@ describe("a caller that hangs up while it waits", () => {
     expect((await Promise.all(stayed.map(contentsOf))).flat().toSorted()).toEqual(["one", "two"]);
   });
 
-  test("takes no message: it stays in the mailbox when nobody else waits", async () => {
+  test("leaves the message in the mailbox when nobody else waits", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (let round = 0; round < 10; round++) {
@@ -260,7 +260,7 @@ describe("a caller that hangs up while it waits", () => {
     expect(await receive(hub, "n1")).toMatchObject([{ redelivered: false, deliveries: 1 }]);
   });
 
-  test("from a poll does not keep events from the other polls", async () => {
+  test("a cancelled poll does not affect other polls", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const request = "GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\n\r\n";
     const [stays, goes] = [await hold(hub.port(), request), await hold(hub.port(), request)];
@@ -273,7 +273,7 @@ describe("a caller that hangs up while it waits", () => {
 });
 
 describe("a hub that closes", () => {
-  test("answers waiting receives and polls with an empty list", async () => {
+  test("answers blocked receives and polls with an empty list", async () => {
     const hub = await startHub();
     await addNode(hub, "n1");
     const { cursor } = await ok(hub.get("/events"));
@@ -300,7 +300,7 @@ describe("a hub that closes", () => {
     else expect(await (await after).answered).toMatchObject({ status: 502 }); // the word of the proxy, which goes on
   });
 
-  test("finishes running requests, and keeps what it has answered", async () => {
+  test("finishes running requests and keeps what it has acknowledged", async () => {
     const hub = await startHub();
     await addNode(hub, "n1");
     const running = Array.from({ length: 50 }, () => addTask(hub));

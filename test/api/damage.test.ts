@@ -24,7 +24,7 @@ function emptyPagesOf(path: string, letter: string): number {
   return emptied;
 }
 
-test("the request that finds damage is a 500, later writes are refused, undamaged data is readable", async () => {
+test("a damaged page is 500 for what reads it, writes stop, and the rest stays readable", async () => {
   const dataDir = newDataDir();
   try {
     const before = await startHub({ dataDir });

@@ -123,7 +123,7 @@ describe("paths and methods", () => {
     }
   });
 
-  test("a path parameter is decoded; an unusual one is a plain 404", async () => {
+  test("a parameter is decoded; a strange one is just not found", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     await addNode(hub, "a:b");
     expect(await ok(hub.get("/node/a%3Ab"))).toMatchObject({ node: { node_id: "a:b" } });
@@ -172,7 +172,7 @@ describe("paths and methods", () => {
 
 describe("the order of checks", () => {
   /** What is wrong with a request to task/delete or task/revoke, added one after the other from the last to the first. */
-  test("404, 405, 401, 403, 413/415/400, then rejections by the domain", async () => {
+  test("404, 405, 401, 403, 413/415/400, then the state of the resource", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const admin = { "X-Admin-Key": ADMIN_KEY };
     const state = { body: { task_id: NO_ID }, headers: admin };
@@ -204,7 +204,7 @@ describe("the order of checks", () => {
     await refused(hub.post("/task/delete", { task_id: NO_ID }, swapped), 401, "unauthorized");
   });
 
-  test("of the domain's rejections: 404, then 403, then 409", async () => {
+  test("for the state of the resource: 404, then 403, then 409", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     await addNode(hub, "n2");
@@ -219,7 +219,7 @@ describe("the order of checks", () => {
     await refused(hub.post("/task/claim", { task_id: done, node_id: "ghost" }), 404, "node_not_found");
   });
 
-  test("an invalid query is 400, after the secret and before rejections by the domain", async () => {
+  test("a bad query is 400 after the secret and before the state of the resource", async () => {
     await using hub = await startHub({ variants: ["B"] });
     const path = "/message/history?node_id=ghost&count=0";
     await refused(hub.get(path, { ...BARE, variant: "B" }), 401, "unauthorized");
@@ -410,7 +410,7 @@ describe("a JSON body", () => {
     expect(await ok(hub.post("/task/create", text))).toMatchObject({ task: { priority: 0 } });
   });
 
-  test("with invalid fields gets all of them named, each once, with a dotted path", async () => {
+  test("errors name every bad field once, with dotted paths", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const node = { node_id: "a b", name: "", host: 5, port: "80", capabilities: ["x", 1], max_tasks: 0 };
     await badFields(hub.post("/node/register", node), [
@@ -477,7 +477,7 @@ describe("a JSON body", () => {
     }
   });
 
-  test("that is nested very deep is answered, also with an Idempotency-Key", async () => {
+  test("deeply nested is answered, also with an Idempotency-Key", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const depth = 200_000;
     const body = `{"node_id":"n1","name":"n","x":${"[".repeat(depth)}${"]".repeat(depth)}}`;
@@ -534,7 +534,7 @@ describe("a body over 1 MiB", () => {
     });
   }
 
-  test("is 413; one of exactly 1 MiB is accepted", async () => {
+  test("is 413, one of exactly 1 MiB is accepted", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await ok(hub.post("/node/register", bodyOf(MIB)));
     await refused(hub.post("/node/register", bodyOf(MIB + 1)), 413, "body_too_large");
@@ -549,7 +549,7 @@ describe("a body over 1 MiB", () => {
     expect(await answer.json()).toMatchObject({ success: false, error: "body_too_large" });
   });
 
-  test("is refused before it has arrived, and the connection is closed after the answer", async () => {
+  test("is refused before it arrives, and the connection is closed after the answer", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     const head = [
       "POST /api/v1/node/register HTTP/1.1",
@@ -565,7 +565,7 @@ describe("a body over 1 MiB", () => {
     expect(JSON.parse(answer.text)).toMatchObject({ error: "body_too_large" });
   });
 
-  test("in chunks is refused before its end has arrived", async () => {
+  test("in chunks is refused before its end arrives", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const size = 256 * 1024;
     const head = [

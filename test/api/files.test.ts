@@ -100,7 +100,7 @@ describe("upload", () => {
     expect(await byUrl.text()).toBe("Größe");
   });
 
-  test("without metadata has an empty object, and belongs to no task or node", async () => {
+  test("without metadata has an empty object and no owner", async () => {
     await using hub = await startHub();
     expect(await ok(upload(hub))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
   });
@@ -135,7 +135,7 @@ describe("upload", () => {
     expect(existsSync(join(hub.dataDir, "..", "passwd"))).toBe(false);
   });
 
-  test("with metadata that is not a JSON object is refused, and nothing is left", async () => {
+  test("with metadata that is not a JSON object is refused and leaves nothing", async () => {
     await using hub = await startHub();
     for (const metadata of ["x", "{", "[]", "[1]", "5", "null", '"x"', "true"]) {
       await badFields(upload(hub, { metadata }), ["metadata"]);
@@ -147,7 +147,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("for an unknown task or node is 404, and nothing is left", async () => {
+  test("for an unknown task or node is 404 and leaves nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await refused(upload(hub, { metadata: { task_id: NO_ID, node: "n1" } }), 404, "task_not_found");
@@ -166,7 +166,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("over the limit is 413, and nothing is left; exactly at the limit it is accepted", async () => {
+  test("over the limit is 413 and leaves nothing; exactly at the limit it is accepted", async () => {
     await using hub = await startHub({ maxFileBytes: 100_000 });
     await refused(upload(hub, { content: "x".repeat(100_001) }), 413, "body_too_large");
     await refused(upload(hub, { content: "x".repeat(500_000) }), 413, "body_too_large");
@@ -175,7 +175,7 @@ describe("upload", () => {
     expect(await ok(upload(hub, { content: "x".repeat(100_000) }))).toMatchObject({ size: 100_000 });
   });
 
-  test("far over the limit is the hub's own 413, with or without a Content-Length", async () => {
+  test("far over the limit is the hub's own 413, with or without Content-Length", async () => {
     await using hub = await startHub({ maxFileBytes: 100_000 });
     await refused(upload(hub, { content: new Uint8Array(8 * MIB) }), 413, "body_too_large");
     const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
@@ -199,7 +199,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("that is truncated leaves nothing", async () => {
+  test("that is cut off leaves nothing", async () => {
     await using hub = await startHub();
     const text = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf of i';
     const headers = { "Content-Type": "multipart/form-data; boundary=b" };
@@ -223,7 +223,7 @@ describe("a task's files", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ files: [second] });
   });
 
-  test("are at most 100, also of simultaneous uploads; one more is 409 and leaves nothing; a deleted one makes room", async () => {
+  test("are at most 100, also under concurrent uploads; the next is 409 and leaves nothing, and a deleted file makes room", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     const metadata = { task_id: taskId };
@@ -284,7 +284,7 @@ describe("download", () => {
     expect(response.headers.get("content-range")).toBe(contentRange);
   });
 
-  test("of an unsatisfiable range is a problem, 416", async () => {
+  test("of an unsatisfiable range is the hub's 416", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const response = await download(hub, await fileId(hub, { content: "0123456789" }), {
       Range: "bytes=10-",
@@ -295,7 +295,7 @@ describe("download", () => {
     expect(await response.json()).toMatchObject({ success: false, error: "range_not_satisfiable" });
   });
 
-  test("of a version that the client already has is 304", async () => {
+  test("of an unchanged file is 304", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const etag = (await download(hub, id)).headers.get("etag") ?? "";
@@ -306,7 +306,7 @@ describe("download", () => {
     expect([part.status, await part.text()]).toEqual([200, "content"]);
   });
 
-  test("by HEAD answers the size without the bytes", async () => {
+  test("by HEAD has the size and no body", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const response = await download(hub, id, {}, "HEAD");
@@ -315,7 +315,7 @@ describe("download", () => {
     expect((await download(hub, NO_ID, {}, "HEAD")).status).toBe(404);
   });
 
-  test("of an unknown file is 404; B requires the secret first", async () => {
+  test("of an unknown file is 404; B checks the secret first", async () => {
     await using hub = await startHub();
     const id = await fileId(hub);
     const bare = { headers: { "X-Matrix-Secret": null } };

@@ -89,7 +89,7 @@ describe("a repeat", () => {
     expect(again.headers.get("x-request-id")).toBe("second");
   });
 
-  test("gets the original answer, whatever has changed since", async () => {
+  test("gets the first answer, whatever has changed since", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
@@ -112,7 +112,7 @@ describe("a repeat", () => {
     await expectReplay(anew, hub.post("/task/create", DRAFT, keyed("k1")));
   });
 
-  test("in the other variant is refused: neither run again, nor answered in the encoding of the first", async () => {
+  test("in the other variant is refused: neither done twice nor answered in the first variant's words", async () => {
     await using hub = await startHub({ variants: ["A", "B"] });
     const first = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" }));
     expect(first.body).toMatchObject({ status: "pending" });
@@ -133,7 +133,7 @@ describe("a repeat", () => {
 });
 
 describe("what is stored", () => {
-  test("an answer of the domain, also a rejection", async () => {
+  test("an answer that depends on state, errors included", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taken = await addTaskOf(hub, "n2");
@@ -164,7 +164,7 @@ describe("what is stored", () => {
     }
   });
 
-  test("not a 400, nor an error that precedes it: the key is still unused", async () => {
+  test("not a 400 or any earlier refusal: the key stays free", async () => {
     await using hub = await startHub();
     const path = "/task/delete";
     const task_id = await addTask(hub);
@@ -182,7 +182,7 @@ describe("what is stored", () => {
     await expectReplay(first, call({ task_id }));
   });
 
-  test("is not replayed to a request with a wrong secret or an invalid body", async () => {
+  test("is not replayed to a caller that the secret or the body would refuse", async () => {
     await using hub = await startHub();
     await ok(hub.post("/task/create", DRAFT, keyed("k1")));
     const stranger = keyed("k1", { headers: { "Idempotency-Key": "k1", "X-Matrix-Secret": "wrong" } });
@@ -242,7 +242,7 @@ describe("what is stored", () => {
     ];
   }
 
-  test("is used for a POST only", async () => {
+  test("is read for POST only", async () => {
     await using hub = await startHub();
     await addTask(hub);
     expect(await ok(hub.get("/task/list", keyed("k1")))).toMatchObject({ total: 1 });
@@ -375,7 +375,7 @@ describe("an upload", () => {
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
-  test("that the domain rejects gets the same rejection again", async () => {
+  test("that the state of a resource refuses is refused again", async () => {
     await using hub = await startHub();
     const text = [
       "--b1",
@@ -414,7 +414,7 @@ describe("at once", () => {
     expect(await tasksIn(hub)).toBe(1);
   });
 
-  test("50 with one key send one message, and 50 receives with one key get it", async () => {
+  test("50 sends with one key send one message, and 50 receives with one key get it", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const message = { from_node: "op", to_node: "n1", content: "x" };
@@ -471,7 +471,7 @@ describe("at once", () => {
     expect(await receive(hub, "n1")).toEqual([]);
   });
 
-  test("the second waits no longer than the first runs, and another caller with the same key does not wait", async () => {
+  test("the second waits no longer than the first, and another caller's key makes nobody wait", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const attempt = (key: string, timeout: number) =>
@@ -482,7 +482,7 @@ describe("at once", () => {
     expect(await ok(held)).toMatchObject({ count: 1 });
   });
 
-  test("a first request that is refused for its body frees those that wait", async () => {
+  test("a first request that is refused for its body frees the waiting ones", async () => {
     await using hub = await startHub();
     const answers = await Promise.all([
       hub.post("/task/create", {}, keyed("k1")),
@@ -494,7 +494,7 @@ describe("at once", () => {
   });
 });
 
-test("a repeat over the limit of waiters is 503 with Retry-After, and all that wait get the stored answer", async () => {
+test("too many waiting repeats are 503 with Retry-After, and the waiting ones all get the stored answer", async () => {
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
@@ -524,7 +524,7 @@ test("a repeat over the limit of waiters is 503 with Retry-After, and all that w
   expect(silence).toEqual(Array.from({ length: WAITERS_MAX }, () => 0));
 });
 
-test("a client that hangs up in a receive gets the messages when it repeats the request", async () => {
+test("a caller that hung up gets, when it repeats, the messages taken for it", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const body = { node_id: "n1", blocking: true, timeout: 60 };
@@ -536,7 +536,7 @@ test("a client that hangs up in a receive gets the messages when it repeats the 
   expect(list(await ok(again), "messages")).toMatchObject([{ content: "for you" }]);
 });
 
-test("a stored answer is replayed after a restart", async () => {
+test("an answer is replayed after a restart", async () => {
   const dataDir = newDataDir();
   try {
     const firsts: Answer[] = [];
@@ -563,7 +563,7 @@ test("a stored answer is replayed after a restart", async () => {
   }
 });
 
-test("an answer stored by luxhub 0.1.0, without the variant, is replayed for its own body", async () => {
+test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for its own body", async () => {
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];

@@ -131,7 +131,7 @@ describe("every endpoint", () => {
     return status === 401 || status === 403 || status === 429 ? `${status} ${body["error"]}` : "in";
   }
 
-  test.each(VARIANTS)("requires on %s the secret or key that is declared for it", async (variant) => {
+  test.each(VARIANTS)("requires on %s what the specification says", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const outcomes: Record<string, string> = {};
     const wanted: Record<string, string> = {};
@@ -183,7 +183,7 @@ describe("the rate limit on wrong secrets", () => {
     await refused(attempt(hub, "guess 22"), 401, "unauthorized");
   });
 
-  test("does not count a missing secret, or one on a public endpoint", async () => {
+  test("a missing secret does not count, nor one on a public endpoint", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 0; i < 25; i++) {
       await refused(attempt(hub, null), 401, "unauthorized");
@@ -227,7 +227,7 @@ describe("the rate limit on wrong secrets", () => {
     await refused(attempt(hub, "guess"), 401, "unauthorized");
   });
 
-  test("does not limit a slow client", async () => {
+  test("slow guessing is not limited", async () => {
     await using hub = await startHub();
     for (let i = 0; i < 40; i++) {
       await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
@@ -238,7 +238,7 @@ describe("the rate limit on wrong secrets", () => {
 
 // Each starts the program a few times: side by side.
 describe.concurrent("further keys", () => {
-  test("several are valid at once, so a secret can be rotated without downtime", async () => {
+  test("several are valid at once: a secret is rotated without downtime", async () => {
     await using hub = await startHub();
     const next = await addKey(hub, "next");
     const status = async (secret: string) => (await hub.get("/status", as(secret, { variant: "B" }))).status;
@@ -249,7 +249,7 @@ describe.concurrent("further keys", () => {
     await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
   });
 
-  test("an administrator key can be rotated the same way", async () => {
+  test("an administrator key is rotated the same way", async () => {
     await using hub = await startHub();
     const next = await addKey(hub, "next-admin", "--admin");
     const remove = (key: string) =>
@@ -262,7 +262,7 @@ describe.concurrent("further keys", () => {
     await refused(remove(next), 404, "task_not_found");
   });
 
-  test("one expires by the hub's clock", async () => {
+  test("a key expires by the hub's clock", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "short", "--expires", "2h");
     const attempt = () => hub.get("/status", as(secret, { variant: "B" }));
@@ -275,7 +275,7 @@ describe.concurrent("further keys", () => {
     await ok(attempt());
   });
 
-  test("a revoked one is refused in every variant, and no longer selects one", async () => {
+  test("a revoked key is refused in both variants and no longer pins one", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "gone", "--variant", "B");
     expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
@@ -285,7 +285,7 @@ describe.concurrent("further keys", () => {
     await refused(hub.get("/status", as(secret, { variant: "B" })), 401, "unauthorized");
   });
 
-  test("one bound to a variant is answered in it, also on the other variant's listener", async () => {
+  test("a pinned key is answered in its variant on the other listener", async () => {
     await using hub = await startHub();
     const [ofA, ofB] = await Promise.all([
       addKey(hub, "fleet-a", "--variant", "A"),
@@ -307,7 +307,7 @@ describe.concurrent("further keys", () => {
     }
   });
 
-  test("a key, also the first one, may be bound to a variant later, and freed", async () => {
+  test("a key, also the first one, can be pinned later and unpinned", async () => {
     await using hub = await startHub();
     const variant = async () => (await ok(hub.get("/status")))["variant"];
     await keys(hub, "pin", "primary", "B");
@@ -318,7 +318,7 @@ describe.concurrent("further keys", () => {
     expect(await variant()).toBe("A");
   });
 
-  test("one bound to a node acts for that node only", async () => {
+  test("a bound key acts for its node only", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     await addNodes(hub, ["n1", "n2"]);
@@ -381,7 +381,7 @@ describe.concurrent("further keys", () => {
     expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
   });
 
-  test("one bound to a node reassigns no other node's task, even with the admin key", async () => {
+  test("a bound key cannot reassign another node's task, even with the admin key", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     await addNodes(hub, ["n1", "n2"]);
@@ -407,7 +407,7 @@ describe.concurrent("further keys", () => {
     expect((await ask(secret))["task_id"]).toBe(second["task_id"]);
   });
 
-  test("they survive a restart, and no secret is stored in clear text", async () => {
+  test("keys survive a restart, and no secret is stored", async () => {
     const dataDir = newDataDir();
     try {
       let secret = "";

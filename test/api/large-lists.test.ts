@@ -65,7 +65,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
       expect(answer.headers.get("content-length")).toBeNull();
     });
 
-  test("HEAD answers the headers of a list that is loaded in parts", async () => {
+  test("HEAD answers the head of a list that is sent in parts", async () => {
     const { status, headers } = await hub.call("HEAD", "/task/list?per_page=50", { variant });
     expect([status, headers.get("content-type")]).toEqual([200, "application/json"]);
   });
@@ -76,7 +76,7 @@ test("a small page has a Content-Length", async () => {
   expect(Number(headers.get("content-length"))).toBeLessThan(LIST_PART_MAX_BYTES);
 });
 
-test("rows deleted while the list is sent are left out, and the JSON stays valid", async () => {
+test("a task deleted while the list is being sent is left out, and the list stays valid", async () => {
   await using own = await startHub();
   const ids: string[] = [];
   for (let i = 0; i < 40; i++) ids.push(await addTask(own, { title: `${i}`, description: text("d") }));
@@ -125,7 +125,7 @@ test("a pull returns the best tasks, up to the size of one answer", async () => 
   expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
 });
 
-test("a history too large for memory is complete, newest first, and leaves the mailbox unchanged", async () => {
+test("messages too large to hold together are all read, newest first, and stay in the mailbox", async () => {
   await using own = await startHub();
   await addNode(own, "n1");
   const ids: string[] = [];

@@ -74,11 +74,11 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["in so long, ms", limit.WRONG_SECRET_WINDOW_MS, 60_000],
 ];
 
-test("the limits have the documented values", () => {
+test("every limit has its documented value", () => {
   expect(NAMED.map(([what, is]) => [what, is])).toEqual(NAMED.map(([what, , wanted]) => [what, wanted]));
 });
 
-test("by default a receive returns up to 10 messages, and blocks for 5 s if `blocking` is set", () => {
+test("a receive without options takes 10, and a blocking one waits 5 s", () => {
   const receive = MESSAGE_ENDPOINTS.find(({ path }) => path === "/api/v1/message/receive");
   const read = receive?.kind === "json" ? receive.input().parse({ node_id: "n1" }) : null;
   expect(read).toEqual({ node_id: "n1", count: 10, blocking: false, timeout: 5_000 });
@@ -159,7 +159,7 @@ function codeOf(act: () => unknown): string {
 }
 
 describe("limits outside of fields", () => {
-  test("a body with an Idempotency-Key is nested at most 64 levels deep", () => {
+  test("a body with an Idempotency-Key is at most 64 levels deep", () => {
     const nested = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels));
     expect([64, 65].map((levels) => codeOf(() => hashJson(nested(levels))))).toEqual([
       "taken",

@@ -69,7 +69,7 @@ describe("signin", () => {
     expect(await signIn(hub)).toMatchObject({ lux_earned: 10, lux_balance: 30 });
   });
 
-  test("a clock that is set back does not pay a day twice", async () => {
+  test("a clock that is set back pays for no day twice", async () => {
     const clock = clockAt("00:00:10.000");
     await using hub = await startHub({ clock });
     await addNode(hub, "n1");
@@ -80,7 +80,7 @@ describe("signin", () => {
     expect(await signIn(hub)).toMatchObject({ lux_earned: 0, lux_balance: 10 });
   });
 
-  test("is separate for each node", async () => {
+  test("counts for each node separately", async () => {
     await using hub = await startHub({ clock: clockAt("12:00:00.000") });
     await addNodes(hub, ["n1", "n2"]);
     expect(await signIn(hub, "n1")).toMatchObject({ lux_earned: 10, lux_balance: 10 });

@@ -48,7 +48,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     expect(sent_at).toMatch(ISO);
   });
 
-  test("defaults to type text without an ACK", async () => {
+  test("defaults to type text and no ACK", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await ok(hub.post(path, { from_node: "op", to_node: "n1", content: "x" }));
@@ -65,7 +65,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     await badFields(hub.post(path, { ...message, from_node: "a b" }), ["from_node"]);
   });
 
-  test("names every invalid field", async () => {
+  test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const good = { from_node: "op", to_node: "n1", content: "x" };
@@ -91,7 +91,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
 });
 
 describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
-  test("goes to every online node except its sender", async () => {
+  test("goes to every online node except the sender", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
     const body = await ok(hub.post(path, { from_node: "b", content: "all" }));
@@ -105,7 +105,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     expect(await receive(hub, "b")).toEqual([]);
   });
 
-  test("goes to no node that registers later", async () => {
+  test("goes to nobody when no other node is online, and not to nodes that come online later", async () => {
     await using hub = await startHub();
     await addNode(hub, "a");
     expect(await ok(hub.post(path, { from_node: "a", content: "x" }))).toMatchObject({ receivers: [] });
@@ -113,7 +113,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     expect(await receive(hub, "late")).toEqual([]);
   });
 
-  test("names every invalid field", async () => {
+  test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const good = { from_node: "op", content: "x" };
     await badFields(hub.post(path, {}), ["from_node", "content"]);
@@ -125,7 +125,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
 });
 
 describe("receive", () => {
-  test("takes messages out in FIFO order, 10 by default", async () => {
+  test("takes messages out in order, 10 by default", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const sent = Array.from({ length: 13 }, (_, i) => `m${i}`);
@@ -161,14 +161,14 @@ describe("receive", () => {
     await refused(attempt({ blocking: true, timeout: 300 }), 404, "node_not_found");
   });
 
-  test("does not wait without `blocking`, nor with a timeout of 0", async () => {
+  test("does not block by default, nor with a timeout of 0", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     expect(await receive(hub, "n1", { timeout: 300 })).toEqual([]); // no test has so long
     expect(await receive(hub, "n1", { blocking: true, timeout: 0 })).toEqual([]);
   });
 
-  test("waits with `blocking`, until its timeout or a message", async () => {
+  test("blocks until its timeout or until a message arrives", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const started = performance.now();
@@ -179,7 +179,7 @@ describe("receive", () => {
     expect(await waiting).toMatchObject([{ content: "now" }]);
   });
 
-  test("does not wait when there are messages", async () => {
+  test("does not block when there is a message", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1");
@@ -195,7 +195,7 @@ describe("receive", () => {
     expect(messages.map((message) => message["content"] === content)).toEqual([true, true, true]);
   });
 
-  test("returns unusual contents unchanged", async () => {
+  test("returns strange contents unchanged", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const contents = ['{"a":1}', " \n\t", "🦊\u2028", "\u0001", "' OR 1=1 --", "a".repeat(10_000)];
@@ -205,7 +205,7 @@ describe("receive", () => {
 });
 
 describe.concurrent("a message that requires an ACK", () => {
-  test("is invisible for 30 s (its visibility timeout), then redelivered with `redelivered`", async () => {
+  test("stays with its receiver for 30 s, then is redelivered, marked", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const id = await send(hub, "op", "n1", { require_ack: true });
@@ -219,7 +219,7 @@ describe.concurrent("a message that requires an ACK", () => {
     expect(back).toMatchObject([{ id, redelivered: true, deliveries: 2, require_ack: true }]);
   });
 
-  test("is not redelivered after its ACK", async () => {
+  test("is not redelivered once it is acked", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const acked = await send(hub, "op", "n1", { require_ack: true, content: "acked" });
@@ -235,7 +235,7 @@ describe.concurrent("a message that requires an ACK", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "message.acked")).toHaveLength(1);
   });
 
-  test("is redelivered 5 times, then parked, with an event", async () => {
+  test("is redelivered 5 times, then parked, and an event says so", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const id = await send(hub, "op", "n1", { require_ack: true, content: "stubborn" });
@@ -258,7 +258,7 @@ describe.concurrent("a message that requires an ACK", () => {
     await ok(hub.post("/message/ack", { node_id: "n1", message_id: id }));
   });
 
-  test("but a message that requires none is removed by its delivery", async () => {
+  test("without require_ack a message is gone once it is handed out", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1", { content: "once" });
@@ -269,7 +269,7 @@ describe.concurrent("a message that requires an ACK", () => {
     expect(await received(hub, "n1")).toEqual(["again"]);
   });
 
-  test("history is kept for 7 days, or as long as the setting says", async () => {
+  test("history is kept for 7 days, or for --retain", async () => {
     await using week = await startHub();
     await using hour = await startHub({ variants: ["A"], retainMs: 3_600_000 });
     for (const hub of [week, hour]) {
@@ -309,7 +309,7 @@ describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
     await badFields(hub.post(path, { node_id: 1, message_id: "" }), ["node_id", "message_id"]);
   });
 
-  test("is accepted for a broadcast and for a message that requires none", async () => {
+  test("is accepted for a broadcast and for a message without require_ack", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     await ok(hub.post("/message/broadcast", { from_node: "op", content: "x" }));
@@ -323,7 +323,7 @@ describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
 });
 
 describe("message/* and agent/* use one mailbox", () => {
-  test("a message sent by one is read, received and confirmed by the other", async () => {
+  test("a message sent through one is read, received and acked through the other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const asked = { from_node: "op", to_node: "n1", content: "via A", require_ack: true };
@@ -370,7 +370,7 @@ describe("history", () => {
 });
 
 describe("agent/messages", () => {
-  test("leaves the messages in the mailbox", async () => {
+  test("reads messages without taking them out", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     await send(hub, "n2", "n1", { content: "one" });
@@ -407,7 +407,7 @@ describe("agent/messages", () => {
 });
 
 describe("the event log", () => {
-  test("shows messages without their content", async () => {
+  test("names messages, never their content", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const id = await send(hub, "op", "n1", { content: "top secret", require_ack: true });
@@ -421,7 +421,7 @@ describe("the event log", () => {
   });
 });
 
-test("after a restart, waiting and delivered messages and the history are there", async () => {
+test("waiting and leased messages and the history survive a restart", async () => {
   const dataDir = newDataDir();
   try {
     {

@@ -25,7 +25,7 @@ import {
 } from "./scene.ts";
 
 describe("register", () => {
-  test("creates a node that is online at once, and answers all its fields", async () => {
+  test("creates a node, online at once, and answers the whole node", async () => {
     await using hub = await startHub();
     const asked = { node_id: "n1", name: "Node One", host: "10.0.0.1", port: 8080, max_tasks: 3 };
     const body = await addNode(hub, "n1", { ...asked, capabilities: "coding, research" });
@@ -91,7 +91,7 @@ describe("register", () => {
     expect(new Set(nodes.map((node) => node["name"]))).toEqual(new Set([name]));
   });
 
-  test.each(VARIANTS)("on %s names every invalid field", async (variant) => {
+  test.each(VARIANTS)("on %s names every bad field", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (body: unknown) => hub.post("/node/register", body, { variant });
     const good = { node_id: "n1", name: "n" };
@@ -110,7 +110,7 @@ describe("register", () => {
     expect(await ok(hub.get("/node/list", { variant }))).toMatchObject({ nodes: [] });
   });
 
-  test("of one node many times at once creates one", async () => {
+  test("simultaneous registrations of one node create one node", async () => {
     await using hub = await startHub();
     const bodies = await Promise.all(Array.from({ length: 20 }, () => addNode(hub, "n1")));
     expect(bodies.filter((body) => body["created"])).toHaveLength(1);
@@ -119,7 +119,7 @@ describe("register", () => {
 });
 
 describe("heartbeat", () => {
-  test("answers its time, and how many tasks and messages wait for the node", async () => {
+  test("answers when it arrived and what waits for the node", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await addTaskOf(hub, "n1");
@@ -187,7 +187,7 @@ describe("list and get", () => {
     await refused(hub.get("/node/ghost", { variant }), 404, "node_not_found");
   });
 
-  test("show hundreds of nodes", async () => {
+  test("lists hundreds of nodes completely", async () => {
     await using hub = await startHub();
     const ids = Array.from({ length: 300 }, (_, i) => `n${i}`);
     await Promise.all(ids.map((nodeId) => addNode(hub, nodeId)));

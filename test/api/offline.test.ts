@@ -81,7 +81,7 @@ describe.concurrent("a node goes offline", () => {
     });
   });
 
-  test("by the lease of the variant it registered in, also when it uses the other variant", async () => {
+  test("after the silence of the variant it registered in, whichever variant it uses later", async () => {
     await using hub = await startHub();
     for (const variant of ["A", "B"] as const) await addNode(hub, `of-${variant}`, {}, variant);
     const heartbeat = (nodeId: string, variant: VariantName) =>
@@ -166,7 +166,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, onA)).toMatchObject({ status: "open", attempts: 1 });
   });
 
-  test("of B stay open while no node is online, and go to the first that comes back", async () => {
+  test("of B stay open when no node is left, and go to the first that returns", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const taskId = await addTask(hub, {}, "B");
@@ -176,7 +176,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ assigned_node: "n1", attempts: 1 });
   });
 
-  test("stay assigned when the setting says so", async () => {
+  test("stay assigned when the hub is configured to keep them", async () => {
     await using hub = await startHub({ offlineTasks: "keep" });
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -191,7 +191,7 @@ describe.concurrent("its unfinished tasks", () => {
 });
 
 describe.concurrent("an offline node", () => {
-  test("gets no tasks, but keeps its mailbox and may complete its own tasks", async () => {
+  test("gets no task, but keeps its mailbox and may complete its tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const held = await addTaskOf(hub, "n2");
@@ -235,7 +235,7 @@ describe.concurrent("an offline node", () => {
     expect(await taskOf(hub, waits)).toMatchObject({ assigned_node: "n1" });
   });
 
-  test("comes online once with many simultaneous heartbeats", async () => {
+  test("simultaneous heartbeats bring it online once", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await silence(hub, "n1");
@@ -273,7 +273,7 @@ describe.concurrent("a hub that was down", () => {
     }
   });
 
-  test("leaves offline nodes offline, and requeues their tasks if the setting now says so", async () => {
+  test("leaves offline nodes offline, and requeues their tasks if it is now configured to", async () => {
     const dataDir = newDataDir();
     try {
       const clock = new TestClock();

@@ -226,7 +226,7 @@ async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame
 }
 
 describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
-  test("begins with the headers of an event stream, and then `retry`", async () => {
+  test("opens with the head of an event stream and a retry time", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -292,7 +292,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
 });
 
 describe("a stream", () => {
-  test("begins with the next event: no older ones", async () => {
+  test("starts now, without earlier messages", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -305,7 +305,7 @@ describe("a stream", () => {
     expect(client.frames).toHaveLength(1);
   });
 
-  test("does not take messages out of the mailbox", async () => {
+  test("stays in the mailbox", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -389,7 +389,7 @@ describe("a stream", () => {
     expect(client.frames).toHaveLength(2);
   });
 
-  test("carries the largest message, many times", async () => {
+  test("carries the largest message many times", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -403,7 +403,7 @@ describe("a stream", () => {
 });
 
 describe("a stream is refused for", () => {
-  test("an unregistered node, an invalid node_id, a caller without the secret", async () => {
+  test("an unregistered node, an invalid node_id, a missing secret", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     await refused(hub.get("/agent/sse?node_id=n9"), 404, "node_not_found");
@@ -421,7 +421,7 @@ describe("a stream is refused for", () => {
 });
 
 describe("HEAD", () => {
-  test("is answered with the headers alone, at once", async () => {
+  test("is answered at once with the head alone", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     for (const variant of VARIANTS) {
@@ -435,7 +435,7 @@ describe("HEAD", () => {
     expect((await hub.call("HEAD", "/agent/sse")).status).toBe(400);
   });
 
-  test("leaves the connection usable for the next request", async () => {
+  test("leaves the connection usable", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     const socket = net.connect(hub.port(), "127.0.0.1");
@@ -511,7 +511,7 @@ async function restless(
 }
 
 describe("reconnecting with Last-Event-ID", () => {
-  test("continues after it: no gap, no repeat", async () => {
+  test("resumes after it: no gap, no repeat", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -529,7 +529,7 @@ describe("reconnecting with Last-Event-ID", () => {
     }
   });
 
-  test("at the end of the log, or beyond it, gets the next events", async () => {
+  test("at the end, or beyond it: only new events", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -653,7 +653,7 @@ describe("a slow client", () => {
 });
 
 describe("when the hub goes down", () => {
-  test("a stream ends cleanly, with its last chunk", async () => {
+  test("a stream ends with its last chunk, complete", async () => {
     const hub = await startHub();
     using clients = new Clients();
     try {
@@ -674,7 +674,7 @@ describe("when the hub goes down", () => {
     }
   });
 
-  test("a stream that is still being written ends without a gap", async () => {
+  test("an event being written is not torn: the client has a prefix of the log", async () => {
     const dataDir = newDataDir();
     try {
       const hub = await startHub({ dataDir });

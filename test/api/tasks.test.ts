@@ -49,20 +49,20 @@ describe("create", () => {
     expect(await taskOf(hub, String(taskId))).toEqual(record(task));
   });
 
-  test("sets the defaults of omitted fields", async () => {
+  test("fills in defaults", async () => {
     await using hub = await startHub();
     const { task } = await ok(hub.post("/task/create", DRAFT));
     expect(task).toMatchObject({ priority: 1, lux_reward: 0, task_type: null, creator_node: null });
   });
 
-  test("creates one task for each call, each with an id of its own", async () => {
+  test("creates a new task at every call, each with its own id", async () => {
     await using hub = await startHub();
     const ids = await Promise.all(Array.from({ length: 20 }, () => addTask(hub)));
     expect(new Set(ids).size).toBe(20);
     expect(await ok(hub.get("/status"))).toMatchObject({ tasks_count: 20 });
   });
 
-  test("stores text unchanged", async () => {
+  test("keeps text unchanged", async () => {
     await using hub = await startHub();
     const texts = { title: "  Größe 🦊 \u0001\t", description: 'a"b\\c\n\u2028<script>' };
     const taskId = await addTask(hub, texts);
@@ -98,7 +98,7 @@ describe("create", () => {
       ["title", "description", "task_type", "priority", "creator_node", "lux_reward"],
     ],
   ] as const;
-  test("names every field that is missing, blank, too long or of a wrong type", async () => {
+  test("refuses missing, blank, too long and wrongly typed fields, all at once", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const [body, paths] of BAD) await badFields(hub.post("/task/create", body), paths);
     expect(await ok(hub.get("/task/list"))).toMatchObject({ tasks: [], total: 0 });
@@ -265,7 +265,7 @@ describe("assign and claim", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
   });
 
-  test.each(["assign", "claim"])("%s names every invalid field", async (verb) => {
+  test.each(["assign", "claim"])("%s names every bad field", async (verb) => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.post(`/task/${verb}`, {}), ["task_id", "node_id"]);
     await badFields(hub.post(`/task/${verb}`, { task_id: 1, node_id: 2 }), ["task_id", "node_id"]);
@@ -274,7 +274,7 @@ describe("assign and claim", () => {
     await badFields(hub.post(`/task/${verb}`, { task_id: NO_ID, node_id: "x".repeat(129) }), ["node_id"]);
   });
 
-  test("accept any string as a task_id", async () => {
+  test("any string is a valid task_id to ask for", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (const task_id of ["x", "' OR 1=1 --", "ä 🦊"]) {
@@ -282,7 +282,7 @@ describe("assign and claim", () => {
     }
   });
 
-  test("a node may claim a task whose type is not among its capabilities", async () => {
+  test("a node may claim a task outside its capabilities", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { capabilities: "research" });
     const taskId = await addTask(hub, { task_type: "coding" });
@@ -291,7 +291,7 @@ describe("assign and claim", () => {
 });
 
 describe("complete", () => {
-  test("stores the result, pays the reward, and answers it", async () => {
+  test("stores the result, pays the reward and answers both", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1", { lux_reward: 2.000001 });
@@ -378,7 +378,7 @@ describe("complete", () => {
     [{ ...IDS, result: { ...RESULT, improvement: "\udfff" } }, ["result.improvement"]],
     [{ node_id: "", result: {} }, ["task_id", "node_id", ...PARTS]],
   ] as const;
-  test("refuses an incomplete result, and names every invalid field", async () => {
+  test("refuses an incomplete result and names every bad field", async () => {
     await using hub = await startHub();
     for (const [body, paths] of BAD) {
       await badFields(hub.post("/task/complete", body), paths);
@@ -398,7 +398,7 @@ describe("complete", () => {
 });
 
 describe("revoke", () => {
-  test("opens the task again, and any node may claim it", async () => {
+  test("reopens the task for the next claim", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -415,7 +415,7 @@ describe("revoke", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ attempts: 0 });
   });
 
-  test("assigns the task to another node in one step", async () => {
+  test("reassigns the task to another node in one step", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -427,7 +427,7 @@ describe("revoke", () => {
     await ok(complete(hub, taskId, "n2"));
   });
 
-  test("names every invalid field", async () => {
+  test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.admin("/task/revoke", {}), ["task_id"]);
     const bad = { task_id: 5, node_id: "a b", reason: 7 };
@@ -436,7 +436,7 @@ describe("revoke", () => {
 });
 
 describe("delete", () => {
-  test("removes the task for good, in any state; LUX stays paid", async () => {
+  test("deletes the task in any state; LUX stays paid", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const open = await addTask(hub);
@@ -492,7 +492,7 @@ describe("batch-assign of A", () => {
     expect(await eventKinds(hub, open)).toEqual(["task.created", "task.assigned"]);
   });
 
-  test("accepts 1 to 500 items, and names invalid fields by their index", async () => {
+  test("accepts 1 to 500, and names bad items by index", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const item = { task_id: NO_ID, node_id: "n1" };
@@ -558,7 +558,7 @@ describe("list", () => {
     expect(seen).toEqual(ids.toReversed());
   });
 
-  test("is never stale: it has every change that was answered", async () => {
+  test("is never stale: it contains every acknowledged task", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     for (let i = 0; i < 20; i++) {
@@ -592,7 +592,7 @@ describe("pull", () => {
     expect(await pulled("any", "&limit=2")).toEqual([medium, medium2]);
   });
 
-  test("lists 20 by default", async () => {
+  test("answers 20 by default", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await Promise.all(Array.from({ length: 25 }, () => addTask(hub)));

@@ -79,7 +79,7 @@ describe.concurrent("a node's lease", () => {
     },
   );
 
-  test("after an hour in which the process was stopped, every node gets its full lease again", async () => {
+  test("a process that was stopped for an hour gives every node a full lease", async () => {
     await using hub = await startHub();
     await addNode(hub, "a", {}, "A");
     await addNode(hub, "b", {}, "B");
@@ -92,7 +92,7 @@ describe.concurrent("a node's lease", () => {
     expect(await statuses(hub)).toBe("a online, b offline");
   });
 
-  test("time that passes while the hub works does not count as a stop", async () => {
+  test("time that passes while the hub works is no stop", async () => {
     await using hub = await startHub();
     await addNode(hub, "b", {}, "B");
     hub.clock.pass(91 * SECOND_MS);
@@ -202,7 +202,7 @@ describe.concurrent("retention", () => {
     },
   );
 
-  test("is not delayed by a jump that is reversed", async () => {
+  test("a jump that is undone delays nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1");
@@ -291,7 +291,7 @@ describe("a clock that was never set", () => {
     }
   });
 
-  test("with an empty database begins in the year of the program", () => {
+  test("an empty store starts in the program's release year", () => {
     const clock = clockAt(UNSET);
     const known = notBefore(clock, 0);
     expect(new Date(known.now()).getUTCFullYear()).toBe(2026);

@@ -127,7 +127,7 @@ describe("every endpoint on both variants", () => {
     }
   });
 
-  test("every endpoint is compared", async () => {
+  test("the tour covers every endpoint", async () => {
     const seen = await tour("A");
     const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
       ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
@@ -174,7 +174,7 @@ describe("one store", () => {
     expect(b).toEqual({ ...a, capabilities: ["x", "y"] });
   });
 
-  test("a write on one listener is visible on the other", async () => {
+  test("a change through one listener is visible on the other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const taskId = await addTask(hub, { lux_reward: 3 }, "B");
@@ -284,7 +284,7 @@ describe("priority", () => {
     }
   });
 
-  test.each(VARIANTS)("sent to %s as anything else is refused", async (variant) => {
+  test.each(VARIANTS)("given to %s in any other form is refused", async (variant) => {
     await using hub = await startHub();
     for (const priority of [3, 5, -1, 1.5, "1", "0", "HIGH", "urgent", "p3", "", null, true, [1], {}]) {
       const body = { title: "t", description: "d", priority };
@@ -322,7 +322,7 @@ describe("capabilities", () => {
     }
   });
 
-  test.each(VARIANTS)("sent to %s as anything else are refused", async (variant) => {
+  test.each(VARIANTS)("given to %s in any other form are refused", async (variant) => {
     await using hub = await startHub();
     const attempt = (capabilities: unknown) =>
       hub.post("/node/register", { node_id: "n1", name: "n", capabilities }, { variant });
@@ -419,7 +419,7 @@ describe("batch-assign", () => {
     });
   });
 
-  test("B accepts no body, an empty body and an empty object alike", async () => {
+  test("B accepts no body, an empty one and an empty object", async () => {
     await using hub = await startHub();
     for (const body of [undefined, "", "{}"]) {
       const answer = await ok(hub.post("/task/batch-assign", body, { variant: "B" }));
@@ -447,14 +447,14 @@ describe("complete of an open task", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
   });
 
-  test("B claims it for a registered node only", async () => {
+  test("B claims it for registered nodes only", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     await refused(complete(hub, taskId, "ghost", { variant: "B" }), 404, "node_not_found");
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
   });
 
-  test.each(VARIANTS)("%s refuses other nodes for an assigned task", async (variant) => {
+  test.each(VARIANTS)("%s refuses other nodes on an assigned task", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await addNode(hub, "n2");
@@ -489,7 +489,7 @@ describe("heartbeat", () => {
 });
 
 describe("auth", () => {
-  test("A has public endpoints, B has none", async () => {
+  test("A needs no secret where the specification says Public; B always does", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const bare = { headers: { "X-Matrix-Secret": null } };

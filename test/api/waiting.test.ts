@@ -26,7 +26,7 @@ function watchSilence(): { readonly paths: readonly string[]; restore(): void } 
   return { paths, restore: () => spy.mockRestore() };
 }
 
-test("a waiting receive, poll or stream has no idle timeout; any other call has one", async () => {
+test("blocked receives, polls and streams have no idle timeout; other calls do", async () => {
   const silent = watchSilence();
   try {
     await using hub = await startHub();
@@ -52,7 +52,7 @@ test("a waiting receive, poll or stream has no idle timeout; any other call has 
   }
 });
 
-test("a waiter over the limit is 503 with Retry-After, and keeps its idle timeout", () => {
+test("a waiting call above the limit is 503 with Retry-After", () => {
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   // Of the feed only how many wait is asked for, of the exchange only its server.
@@ -69,7 +69,7 @@ test("a waiter over the limit is 503 with Retry-After, and keeps its idle timeou
   expect(silence).toEqual([0]);
 });
 
-test("a stream that has gone is unsubscribed", async () => {
+test("a closed stream is no longer notified", async () => {
   const subscribed = new Set<string>();
   const { subscribe } = Feed.prototype;
   const { close } = EventStreams.prototype;

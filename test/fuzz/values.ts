@@ -12,7 +12,7 @@ import { type IdKind, placeholder } from "./id-pool.ts";
 type Schema = z.core.$ZodType;
 export type JsonText = string;
 
-/** Texts over LONG_CHARS are generated rarely, because the hub stores and returns each; over LONG_MAX_CHARS never. */
+/** Limits above this are tried rarely: the hub stores and returns each such text. */
 const LONG_CHARS = 2_000;
 const LONG_MAX_CHARS = 2 ** 19;
 

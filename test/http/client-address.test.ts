@@ -129,7 +129,7 @@ describe("X-Forwarded-For", () => {
       expect(clientAddress(peer, headers, TRUSTED)).toBe(clientAddress(is, new Headers(), []));
     });
 
-  test("different clients have different keys", () => {
+  test("different callers stay distinct", () => {
     const peers = ["1.2.3.4", "1.2.3.5", "2001:db8::1", "2001:db8:0:1::1", "::1.2.3.4", "unix"];
     expect(new Set(peers.map((peer) => clientAddress(peer, new Headers(), []))).size).toBe(peers.length);
   });
@@ -145,7 +145,7 @@ describe("X-Forwarded-For", () => {
 });
 
 describe("the rate limiter", () => {
-  test("holds a bounded number of addresses, and drops the oldest", () => {
+  test("keeps at most its limit of addresses and forgets the oldest", () => {
     const limiter = new RateLimiter(2, 1_000, 3);
     for (const address of ["a", "b", "c"]) expect(limiter.recordFailure(address, 0)).toBe(0);
     expect(limiter.recordFailure("a", 1)).toBe(999);
@@ -154,7 +154,7 @@ describe("the rate limiter", () => {
     expect(limiter.recordFailure("a", 3)).toBe(0);
   });
 
-  test("an address with a new window is no longer the oldest", () => {
+  test("an address that starts a new window is no longer the oldest", () => {
     const limiter = new RateLimiter(2, 1_000, 2);
     limiter.recordFailure("a", 0);
     limiter.recordFailure("b", 500);

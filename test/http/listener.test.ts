@@ -5,7 +5,7 @@ import { openListener } from "../../src/http/listener.ts";
 import type { Route } from "../../src/http/exchange.ts";
 import { openLog } from "../../src/lib/log.ts";
 
-test("a file that is deleted before Bun opens it is 404, not 500", async () => {
+test("a file deleted before it is sent is 404, not 500", async () => {
   const logged: string[] = [];
   const missing = Bun.file(`${import.meta.dir}/no-such-file`);
   const route = (path: string, handle: Route["handle"]): Route => ({ method: "GET", path, handle });

@@ -25,7 +25,7 @@ const LIMITS: UploadLimits = {
   fileNameMaxChars: 20,
 };
 
-test("parsing stops at one part too many", async () => {
+test("nothing after the part above the limit is parsed", async () => {
   let seen = 0;
   const limits = {
     ...LIMITS,
@@ -105,7 +105,7 @@ function utf8(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
 
-describe("accepted", () => {
+describe("accepted bodies", () => {
   const rows: readonly [name: string, body: string, file: string, metadata: string | undefined][] = [
     ["a file and metadata", form(filePart("hello"), textPart("metadata", "{}")), "hello", "{}"],
     ["metadata first", form(textPart("metadata", "{}"), filePart("hello")), "hello", "{}"],
@@ -178,7 +178,7 @@ describe("accepted", () => {
 
   const big = "z".repeat(200_000);
   for (const chunkBytes of [1000, 65_536, 1 << 20]) {
-    test(`a file larger than all buffers, in chunks of ${chunkBytes}`, async () => {
+    test(`a file larger than every buffer, in chunks of ${chunkBytes}`, async () => {
       const sink = new MemorySink();
       await readUpload(
         post(form(filePart(big)), chunkBytes),
@@ -244,7 +244,7 @@ describe("the name and type of the file", () => {
   }
 });
 
-describe("refused", () => {
+describe("refused bodies", () => {
   const file = filePart("hello");
   const rows: readonly [name: string, body: string, status: number, path: string | undefined][] = [
     ["no file", form(textPart("metadata", "{}")), 400, "file"],
@@ -459,7 +459,7 @@ describe("over a socket", () => {
     return hub;
   }
 
-  test("a body whose Content-Length is too large is refused unread, and the connection closed", async () => {
+  test("a Content-Length above the limit is refused unread, and the connection closed", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     caller.socket.write(head(`Content-Length: ${uploadMaxBytes(LIMITS) + 1}`));
@@ -469,7 +469,7 @@ describe("over a socket", () => {
     expect((await hub.ended).sink.discards).toBe(0); // never opened
   });
 
-  test("lingering close: a client that sends too much before it reads gets its 413", async () => {
+  test("a caller that sends too much before it reads still gets the 413", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     const piece = httpChunk("y".repeat(16_384));
@@ -479,7 +479,7 @@ describe("over a socket", () => {
     expect((await hub.ended).sink.discards).toBe(1);
   });
 
-  test("lingering close ends: a client that never stops sending is cut off", async () => {
+  test("a caller that never stops sending is cut off", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     caller.socket.write(head("Transfer-Encoding: chunked") + httpChunk(`${OPEN_FILE}y`));
