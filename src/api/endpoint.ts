@@ -47,8 +47,8 @@ export type Call = {
 
 export type JsonAnswer = Readonly<Record<string, unknown>>;
 
-/** The shape of an answer. */
-export type AnswerShape = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
+/** The schema of an answer. */
+export type AnswerSchema = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
 
 type Declared = {
   readonly method: Method;
@@ -71,7 +71,7 @@ export type JsonEndpoint<In, Out> = Declared & {
   /** Validates by `input`. @throws {Problem} 400 */
   readonly parse: (raw: unknown) => In;
   /** The schema of a success, without `success: true`. For tests and documentation: requests never make it. */
-  readonly answer: AnswerShape;
+  readonly answer: AnswerSchema;
   /** The body may be left out. */
   readonly emptyBody?: boolean;
   /** The nodes for which the caller acts: a key that is bound to another node is refused. */
@@ -96,7 +96,7 @@ export type Endpoint =
   | (Declared & {
       readonly kind: "json";
       readonly input: () => z.ZodMiniType;
-      readonly answer: AnswerShape;
+      readonly answer: AnswerSchema;
       readonly emptyBody?: boolean;
       readonly bind: (pipeline: JsonPipeline) => Handler;
     });

@@ -10,7 +10,7 @@ import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import type { FileDraft } from "../service/files.ts";
 import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
+import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
@@ -18,7 +18,7 @@ import type { Body } from "./response-backpressure.ts";
 import { pageRequest } from "./paging.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
-import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
+import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
 
 const UPLOAD_PATH = "/api/v1/file/upload";
 
@@ -160,7 +160,7 @@ const list = jsonEndpoint({
   summary: "Files, newest first",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: () => z.strictObject({ files: z.array(fileShape()), ...pageShape() }),
+  answer: () => z.strictObject({ files: z.array(fileSchema()), ...pageSchema() }),
   handle: ({ services, variant }, paging) => services.files.list(pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("files", page, encodeFile),
   rest: (page) => page.rest,

@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
 
-z.config({ customError: (issue) => issueMessage(issue) });
+z.config({ customError: (issue) => messageOf(issue) });
 
 /**
  * Parses `raw` by the schema.
@@ -37,7 +37,7 @@ export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: st
   };
 }
 
-function issueMessage(issue: z.core.$ZodRawIssue): string | undefined {
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type": {
       const expected = article(issue.expected === "int" ? "whole number" : issue.expected);

@@ -8,8 +8,8 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { holdOpen } from "./long-poll.ts";
 import type { Patience } from "../service/messages.ts";
 import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { deliveryShape, encodeDelivery, encodeMessage, messageShape } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import { deliverySchema, encodeDelivery, encodeMessage, messageSchema } from "./response-schemas.ts";
 
 const transport = () => z.string();
 
@@ -97,7 +97,7 @@ const receive = jsonEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: () =>
-    z.strictObject({ count: z.int(), messages: z.array(deliveryShape()), transport: transport() }),
+    z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
   handle: (call, { node_id, count, blocking, timeout }) =>
     call.services.messages.receive(call.transact, node_id, count, patience(call, blocking ? timeout : 0)),
   encode: ({ deliveries, transport: carrier }) => ({
@@ -125,7 +125,8 @@ const history = jsonEndpoint({
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()), transport: transport() }),
+  answer: () =>
+    z.strictObject({ count: z.int(), messages: z.array(messageSchema()), transport: transport() }),
   handle: ({ services }, { node_id, count }) =>
     services.messages.history(node_id, count ?? limit.HISTORY_DEFAULT),
   rest: ({ rest }) => rest,
@@ -149,7 +150,7 @@ const agentMessages = jsonEndpoint({
       limit: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()) }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageSchema()) }),
   handle: ({ services }, { node_id, since, limit: most }) =>
     services.messages.mailbox(node_id, since ?? null, most ?? limit.HISTORY_DEFAULT),
   rest: ({ rest }) => rest,

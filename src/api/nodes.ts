@@ -3,8 +3,8 @@ import * as z from "zod/mini";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { encodeNode, nodeShape, time } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import { encodeNode, nodeSchema, time } from "./response-schemas.ts";
 
 const register = jsonEndpoint({
   method: "POST",
@@ -29,7 +29,7 @@ const register = jsonEndpoint({
       created: z.boolean(),
       heartbeat_interval: z.number(),
       offline_after: z.number(),
-      node: nodeShape(),
+      node: nodeSchema(),
     }),
   handle: ({ services, variant, transact }, input) =>
     services.nodes.register(
@@ -92,7 +92,7 @@ const list = jsonEndpoint({
   summary: "All nodes",
   rejections: [],
   input: () => z.object({}),
-  answer: () => z.strictObject({ nodes: z.array(nodeShape()) }),
+  answer: () => z.strictObject({ nodes: z.array(nodeSchema()) }),
   handle: ({ services }) => services.nodes.list(),
   rest: ({ rest }) => rest,
   encode: ({ nodes }, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
@@ -105,7 +105,7 @@ const get = jsonEndpoint({
   summary: "One node",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: z.string() }),
-  answer: () => z.strictObject({ node: nodeShape() }),
+  answer: () => z.strictObject({ node: nodeSchema() }),
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });

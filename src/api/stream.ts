@@ -13,11 +13,11 @@ import { Budget } from "../lib/budget.ts";
 import type { Log } from "../lib/log.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
+import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { overloaded } from "./error-table.ts";
-import { encodeEvent, encodeMessage } from "./shapes.ts";
+import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
 /** The cursor of a client that reconnects; null for a new client, and for what is not an event id. */
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));

@@ -6,12 +6,12 @@ import type { Priority, Task, TaskStatus } from "../domain/model.ts";
 import type { BalanceReport, BatchItem } from "../service/tasks.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
+import * as field from "./request-fields.ts";
 import { pageRequest } from "./paging.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shapes.ts";
+import { encodePage, encodeTask, pageSchema, statusWord, taskSchema } from "./response-schemas.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;
 const ALL_STATUSES: readonly TaskStatus[] = ["open", "assigned", "completed"];
@@ -21,7 +21,7 @@ const taskAnswer = () =>
     task_id: z.string(),
     status: statusWord(),
     assigned_node: z.nullable(z.string()),
-    task: taskShape(),
+    task: taskSchema(),
   });
 
 function encodeTaskAnswer(task: Task, variant: Variant): JsonAnswer {
@@ -223,7 +223,7 @@ const list = jsonEndpoint({
       node_id: z.optional(field.nodeId()),
       ...field.paging(),
     }),
-  answer: () => z.strictObject({ tasks: z.array(taskShape()), ...pageShape() }),
+  answer: () => z.strictObject({ tasks: z.array(taskSchema()), ...pageSchema() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
     services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpaged)),
   encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
@@ -238,7 +238,7 @@ const pull = jsonEndpoint({
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
+  answer: () => z.strictObject({ tasks: z.array(taskSchema()) }),
   handle: ({ services }, { node_id, limit: most }) =>
     services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
   rest: ({ rest }) => rest,

@@ -120,7 +120,7 @@ describe("every endpoint", () => {
     "only the admin key",
   ];
 
-  /** 401, 403, or that the request got past the gate. */
+  /** 401, 403, or that the request was authorised. */
   function expected(auth: Auth, caller: CallerName): string {
     if (auth === "Public") return "in";
     if (STRANGERS.includes(caller)) return "401 unauthorized";

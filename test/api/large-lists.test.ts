@@ -45,7 +45,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
     "?per_page=50&page=3",
   ])
     test(`task/list${query} is whole, in order and as declared`, async () => {
-      // The test hub checks every answer against its declared shape.
+      // The test hub checks every answer against its declared schema.
       const answer = await hub.get(`/task/list${query}`, { variant });
       const body = await ok(answer);
       const unpaged = variant === "B" ? 500 : 20;
@@ -132,7 +132,7 @@ test("messages too large to hold together are all read, newest first, and stay i
   for (let i = 0; i < 30; i++)
     ids.push(await send(own, "op", "n1", { content: i % 3 === 0 ? `${i} ]` : `${i}${text("c").slice(9)}` }));
   const read = async (path: string): Promise<readonly string[]> => {
-    const answer = await own.get(path); // held against its declared shape
+    const answer = await own.get(path); // held against its declared schema
     const body = await ok(answer);
     expect(answer.headers.get("content-length")).toBeNull();
     expect(body["count"]).toBe(list(body, "messages").length);

@@ -7,7 +7,7 @@
  */
 import { Rejection, reject, REJECTION_CODES } from "../../src/domain/decision.ts";
 import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../src/domain/limits.ts";
-import type { AnswerShape } from "../../src/api/endpoint.ts";
+import type { AnswerSchema } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
 import { hasMoreValues, isNestedDeeper } from "../../src/http/json-body.ts";
 import { TARGETS, type Target } from "./requests.ts";
@@ -90,18 +90,18 @@ function successFault(target: Target | undefined, answer: WireAnswer): string | 
   if (answer.status !== 200 || body?.["success"] !== true)
     return `a success that does not say so: ${answer.status}`;
   const { success: _, ...fields } = body;
-  const shape = target && shapeOf(target);
-  const checked = shape?.safeParse(fields);
+  const schema = target && schemaOf(target);
+  const checked = schema?.safeParse(fields);
   return checked && !checked.success ? `not as declared: ${checked.error.message}` : null;
 }
 
-const shapes = new Map<Target, ReturnType<AnswerShape>>();
+const schemas = new Map<Target, ReturnType<AnswerSchema>>();
 
-/** The shape of an endpoint's answers, made once. */
-function shapeOf(target: Target): ReturnType<AnswerShape> | undefined {
-  const shape = shapes.get(target) ?? target.answer?.();
-  if (shape) shapes.set(target, shape);
-  return shape;
+/** The schema of an endpoint's answers, made once. */
+function schemaOf(target: Target): ReturnType<AnswerSchema> | undefined {
+  const schema = schemas.get(target) ?? target.answer?.();
+  if (schema) schemas.set(target, schema);
+  return schema;
 }
 
 /** All correct outcomes of a request. */

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import type * as z from "zod/mini";
-import type { AnswerShape, Endpoint } from "../../src/api/endpoint.ts";
+import type { AnswerSchema, Endpoint } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { JSON_BODY_MAX_BYTES } from "../../src/domain/limits.ts";
@@ -17,7 +17,7 @@ export const MAX_FILE_BYTES = 8 * 1024;
 /** The declaration of an endpoint; only a JSON endpoint has schemas. */
 export type Target = Pick<Endpoint, "kind" | "method" | "path" | "auth" | "rejections"> & {
   readonly input?: z.ZodMiniType;
-  readonly answer?: AnswerShape;
+  readonly answer?: AnswerSchema;
   readonly emptyBody?: boolean;
 };
 
