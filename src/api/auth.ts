@@ -1,6 +1,7 @@
 /**
- * Authentication: identifies the caller by its secret, chooses the variant of the answer, and limits the rate of wrong
- * secrets (docs/security.md). Secrets are read from two headers only, and never leave this file and the key ring.
+ * Authentication: identifies the caller by its secret, chooses the variant of the answer, and applies the rate limit on
+ * wrong secrets (docs/security.md). Secrets are read from two headers only, and go only to the key ring
+ * (service/keys.ts), which compares their hashes in constant time.
  */
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";

@@ -1,5 +1,5 @@
 /**
- * GET agent/sse (specification 6): Server-Sent Events of a node's messages and of the events of its tasks.
+ * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages and of the events of its tasks.
  *
  * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
  * the stream loads nothing more for it.

@@ -3,7 +3,7 @@
  * not say which of the two is wrong.
  */
 
-/** `of`: which of the two. `what`: the fault, worded to follow the name of the file in a sentence. */
+/** `of`: which of the two. `what`: a phrase that follows the name of the file in a sentence. */
 export type CertificateFault = { readonly of: "cert" | "key" | "both"; readonly what: string };
 
 /** @param pair both in PEM. Returns null when both are valid and belong together. */

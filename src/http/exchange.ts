@@ -24,7 +24,7 @@ export type Route = {
 /** On every answer: a browser must not guess the content type. */
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
-/** Turns the idle timeout off for a request that waits (long poll) or streams. */
+/** Turns off the idle timeout of the connection, for a request that waits (long poll) or streams. */
 export function allowSilence({ server, request }: Exchange): void {
   server.timeout(request, 0);
 }

@@ -283,7 +283,7 @@ describe("a hub that closes", () => {
     );
     const polls = await Promise.all(Array.from({ length: 20 }, () => hold(hub.port(), poll)));
     await settled(hub);
-    await hub.close(); // who is not answered by the end of its patience is cut off
+    await hub.close(); // cuts a request that is not answered by the drain deadline
     for (const held of receives) {
       const answer = await held.answered;
       expect([answer.status, JSON.parse(answer.text)]).toEqual([

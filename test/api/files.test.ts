@@ -55,7 +55,7 @@ function download(
   return fetch(`${hub.base()}/api/v1/file/download/${id}`, { method, headers, keepalive: false });
 }
 
-/** The files that lie in the hub's data directory beside its database. */
+/** The stored files in the hub's data directory. */
 function blobsIn(hub: TestHub): string[] {
   const dir = join(hub.dataDir, "files");
   return existsSync(dir) ? [...new Bun.Glob("**/*").scanSync({ cwd: dir, onlyFiles: true, dot: true })] : [];

@@ -35,7 +35,7 @@ setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;
 
-/** Runs `luxhub keys …` on the hub's data directory, and has the hub take over what that changed; what it printed. */
+/** Runs `luxhub keys …` on the hub's data directory, and lets the hub load the changes. Returns the output. */
 async function keys(hub: TestHub, ...words: string[]): Promise<string> {
   const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
   const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
@@ -377,7 +377,7 @@ describe.concurrent("further keys", () => {
       403,
       "key_bound_to_other_node",
     );
-    // Reading what is nobody's own is open to it, as to every key.
+    // Like every key, it may read what belongs to no single node.
     expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
   });
 

@@ -61,7 +61,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
         total: all.length,
         pages: Math.ceil(all.length / perPage),
       });
-      // What is sent in parts has no length that could be told.
+      // An answer that is loaded in parts has no Content-Length.
       expect(answer.headers.get("content-length")).toBeNull();
     });
 

@@ -214,7 +214,7 @@ describe.concurrent("a message that requires an ACK", () => {
     expect(await receive(hub, "n1", { blocking: true, timeout: 0.1 })).toEqual([]);
     await hub.sweep();
     expect(await receive(hub, "n1")).toEqual([]);
-    hub.clock.pass(10_000); // and it comes by itself
+    hub.clock.pass(10_000); // redelivered without a request
     const back = await receive(hub, "n1", { blocking: true, timeout: 10 });
     expect(back).toMatchObject([{ id, redelivered: true, deliveries: 2, require_ack: true }]);
   });

@@ -28,7 +28,7 @@ import {
 setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
-/** The hub's clock runs on by itself, and on a busy machine a test takes its time. */
+/** The hub's clock keeps running, and on a busy machine a test is slow. */
 const MARGIN_MS = 30_000;
 
 function beat(hub: TestHub, nodeId: string) {

@@ -26,7 +26,7 @@ export async function ok(answer: Answer | Promise<Answer>): Promise<Answer["body
   return body;
 }
 
-/** Says that an answer is this problem. The test hub checks the form of every problem by itself. */
+/** Expects an answer to be this problem. The test hub checks the form of every problem. */
 export async function refused(
   answer: Answer | Promise<Answer>,
   status: number,

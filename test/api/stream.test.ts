@@ -177,7 +177,7 @@ class Clients {
   }
 }
 
-/** The log from its beginning, as GET events tells it. */
+/** The log from its beginning, read by GET events. */
 async function log(hub: TestHub): Promise<readonly Record<string, unknown>[]> {
   const all: Record<string, unknown>[] = [];
   for (let cursor = 0; ;) {
@@ -204,7 +204,7 @@ async function lastId(hub: TestHub): Promise<number> {
   return Number((await ok(hub.get("/events?limit=1")))["cursor"]);
 }
 
-/** Says that the frames are those events of the log: messages with what was sent, the others as the log has them. */
+/** Expects the frames of these events: messages with their content, other events as in the log. */
 async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame[]): Promise<void> {
   const events = new Map((await log(hub)).map((event) => [event["id"], event]));
   const mailbox = list(await ok(hub.get(`/agent/messages?node_id=${nodeId}&limit=1000`)), "messages");

@@ -10,7 +10,7 @@ import { addNode, hold, rawPost, send, until } from "./scene.ts";
 
 const HEAD = `HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`;
 
-/** The paths of the requests that the server was told to leave alone however long they are silent, in order. */
+/** The paths of the requests whose idle timeout was turned off, in order. */
 function watchSilence(): { readonly paths: readonly string[]; restore(): void } {
   const paths: string[] = [];
   const serve: (options: Bun.Serve.Options<undefined>) => Bun.Server<undefined> = Bun.serve;

@@ -142,7 +142,7 @@ describe("over a socket", () => {
   let folder: string;
   let server: ReturnType<typeof Bun.serve>;
 
-  /** Paths say what is behind the file: a whole file on disk, an empty one, a stream, or nothing. */
+  /** The path selects the content: a file on disk, an empty file, a stream, or missing content. */
   function open(
     path: string,
   ): (start: number, end: number) => Promise<Blob | ReadableStream<Uint8Array> | null> {

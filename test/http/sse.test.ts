@@ -470,7 +470,7 @@ describe("keep-alive", () => {
     expect([stream.closed, reading.stream.closed, fixture.closes()]).toEqual([true, false, 1]);
   });
 
-  test("begin to count anew when the client has read", async () => {
+  test("start the count again when the client has read", async () => {
     const timer = handTimer();
     const { client, stream } = await opened(serve(new KeepAlive(15_000, timer.every)));
     await stall(client, stream);
