@@ -22,7 +22,7 @@ import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
-import { faultOfPair } from "./http/certificate.ts";
+import { findCertificateFault } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
@@ -342,7 +342,7 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
   try {
     return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
-    const fault = spec.tls && tls !== null ? await faultOfPair(tls) : null;
+    const fault = spec.tls && tls !== null ? await findCertificateFault(tls) : null;
     if (fault !== null) throw new ConfigError(`cannot use ${tls?.names[fault.of]}: ${fault.what}`);
     const reason = LISTEN_REASONS[codeOf(error)] ?? reasonOf(error);
     throw new ListenError(`cannot listen on ${where}: ${reason}`, { cause: error });

@@ -1,9 +1,10 @@
 /**
- * From a request to an endpoint and back: admits the caller, reads what is asked, looks for a repeat, runs the endpoint,
- * encodes the answer. The order of these checks is the order of the errors in decisions.md.
+ * The request pipeline: authenticates the caller, reads and validates the input, answers a repeated request from the
+ * stored answer (idempotency), runs the endpoint, encodes the answer. When several of these fail, the first in this order
+ * is the error that the client gets (docs/errors-and-limits.md).
  */
 import * as limit from "../domain/limits.ts";
-import { type JsonObject, readJsonObject } from "../http/body.ts";
+import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
@@ -11,7 +12,7 @@ import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
-import { type Caller, Gate, checkActsFor } from "./auth.ts";
+import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
 import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { ResponseBackpressure } from "./response-backpressure.ts";
@@ -33,23 +34,23 @@ export type PipelineParts = {
   readonly answers: Semaphore;
 };
 
-/** Everything between the sockets and the services, once for all listeners. */
+/** One for all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
-  readonly #gate: Gate;
+  readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
 
   constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#gate = new Gate(keys, clock, trustedProxies);
+    this.#authenticator = new Authenticator(keys, clock, trustedProxies);
     this.#backpressure = new ResponseBackpressure(answers);
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
-  /** The routes of a listener that speaks `variant` unless a key says otherwise. */
+  /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     return endpoints.map((endpoint): Route => {
       const { method, path } = endpoint;
@@ -64,7 +65,7 @@ export class Pipeline {
         method,
         path,
         handle: async (exchange) => {
-          const caller = this.#gate.admit(exchange, endpoint.auth, variant);
+          const caller = this.#authenticator.authenticate(exchange, endpoint.auth, variant);
           return endpoint.handle(this.#call(exchange, caller));
         },
       };
@@ -74,15 +75,15 @@ export class Pipeline {
   async #runJson<In, Out>(
     endpoint: JsonEndpoint<In, Out>,
     exchange: Exchange,
-    ofListener: Variant,
+    listenerVariant: Variant,
   ): ReturnType<Handler> {
-    const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
+    const caller = this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     const input = endpoint.parse(raw);
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
-    // What transact answers is what handle answers.
+    // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint.path, raw) : null;
     if (attempt) {
@@ -111,7 +112,7 @@ export class Pipeline {
   }
 }
 
-/** What may be a repeat: a request with an Idempotency-Key; null for one without. */
+/** The attempt of a request that has an Idempotency-Key; null without one. */
 function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;

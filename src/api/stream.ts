@@ -1,5 +1,5 @@
 /**
- * GET agent/sse (specification 6): Server-Sent Events of a node's messages and of the events of its tasks.
+ * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages and of the events of its tasks.
  *
  * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
  * the stream loads nothing more for it.
@@ -13,11 +13,11 @@ import type { Log } from "../lib/log.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
+import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { overloaded } from "./error-table.ts";
-import { encodeEvent, encodeMessage } from "./shapes.ts";
+import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
 /** The cursor of a client that reconnects; null for a new client, and for what is not an event id. */
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));

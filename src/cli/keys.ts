@@ -1,5 +1,5 @@
-/** `luxhub keys`: writes keys into the store; a running hub reloads them every second. */
-import { nodeId as nodeIdField } from "../api/fields.ts";
+/** `luxhub keys`: writes keys into the store; a running hub reads them again every second. */
+import { nodeId as nodeIdField } from "../api/request-fields.ts";
 import { findSecrets, isThere, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";

@@ -127,7 +127,7 @@ export const COLLECT_AFTER_CPU_MS = 100;
 export const SWEEP_BATCH = 500;
 /** Messages of a mailbox that are counted at one time: a tenth of a millisecond's worth. */
 export const WAITING_PART_MAX = 5_000;
-/** Blobs that no record names are looked for on one shelf of many at a time. */
+/** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Of the log, what its reader has not taken; lines past it are lost, and counted. */

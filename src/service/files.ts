@@ -1,6 +1,6 @@
 /**
  * The use cases of files. Invariant: every record has its bytes. Bytes are durable before their record is written, and
- * are removed after it is. A crash, or a removal during a backup, leaves orphans (bytes without a record): sweepShelf()
+ * are removed after it is. A crash, or a removal during a backup, leaves orphans (bytes without a record): sweepShard()
  * removes them.
  */
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
@@ -28,7 +28,7 @@ export class FileService {
   readonly #pages: ListPages;
   /** Blobs being saved: their bytes may be there without a record, and are no orphans. */
   readonly #saving = new Set<string>();
-  #shelf = 0;
+  #shard = 0;
 
   /** `pinned`: whether a backup is copying files now. Then no bytes are removed: it may be about to copy them. */
   constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
@@ -112,12 +112,12 @@ export class FileService {
     return removed;
   }
 
-  /** Removes orphans from the next of the blobs' shelves (each holds a part of all blobs). Returns how many. */
-  async sweepShelf(): Promise<number> {
-    const shelf = this.#shelf;
-    this.#shelf = (shelf + 1) % this.#blobs.shelves;
+  /** Removes orphans from the next shard of the blobs. Returns how many. */
+  async sweepShard(): Promise<number> {
+    const shard = this.#shard;
+    this.#shard = (shard + 1) % this.#blobs.shards;
     // Blobs are recorded before they leave #saving: one that is listed and not in it has its record, or is an orphan.
-    const left = (await this.#blobs.list(shelf)).filter((blobId) => !this.#saving.has(blobId));
+    const left = (await this.#blobs.list(shard)).filter((blobId) => !this.#saving.has(blobId));
     let removed = 0;
     while (left.length > 0) removed += await this.#sweepSome(left.splice(0, SWEEP_BATCH));
     return removed;

@@ -1,7 +1,7 @@
 /**
- * The numbers that the specification (section 8) and decisions.md name, and those that bound memory, written out once
- * more: other tests take them from limits.ts, or cannot wait as long, and would not notice that one has changed. And
- * the bounds of what a caller may say, each tried on both of its sides with the number itself.
+ * The limits of docs/errors-and-limits.md, and those that bound memory, written out as numbers: other tests import them
+ * from limits.ts, or cannot wait as long, and would not notice a change. And the limits of each request field, tested
+ * with the largest accepted and the smallest refused value.
  */
 import { describe, expect, test } from "bun:test";
 import * as z from "zod/mini";
@@ -73,11 +73,11 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["in so long, ms", limit.WRONG_SECRET_WINDOW_MS, 60_000],
 ];
 
-test("the numbers are the ones that were asked for", () => {
+test("every limit has its documented value", () => {
   expect(NAMED.map(([what, is]) => [what, is])).toEqual(NAMED.map(([what, , wanted]) => [what, wanted]));
 });
 
-test("a receive that says nothing takes 10, and blocks for 5 s if it is to block", () => {
+test("a receive without options takes 10, and a blocking one waits 5 s", () => {
   const receive = MESSAGE_ENDPOINTS.find(({ path }) => path === "/api/v1/message/receive");
   const read = receive?.kind === "json" ? receive.input().parse({ node_id: "n1" }) : null;
   expect(read).toEqual({ node_id: "n1", count: 10, blocking: false, timeout: 5_000 });
@@ -157,8 +157,8 @@ function codeOf(act: () => unknown): string {
   }
 }
 
-describe("what is no field", () => {
-  test("a body that is compared is at most 64 levels deep", () => {
+describe("limits outside of fields", () => {
+  test("a body with an Idempotency-Key is at most 64 levels deep", () => {
     const nested = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels));
     expect([64, 65].map((levels) => codeOf(() => hashJson(nested(levels))))).toEqual([
       "taken",
@@ -171,7 +171,7 @@ describe("what is no field", () => {
     expect([keyOf(x(255)), keyOf(x(256))]).toEqual(["taken", "invalid_request"]);
   });
 
-  test("an answer names at most 100 bad fields", () => {
+  test("an answer names at most 100 invalid fields", () => {
     const bad = Array.from({ length: 150 }, () => 1);
     let named = 0;
     try {

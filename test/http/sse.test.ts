@@ -392,7 +392,7 @@ function handTimer(): { every: Every; tick(times: number): void; running(): bool
 const ROUND = 15; // ticks: 15 s
 
 describe("keep-alive", () => {
-  test("each of 10,000 has one keep-alive in 15 s, with no burst, and the timer stops with the last", () => {
+  test("10,000 streams each get a comment every 15 s, spread evenly, and the timer stops with the last", () => {
     const timer = handTimer();
     const keepAlive = new KeepAlive(15_000, timer.every);
     const counts = new Array<number>(10_000).fill(0);
@@ -470,7 +470,7 @@ describe("keep-alive", () => {
     expect([stream.closed, reading.stream.closed, fixture.closes()]).toEqual([true, false, 1]);
   });
 
-  test("begin to count anew when the client has read", async () => {
+  test("start the count again when the client has read", async () => {
     const timer = handTimer();
     const { client, stream } = await opened(serve(new KeepAlive(15_000, timer.every)));
     await stall(client, stream);
