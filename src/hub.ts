@@ -216,7 +216,7 @@ function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): Sq
     log.info("the database is too large to be checked at each start", { look_with: "luxhub doctor" });
   }
   const store = openSqlite(dir.database, onFault);
-  if (store.broughtForward) log.info("the database was migrated", store.broughtForward);
+  if (store.migrated) log.info("the database was migrated", store.migrated);
   return store;
 }
 

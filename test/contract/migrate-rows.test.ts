@@ -84,7 +84,7 @@ test("sqlite: schema 4, with rows", async () => {
     const store = openSqlite(path, (error) => {
       throw error;
     });
-    expect(store.broughtForward).toMatchObject({ from: 4, to: SQLITE_MIGRATIONS.length });
+    expect(store.migrated).toMatchObject({ from: 4, to: SQLITE_MIGRATIONS.length });
     const faults = (): readonly unknown[] => {
       const db = new Database(path, { readonly: true });
       try {

@@ -105,7 +105,7 @@ for (const [fault, error] of FAULTS) {
       expect(await store.transact(rows, ({ last }) => accept(last))).toBe(4);
     });
 
-    test("a group that is asked for while the other fails is not drawn in", async () => {
+    test("a group that is queued while another fails is not affected", async () => {
       const { store, disk, names } = await openScene();
       disk.commitFault = fault;
       const failed = log(store, "never");
@@ -126,7 +126,7 @@ for (const [fault, error] of FAULTS) {
       expect(names()).toEqual([]);
     });
 
-    test("listeners, waiters and streams hear nothing of it", async () => {
+    test("listeners, waiters and streams are not notified", async () => {
       const { store, disk } = await openScene();
       const clock = systemClock();
       const heard: (readonly number[])[] = [];

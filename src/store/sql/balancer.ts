@@ -2,8 +2,8 @@
 import type { Candidate } from "../../domain/balancer.ts";
 import type { Node, Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
-import { NODES, NODE_COLUMNS } from "./nodes.ts";
-import { bind, filledUp, many, one, places, union } from "./query.ts";
+import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
+import { bind, byKey, filledUp, many, places, query, union } from "./query.ts";
 import { type KnownCapabilities, toNode, toTask } from "./rows.ts";
 import { TASK_COLUMNS } from "./tasks.ts";
 
@@ -14,11 +14,13 @@ const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
 /** Stands in no list of capabilities, for none in it is empty. */
 const NO_CAPABILITY = ",,";
 
-const CANDIDATES = `
-  SELECT ${NODE_COLUMNS} FROM ${NODES}
+const CANDIDATES = byKey(
+  ["text", "text", "text"],
+  `SELECT ${NODE_COLUMNS} FROM ${NODES}
   WHERE ${AVAILABLE} AND node_id <> $1
     AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
-  ${BALANCER_ORDER} LIMIT 1`;
+  ${BALANCER_ORDER} LIMIT 1`,
+);
 
 /** So many takers of a type are all looked at; of more, the first in the balancer's order is soon met. */
 const TAKERS_FEW = 16;
@@ -42,7 +44,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
   // A capability holds no comma: a type that does is nobody's, and must not match two that stand side by side.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
   const onSqlite = { sql: CANDIDATES_ON_SQLITE, params: [notNode ?? "", taskType] };
-  return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode), onSqlite };
+  return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ), onSqlite };
 }
 
 const CANDIDATE_COLUMNS = `node_id, capabilities, online, max_tasks, tasks_assigned, idle_since`;
@@ -50,7 +52,7 @@ const CANDIDATE_COLUMNS = `node_id, capabilities, online, max_tasks, tasks_assig
 /** Everybody to whom the balancer may give a task. `known` is the caller's, for all that it reads of them. */
 export function availableNodes(known: KnownCapabilities): Query<readonly Candidate[]> {
   const sql = `SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE ${AVAILABLE}`;
-  return many(sql, [], (row) => toCandidate(row, known));
+  return many(sql, [], (row) => toCandidate(row, known), ["nodes"]);
 }
 
 /** Some of them, in the order of their ids, after one ("" is before all). */
@@ -61,7 +63,7 @@ export function availableAfter(
 ): Query<readonly Candidate[]> {
   const sql = `
     SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE node_id > $1 AND ${AVAILABLE} ORDER BY node_id LIMIT $2`;
-  return many(sql, [nodeId, limit], (row) => toCandidate(row, known));
+  return many(sql, [nodeId, limit], (row) => toCandidate(row, known), ["nodes"]);
 }
 
 function toCandidate(row: Row, known: KnownCapabilities): Candidate {
@@ -93,7 +95,7 @@ export function poolTypes(balanced: boolean, after: string, limit: number): Quer
     WITH RECURSIVE types (task_type) AS (
       SELECT ${next("$2")} UNION ALL SELECT ${next("types.task_type")} FROM types WHERE task_type IS NOT NULL)
     SELECT task_type FROM types WHERE task_type IS NOT NULL LIMIT $3`;
-  return many(sql, [Number(balanced), after, limit], (row) => String(row["task_type"]));
+  return many(sql, [Number(balanced), after, limit], (row) => String(row["task_type"]), ["tasks"]);
 }
 
 /** The next tasks of some parts of the pool, best first (priority, then age), each after its own cursor: a list a part. */
@@ -116,14 +118,14 @@ export function poolParts(
       found[Number(row["part"])]?.push({ priority: Number(row["priority"]), seq: Number(row["seq"]) });
     return found;
   };
-  return { sql: union(ranges), params, shape };
+  return query(union(ranges), params, shape, ["tasks"]);
 }
 
 /** Whether nothing is open, or nothing that the balancer may give away by itself. */
 export function isPoolEmpty(onlyBalanced: boolean): Query<boolean> {
   const own = onlyBalanced ? " AND balanced = 1" : "";
   const sql = `SELECT seq FROM tasks WHERE status = 'open'${own} LIMIT 1`;
-  return { ...one(sql, [], () => false), shape: (rows) => rows.length === 0 };
+  return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
 /** Those of these tasks that are open, best first. */
@@ -132,5 +134,5 @@ export function openBySeq(seqs: readonly number[]): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${places(filled)}) ORDER BY priority, t.seq`;
   const shape = (rows: readonly Row[]): readonly Task[] =>
     rows.map(toTask).filter(({ status }) => status === "open");
-  return { sql, params: filled, shape };
+  return query(sql, filled, shape, ["tasks", "files"]);
 }

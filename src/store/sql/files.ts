@@ -1,24 +1,36 @@
 /** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { FileRecord } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
-import { type Sized, type Slice, count, filledUp, many, one, pageRows, places, toSized } from "./query.ts";
+import {
+  type Sized,
+  type Slice,
+  byKey,
+  count,
+  filledUp,
+  many,
+  one,
+  pageRows,
+  places,
+  toSized,
+} from "./query.ts";
 import { toFile } from "./rows.ts";
 
+const FILE_BY_ID = byKey(["text"], `SELECT * FROM files WHERE file_id = $1`);
+
 export function fileById(fileId: string): Query<FileRecord | null> {
-  return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile);
+  return one(FILE_BY_ID, [fileId], toFile, ["files"]);
 }
 
 /** Those of `fileIds` that have a record. */
 export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
   const ids = filledUp(fileIds);
-  return many(`SELECT file_id FROM files WHERE file_id IN (${places(ids)})`, ids, (row) =>
-    String(row["file_id"]),
-  );
+  const sql = `SELECT file_id FROM files WHERE file_id IN (${places(ids)})`;
+  return many(sql, ids, (row) => String(row["file_id"]), ["files"]);
 }
 
 export function filePage(slice: Slice): Query<readonly FileRecord[]> {
   const sql = `SELECT * FROM files ${pageRows("files", slice)}`;
-  return many(sql, [slice.limit, slice.offset], toFile);
+  return many(sql, [slice.limit, slice.offset], toFile, ["files"]);
 }
 
 /** What is on a page of files. */
@@ -26,14 +38,14 @@ export function fileSizes(slice: Slice): Query<readonly Sized[]> {
   const sql = `
     SELECT file_id AS id, octet_length(metadata) + octet_length(name) AS bytes FROM files
     ${pageRows("files", slice)}`;
-  return many(sql, [slice.limit, slice.offset], toSized);
+  return many(sql, [slice.limit, slice.offset], toSized, ["files"]);
 }
 
 export function filesById(fileIds: readonly string[]): Query<readonly FileRecord[]> {
   const ids = filledUp(fileIds);
-  return many(`SELECT * FROM files WHERE file_id IN (${places(ids)})`, ids, toFile);
+  return many(`SELECT * FROM files WHERE file_id IN (${places(ids)})`, ids, toFile, ["files"]);
 }
 
 export function filesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM files`, []);
+  return count(`SELECT count(*) AS n FROM files`, [], ["files"]);
 }

@@ -1,33 +1,50 @@
-/** What queries are built from: their forms, lists of parameters, pages of lists. Must not: know a table. */
-import type { Param, Query, Row } from "../store.ts";
+/** Builds queries: their forms, lists of parameters, pages of lists. Must not: know a table. */
+import type { Param, ParamType, Query, ReadByKey, Row } from "../store.ts";
+import type { ConflictKey } from "./conflict-keys.ts";
+
+/** A read that many requests run, each with its own parameters $1, $2, …: `types` are theirs. */
+export function byKey(types: readonly ParamType[], sql: string, isOrdered = false): ReadByKey {
+  return { types, sql, isOrdered };
+}
+
+/** What a query reads, see the port. */
+type Reads = readonly ConflictKey[];
+
+export function query<R>(
+  read: string | ReadByKey,
+  params: readonly Param[],
+  shape: (rows: readonly Row[]) => R,
+  reads: Reads,
+): Query<R> {
+  return typeof read === "string"
+    ? { sql: read, params, shape, reads }
+    : { sql: read.sql, byKey: read, params, shape, reads };
+}
 
 /** Finds nothing: for what a caller did not name. */
-export const NOTHING: Query<null> = { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => null };
-
-/** `reads` of a query: see the port. */
-type Reads = readonly string[];
+export const NOTHING: Query<null> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
 
 export function one<R>(
-  sql: string,
+  read: string | ReadByKey,
   params: readonly Param[],
   of: (row: Row) => R,
-  reads?: Reads,
+  reads: Reads,
 ): Query<R | null> {
-  return { sql, params, shape: (rows) => (rows[0] ? of(rows[0]) : null), ...(reads && { reads }) };
+  return query(read, params, (rows) => (rows[0] ? of(rows[0]) : null), reads);
 }
 
 export function many<R>(
-  sql: string,
+  read: string | ReadByKey,
   params: readonly Param[],
   of: (row: Row) => R,
-  reads?: Reads,
+  reads: Reads,
 ): Query<readonly R[]> {
-  return { sql, params, shape: (rows) => rows.map(of), ...(reads && { reads }) };
+  return query(read, params, (rows) => rows.map(of), reads);
 }
 
 /** A query that always has one row with a column `n`. */
-export function count(sql: string, params: readonly Param[], reads?: Reads): Query<number> {
-  return { sql, params, shape: (rows) => Number(rows[0]?.["n"]), ...(reads && { reads }) };
+export function count(sql: string, params: readonly Param[], reads: Reads): Query<number> {
+  return query(sql, params, (rows) => Number(rows[0]?.["n"]), reads);
 }
 
 /**
@@ -76,8 +93,8 @@ export const orderOf = ({ from }: Slice): string => `ORDER BY seq ${from === "ne
 
 /**
  * The rows of a slice, newest first, of all whose numbers `numbers` holds. $1 is the slice's limit, $2 its offset.
- * The second LIMIT and DISTINCT, which the numbers are anyway, are for PostgreSQL: it plans without a look at $1 and $2,
- * and would expect so many rows that it walked through the table for them.
+ * The second LIMIT, and DISTINCT on numbers that are distinct, are for PostgreSQL: it plans without the values of $1 and $2,
+ * and would else expect so many rows that it scans the table.
  */
 export function pageRows(numbers: string, slice: Slice): string {
   const page = `SELECT seq FROM ${numbers} ${orderOf(slice)} LIMIT $1 OFFSET $2`;

@@ -3,18 +3,20 @@ import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX, PULL_ANSWER_MAX_BYTES } from "../../domain/limits.ts";
 import type { Task, TaskStatus } from "../../domain/model.ts";
 import type { Param, Query } from "../store.ts";
-import { rowsOf } from "./conflict-keys.ts";
+import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
   NOTHING,
   bind,
+  byKey,
   filledUp,
   many,
   one,
   orderOf,
   pageRows,
   places,
+  query,
   toSized,
   union,
 } from "./query.ts";
@@ -29,27 +31,28 @@ export const TASK_COLUMNS = `
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
-const TASK_BY_ID = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`;
+/** What a query of them reads. */
+const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
+
+const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`);
 
 export function taskById(taskId: string): Query<Task | null> {
-  return one(TASK_BY_ID, [taskId], toTask, [rowsOf.task(taskId), rowsOf.filesOfTask(taskId)]);
+  return one(TASK_BY_ID, [taskId], toTask, [keyOf.task(taskId), keyOf.filesOfTask(taskId)]);
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
   const ids = filledUp(taskIds);
-  return many(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`, ids, toTask);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`;
+  return many(sql, ids, toTask, TASKS_READ);
 }
 
 export function taskTotals(): Query<TaskTotals> {
-  return {
-    sql: `SELECT open, assigned, completed FROM task_totals`,
-    params: [],
-    shape: ([row]) => ({
-      open: Number(row?.["open"]),
-      assigned: Number(row?.["assigned"]),
-      completed: Number(row?.["completed"]),
-    }),
-  };
+  const shape: Query<TaskTotals>["shape"] = ([row]) => ({
+    open: Number(row?.["open"]),
+    assigned: Number(row?.["assigned"]),
+    completed: Number(row?.["completed"]),
+  });
+  return query(`SELECT open, assigned, completed FROM task_totals`, [], shape, ["task_totals"]);
 }
 
 /**
@@ -66,7 +69,7 @@ export function claimableSizes(capabilities: readonly string[], limit: number): 
   const sql = `
     SELECT task_id AS id, octet_length(description) AS bytes FROM tasks WHERE seq IN (${oneAnswerOf(best)})
     ORDER BY priority, seq`;
-  return many(sql, params, toSized);
+  return many(sql, params, toSized, ["tasks"]);
 }
 
 /** Open tasks that the balancer may give to this node by itself, best first. */
@@ -80,7 +83,7 @@ export function waitingFor(
 function poolQuery(...asked: Parameters<typeof bestOfPool>): Query<readonly Task[]> {
   const { best, params } = bestOfPool(...asked);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
-  return many(sql, params, toTask);
+  return many(sql, params, toTask, TASKS_READ);
 }
 
 function bestOfPool(
@@ -122,7 +125,7 @@ export function strandedTasks(limit: number): Query<readonly Task[]> {
     SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
     WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
     LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
-  return many(sql, [limit], toTask);
+  return many(sql, [limit], toTask, ["nodes", ...TASKS_READ]);
 }
 
 /** Tasks in any of `statuses` (of one node, if given), newest first. */
@@ -133,7 +136,7 @@ export function taskPage(
 ): Query<readonly Task[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
   if (!found) return { ...NOTHING, shape: () => [] };
-  return many(`SELECT ${TASK_COLUMNS} FROM tasks t ${found.where}`, found.params, toTask);
+  return many(`SELECT ${TASK_COLUMNS} FROM tasks t ${found.where}`, found.params, toTask, TASKS_READ);
 }
 
 const TASK_BYTES = [
@@ -155,6 +158,7 @@ export function taskSizes(
     `SELECT task_id AS id, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`,
     found.params,
     toSized,
+    TASKS_READ,
   );
 }
 
