@@ -2,6 +2,7 @@
  * Group commit on PostgreSQL: bulk statements write and read what each transaction would alone, in the order of the
  * transactions.
  */
+import { SQL } from "bun";
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
@@ -21,8 +22,12 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
+/** Of the database that was opened last. */
+let address = "";
+
 async function open(): Promise<Store> {
   const schema = await newSchema();
+  address = schema.url;
   closing.push(schema.remove);
   const store = await openPostgres(schema.url, systemClock(), (error) => {
     throw error;
@@ -185,11 +190,19 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     const received = await Promise.all(
       nodes.map((nodeId, i) =>
         store.transact({ waiting: waitingDeliveries(nodeId, 4 + i) }, ({ waiting }) =>
-          accept(waiting.map((one) => one.message.messageId)),
+          accept(
+            waiting.map((one) => one.message.messageId),
+            [{ kind: "event.logged", event: { kind: "hub.started", at: 1, nodeId, taskId: null, data: {} } }],
+          ),
         ),
       ),
     );
     expect(received).toEqual(nodes.map((_, n) => ids.filter((__, i) => i % 3 === n).slice(0, 4 + n)));
+    // A group that fails is committed in halves: then they are several.
+    const sql = new SQL(address, { max: 1 });
+    const [commits] = await sql`SELECT count(DISTINCT xmin::text)::int AS n FROM events`;
+    await sql.close();
+    expect(commits).toEqual({ n: 1 });
   });
 
   test("more in one commit than one statement carries", async () => {
