@@ -67,7 +67,6 @@ export function nodeEventsIn(
 /** Certain events, oldest first. */
 export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
   const filled = filledUp(ids);
-  return many(`SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`, filled, toEvent, [
-    "events",
-  ]);
+  const sql = `SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`;
+  return many(sql, filled, toEvent, ["events"]);
 }

@@ -1,24 +1,11 @@
 /** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { FileRecord } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
-import {
-  type Sized,
-  type Slice,
-  byKey,
-  count,
-  filledUp,
-  many,
-  one,
-  pageRows,
-  places,
-  toSized,
-} from "./query.ts";
+import { type Sized, type Slice, count, filledUp, many, one, pageRows, places, toSized } from "./query.ts";
 import { toFile } from "./rows.ts";
 
-const FILE_BY_ID = byKey(["text"], `SELECT * FROM files WHERE file_id = $1`);
-
 export function fileById(fileId: string): Query<FileRecord | null> {
-  return one(FILE_BY_ID, [fileId], toFile, ["files"]);
+  return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile, ["files"]);
 }
 
 /** Those of `fileIds` that have a record. */

@@ -7,43 +7,29 @@ export function byKey(types: readonly ParamType[], sql: string, isOrdered = fals
   return { types, sql, isOrdered };
 }
 
-/** What a query reads, see the port. */
-type Reads = readonly ConflictKey[];
+type Read = string | ReadByKey;
+type Params = readonly Param[];
+/** A read set, see the port. */
+type Keys = readonly ConflictKey[];
 
-export function query<R>(
-  read: string | ReadByKey,
-  params: readonly Param[],
-  shape: (rows: readonly Row[]) => R,
-  reads: Reads,
-): Query<R> {
-  return typeof read === "string"
-    ? { sql: read, params, shape, reads }
-    : { sql: read.sql, byKey: read, params, shape, reads };
+export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], reads: Keys): Query<R> {
+  if (typeof read === "string") return { sql: read, params, shape, reads };
+  return { sql: read.sql, byKey: read, params, shape, reads };
 }
 
 /** Finds nothing: for what a caller did not name. */
 export const NOTHING: Query<null> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
 
-export function one<R>(
-  read: string | ReadByKey,
-  params: readonly Param[],
-  of: (row: Row) => R,
-  reads: Reads,
-): Query<R | null> {
-  return query(read, params, (rows) => (rows[0] ? of(rows[0]) : null), reads);
+export function one<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R | null> {
+  return query(read, params, ([row]) => (row ? of(row) : null), reads);
 }
 
-export function many<R>(
-  read: string | ReadByKey,
-  params: readonly Param[],
-  of: (row: Row) => R,
-  reads: Reads,
-): Query<readonly R[]> {
+export function many<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<readonly R[]> {
   return query(read, params, (rows) => rows.map(of), reads);
 }
 
 /** A query that always has one row with a column `n`. */
-export function count(sql: string, params: readonly Param[], reads: Reads): Query<number> {
+export function count(sql: string, params: Params, reads: Keys): Query<number> {
   return query(sql, params, (rows) => Number(rows[0]?.["n"]), reads);
 }
 
