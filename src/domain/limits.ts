@@ -112,14 +112,11 @@ export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 /** What the balancer gives out in one batch-assign of B, and in one round of its own; the rest is left to the next. */
 export const BALANCE_ROUND_MAX = 5_000;
-/** Types of waiting tasks that the balancer holds for a round; past it, it holds those that nodes take. */
-export const BALANCE_TYPES_MAX = 100_000;
-/** Types that are looked up, and parts of the pool that are looked into, between two turns of others. */
-export const POOL_TYPES_TOGETHER = 500;
-export const POOL_PARTS_TOGETHER = 32;
-/** Tasks of one part of the pool that are looked at together: at first, and when these are given out. */
-export const POOL_LOOK_FIRST = 8;
-export const POOL_LOOK_NEXT = 64;
+/** Types of open tasks that the balancer holds at once; a round with more handles them one such set after the other. */
+export const BALANCE_TYPES_MAX = 10_000;
+/** Types that are looked up in one query, and types whose open tasks are looked up in one. */
+export const BACKLOG_TYPES_PART = 500;
+export const BACKLOG_TYPES_TOGETHER = 32;
 export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */

@@ -1,9 +1,8 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
-import { isAvailable } from "../domain/balancer.ts";
+import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { FILE_ID_BYTES } from "../domain/file.ts";
-import { balance } from "../domain/balancer-queue.ts";
 import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
@@ -35,7 +34,7 @@ import {
 import { type Sized } from "../store/sql/query.ts";
 import { taskPage, taskSizes } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { type Assignment, Balancing, type Round } from "./balancer-rounds.ts";
+import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
 import { type Page, type PageRequest, Pages, inPartsOf } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
@@ -51,7 +50,7 @@ export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #balancing: Balancing;
+  readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
   readonly #pages: Pages;
 
@@ -59,7 +58,7 @@ export class TaskService {
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
-    this.#balancing = new Balancing(store, clock);
+    this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
     this.#pages = new Pages(store);
   }
@@ -140,14 +139,9 @@ export class TaskService {
     });
   }
 
-  /** Assigns open tasks: see Balancing. */
-  balance(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
-    return this.#balancing.run(onlyBalanced, signal);
-  }
-
   /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
-    const { assignments } = await this.balance(false);
+    const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 

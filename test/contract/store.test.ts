@@ -32,7 +32,6 @@ import type {
 } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
-import { PoolWalk } from "../../src/service/backlog.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
 import * as keyReads from "../../src/store/sql/keys.ts";
 import * as mail from "../../src/store/sql/messages.ts";
@@ -47,7 +46,7 @@ import * as luxReads from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
-import { KnownCapabilities } from "../../src/store/sql/rows.ts";
+import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { statementOf } from "../../src/store/sql/statements.ts";
 import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
@@ -746,13 +745,14 @@ function queriesOf(engine: Engine): void {
   taskQueries(rows, read);
   otherQueries(rows, read);
   mailQueries(rows, read);
-  test("the balancer's preselection holds whom the balancer would pick", async () => {
+  test("candidatesFor finds the node that the balancer's rule picks, and no other", async () => {
     for (const taskType of TYPES)
       for (const revokedFrom of [null, ...rows.nodes.map(({ nodeId }) => nodeId)]) {
         const asked = task("t", { taskType, revokedFrom });
         const best = pick(asked, rows.nodes)?.nodeId ?? null;
-        const found = pick(asked, await read(balancer.candidatesFor(taskType, revokedFrom)))?.nodeId ?? null;
-        expect({ taskType, revokedFrom, found }).toEqual({ taskType, revokedFrom, found: best });
+        const found = (await read(balancer.candidatesFor(taskType, revokedFrom))).map(({ nodeId }) => nodeId);
+        const expected = best === null ? [] : [best];
+        expect({ taskType, revokedFrom, found }).toEqual({ taskType, revokedFrom, found: expected });
       }
   });
   budgetQueries(engine);
@@ -802,7 +802,7 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     }
   });
 
-  test("availableNodes, availableAfter: what the balancer looks at in who is available", async () => {
+  test("availableNodes, availableAfter: what the balancer reads of available nodes", async () => {
     const expected = nodes
       .filter(isAvailable)
       .toSorted(byId)
@@ -810,16 +810,16 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
         return { nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince };
       });
     expect(expected.length).toBeGreaterThan(5);
-    const known = new KnownCapabilities();
-    const all = (await read(balancer.availableNodes(known))).toSorted((a, b) =>
+    const lists = new CapabilityLists();
+    const all = (await read(balancer.availableNodes(lists))).toSorted((a, b) =>
       a.nodeId < b.nodeId ? -1 : 1,
     );
     expect(all).toEqual(expected);
-    expect(await read(balancer.availableAfter("", 500, known))).toEqual(expected);
-    expect(await read(balancer.availableAfter(expected[2]?.nodeId ?? "", 2, known))).toEqual(
+    expect(await read(balancer.availableAfter("", 500, lists))).toEqual(expected);
+    expect(await read(balancer.availableAfter(expected[2]?.nodeId ?? "", 2, lists))).toEqual(
       expected.slice(3, 5),
     );
-    for (const again of await read(balancer.availableAfter("", 500, known)))
+    for (const again of await read(balancer.availableAfter("", 500, lists)))
       expect(again.capabilities).toBe(all.find(({ nodeId }) => nodeId === again.nodeId)?.capabilities ?? []);
   });
 
@@ -834,7 +834,7 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
 
 function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   const newest = tasks.toReversed();
-  const pool = (keep: (one: Task) => boolean): readonly Task[] =>
+  const backlog = (keep: (one: Task) => boolean): readonly Task[] =>
     tasks.filter((one) => one.status === "open" && keep(one)).toSorted((a, b) => a.priority - b.priority);
 
   test("taskById, tasksById, taskTotals", async () => {
@@ -886,20 +886,20 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   for (const capabilities of [[], ["x"], ["y", "x"], ["xy"], ["x,y"], ["x", "y", "z"]])
     for (const limit of [1, 20, 500]) {
       test(`claimable: ${JSON.stringify(capabilities)}, best ${limit}`, async () => {
-        const expected = pool((one) => fits({ capabilities }, one)).slice(0, limit);
+        const expected = backlog((one) => fits({ capabilities }, one)).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
         expect(await read(taskReads.claimable(capabilities, limit))).toEqual(expected);
       });
 
       test(`claimableSizes: ${JSON.stringify(capabilities)}, best ${limit}`, async () => {
-        const best = pool((one) => fits({ capabilities }, one)).slice(0, limit);
+        const best = backlog((one) => fits({ capabilities }, one)).slice(0, limit);
         const expected = best.map((one) => ({ id: one.taskId, bytes: Buffer.byteLength(one.description) }));
         expect(await read(taskReads.claimableSizes(capabilities, limit))).toEqual(expected);
       });
 
       test(`waitingFor: ${JSON.stringify(capabilities)}, best ${limit}`, async () => {
         const nodeId = "n01";
-        const expected = pool(
+        const expected = backlog(
           (one) => one.balanced && one.revokedFrom !== nodeId && fits({ capabilities }, one),
         ).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
@@ -908,56 +908,45 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     }
 
   for (const onlyBalanced of [true, false]) {
-    test(`poolTypes, isPoolEmpty (only balanced: ${onlyBalanced})`, async () => {
+    test(`backlogTypes, isBacklogEmpty (only balanced: ${onlyBalanced})`, async () => {
       const flags = onlyBalanced ? [true] : [true, false];
       for (const balanced of flags) {
-        const typed = pool((one) => one.balanced === balanced && one.taskType !== "");
+        const typed = backlog((one) => one.balanced === balanced && one.taskType !== "");
         const types = [...new Set(typed.map(({ taskType }) => taskType))].toSorted();
         expect(types.length).toBeGreaterThan(2);
-        expect(await read(balancer.poolTypes(balanced, "", 500))).toEqual(types);
-        expect(await read(balancer.poolTypes(balanced, "", 2))).toEqual(types.slice(0, 2));
-        expect(await read(balancer.poolTypes(balanced, types[0] ?? "", 500))).toEqual(types.slice(1));
-        expect(await read(balancer.poolTypes(balanced, types.at(-1) ?? "", 500))).toEqual([]);
+        expect(await read(balancer.backlogTypes(balanced, "", 500))).toEqual(types);
+        expect(await read(balancer.backlogTypes(balanced, "", 2))).toEqual(types.slice(0, 2));
+        expect(await read(balancer.backlogTypes(balanced, types[0] ?? "", 500))).toEqual(types.slice(1));
+        expect(await read(balancer.backlogTypes(balanced, types.at(-1) ?? "", 500))).toEqual([]);
       }
-      expect(await read(balancer.isPoolEmpty(onlyBalanced))).toBe(false);
+      expect(await read(balancer.isBacklogEmpty(onlyBalanced))).toBe(false);
     });
 
-    for (const types of [null, [""], ["", "x", "y"], ["no such type"]])
-      test(`a walk gives the pool once, best first (only balanced: ${onlyBalanced}, types: ${types})`, async () => {
-        const expected = pool(
-          (one) => (one.balanced || !onlyBalanced) && (types?.includes(one.taskType) ?? true),
-        );
+    for (const types of [[""], ["", "x", "y"], ["no such type"], ["x", "y", "z", "xy", "no such type"]])
+      test(`backlogAfter (only balanced: ${onlyBalanced}, types: ${types})`, async () => {
+        const expected = backlog(
+          (one) => (one.balanced || !onlyBalanced) && types.includes(one.taskType),
+        ).map(({ priority, seq }) => ({ priority, seq }));
         for (const limit of [1, 7, 500]) {
-          const walk = await PoolWalk.begin({ read }, onlyBalanced, types);
-          const walked: Task[] = [];
-          for (let more = true; more;) {
-            const seqs = await walk.next(limit, () => true);
-            expect(seqs.length).toBeLessThanOrEqual(limit);
-            walked.push(...(await read(balancer.openBySeq(seqs))));
-            more = seqs.length === limit;
+          const found: balancer.BacklogPlace[] = [];
+          for (let after: balancer.BacklogPlace = balancer.BACKLOG_START, more = true; more;) {
+            const part = await read(balancer.backlogAfter(after, types, onlyBalanced, limit));
+            expect(part.length).toBeLessThanOrEqual(limit);
+            found.push(...part);
+            after = part.at(-1) ?? after;
+            more = part.length === limit;
           }
-          expect(walked).toEqual([...expected]);
+          expect(found).toEqual(expected);
         }
       });
   }
 
-  test("a walk passes over what nobody takes any more, and goes on where another stood", async () => {
-    const all = pool((one) => ["x", "y"].includes(one.taskType));
-    const walk = await PoolWalk.begin({ read }, false, ["x", "y"]);
-    const begun = await walk.next(5, () => true);
-    const rest = await (await PoolWalk.begin({ read }, false, ["x", "y"], walk.cursor)).next(500, () => true);
-    expect([...begun, ...rest]).toEqual(all.map(({ seq }) => seq));
-    const ofX = all.filter((one, i) => i >= 5 && one.taskType === "x").map(({ seq }) => seq);
-    expect(ofX.length).toBeGreaterThan(1);
-    expect(await walk.next(500, (type) => type === "x")).toEqual(ofX);
-  });
-
-  test("openBySeq: those that are open, best first", async () => {
+  test("openTasks: those that are open, best first", async () => {
     const some = tasks.slice(3, 40);
-    const expected = pool((one) => some.includes(one));
+    const expected = backlog((one) => some.includes(one));
     expect(expected.length).toBeGreaterThan(2);
-    expect(await read(balancer.openBySeq(some.map(({ seq }) => seq)))).toEqual([...expected]);
-    expect(await read(balancer.openBySeq([]))).toEqual([]);
+    expect(await read(balancer.openTasks(some.map(({ seq }) => seq)))).toEqual([...expected]);
+    expect(await read(balancer.openTasks([]))).toEqual([]);
   });
 
   test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
@@ -1701,15 +1690,12 @@ describe("store: sqlite: plans", () => {
     filesById: fileReads.filesById(["f1", "f2"]),
     "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
     waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
-    isPoolEmpty: balancer.isPoolEmpty(false),
-    "isPoolEmpty of the balancer's": balancer.isPoolEmpty(true),
-    poolTypes: balancer.poolTypes(true, "x", 500),
-    "poolParts of any type": balancer.poolParts([{ part: { balanced: true, taskType: null }, after }], 64),
-    "poolParts of some types": balancer.poolParts(
-      ["", "x"].map((taskType) => ({ part: { balanced: false, taskType }, after })),
-      8,
-    ),
-    openBySeq: balancer.openBySeq([1, 2, 3]),
+    isBacklogEmpty: balancer.isBacklogEmpty(false),
+    "isBacklogEmpty of the balancer's": balancer.isBacklogEmpty(true),
+    backlogTypes: balancer.backlogTypes(true, "x", 500),
+    backlogAfter: balancer.backlogAfter(after, ["", "x", "y"], true, 500),
+    "backlogAfter of all open tasks": balancer.backlogAfter(after, ["", "x", "y"], false, 500),
+    openTasks: balancer.openTasks([1, 2, 3]),
     lastSigninAt: luxReads.lastSigninAt("n1", 86_400_000),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),
@@ -1746,7 +1732,7 @@ describe("store: sqlite: plans", () => {
   /** In the order of what they walk through, and ended by their LIMIT. */
   const ordered: Readonly<Record<string, readonly [Query<unknown>, RegExp]>> = {
     candidatesFor: [balancer.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
-    availableNodes: [balancer.availableNodes(new KnownCapabilities()), /^SCAN nodes/],
+    availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskPage all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
     "taskSizes all": [taskReads.taskSizes(["open", "assigned", "completed"], null, slice), /^SCAN tasks$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
@@ -1932,7 +1918,7 @@ describe("store: sqlite: plans", () => {
     ...hot,
     ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
     allKeys: keyReads.allKeys(),
-    availableAfter: balancer.availableAfter("n1", 5, new KnownCapabilities()),
+    availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     databaseId: mail.databaseId(),
     expiredNodes: nodeReads.expiredNodes(1, 500),

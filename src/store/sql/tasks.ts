@@ -60,12 +60,12 @@ export function taskTotals(): Query<TaskTotals> {
  * most one answer's worth of descriptions.
  */
 export function claimable(capabilities: readonly string[], limit: number): Query<readonly Task[]> {
-  return poolQuery([0, 1], capabilities, null, limit);
+  return openTasks([0, 1], capabilities, null, limit);
 }
 
 /** The same tasks, measured, up to where their descriptions pass what one answer carries; the first is always there. */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
-  const { best, params } = bestOfPool([0, 1], capabilities, null, limit);
+  const { best, params } = bestOpen([0, 1], capabilities, null, limit);
   const sql = `
     SELECT task_id AS id, octet_length(description) AS bytes FROM tasks WHERE seq IN (${oneAnswerOf(best)})
     ORDER BY priority, seq`;
@@ -77,16 +77,17 @@ export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[] },
   limit: number,
 ): Query<readonly Task[]> {
-  return poolQuery([1], node.capabilities, node.nodeId, limit);
+  return openTasks([1], node.capabilities, node.nodeId, limit);
 }
 
-function poolQuery(...asked: Parameters<typeof bestOfPool>): Query<readonly Task[]> {
-  const { best, params } = bestOfPool(...asked);
+function openTasks(...asked: Parameters<typeof bestOpen>): Query<readonly Task[]> {
+  const { best, params } = bestOpen(...asked);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
 
-function bestOfPool(
+/** SQL for the numbers of the best open tasks. Each range has a limit: SQLite cannot merge ranges below an IN, and sorts. */
+function bestOpen(
   balanced: readonly number[],
   capabilities: readonly string[],
   notRevokedFrom: string | null,
