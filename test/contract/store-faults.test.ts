@@ -143,17 +143,17 @@ for (const [fault, error] of FAULTS) {
         .poll(null, 60_000, signal)
         .then((batch) => batch.events.map(({ data }) => data["name"]));
       await store.read(lastEventId()); // the poll has looked and waits
-      const news = (name: string): readonly Change[] => [
+      const changes = (name: string): readonly Change[] => [
         { kind: "message.stored", message: message(name, { toNode: "n1" }) },
         { kind: "delivery.queued", messageId: name, toNode: "n1", broadcast: false },
         event(name, { nodeId: "n1", taskId: "t" }),
       ];
       heard.length = 0;
       disk.commitFault = fault;
-      await outcomes([store.transact({}, () => accept(null, news("never")))]);
+      await outcomes([store.transact({}, () => accept(null, changes("never")))]);
       expect([heard, told, woken, feed.waiting]).toEqual([[], [], [], 2]);
       disk.commitFault = null;
-      await store.transact({}, () => accept(null, news("m1")));
+      await store.transact({}, () => accept(null, changes("m1")));
       await waiting;
       expect([await polled, heard, told, woken]).toEqual([["m1"], [[1]], [1], ["woken"]]);
       receiver.leave();

@@ -1459,8 +1459,8 @@ function pruneQueries(engine: Engine): void {
       leaseUntil: at + 1_000,
     });
     for (const round of [0, 100, 200]) {
-      const news = round === 0 ? (id: string) => saved(node(id)) : () => [];
-      await Promise.all(ids.map((id, i) => write(store, ...news(id), beat(id, round + i))));
+      const registered = round === 0 ? (id: string) => saved(node(id)) : () => [];
+      await Promise.all(ids.map((id, i) => write(store, ...registered(id), beat(id, round + i))));
       for (const [i, id] of ids.entries()) {
         const expected = { lastHeartbeatAt: round + i, leaseUntil: round + i + 1_000 };
         expect(await store.read(nodeReads.nodeById(id))).toMatchObject(expected);

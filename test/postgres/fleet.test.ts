@@ -91,7 +91,7 @@ suite(`several hubs on one database${reason}`, () => {
     }
     const p50 = tookMs.toSorted((x, y) => x - y)[20];
     // The goal is 10 ms, which the torture holds the real programs to: here the machine is shared with the whole suite.
-    // Who is not told looks at the next pulse, half of one later in the middle.
+    // Without a notification the hub reads the log at its next tick: on average half a period later.
     expect(p50).toBeLessThan(ELECTION_EVERY_MS / 4);
   });
 
