@@ -215,7 +215,7 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
-  const removed = await files.sweepShelf();
+  const removed = await files.sweepShard();
   if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
 }
 

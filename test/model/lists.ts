@@ -227,7 +227,7 @@ export class Lists {
       for (const [perPage, page] of [...PAGES, [7, last], [7, Math.max(1, last - 1)]] as const) {
         const found = await this.#hub.tasks.list(states, nodeId, { page, perPage });
         const ids = expected.slice((page - 1) * perPage, page * perPage).map(({ taskId }) => taskId);
-        const told = { total: found.total, ids: found.items.map(({ taskId }) => taskId) };
+        const told = { total: found.total, ids: found.rows.first.map(({ taskId }) => taskId) };
         expect({ nodeId, states, ...told }).toEqual({ nodeId, states, total: expected.length, ids });
       }
     }
@@ -237,7 +237,7 @@ export class Lists {
   async #compareLedger(nodeId: string, ids: readonly string[]): Promise<void> {
     for (const [perPage, page] of PAGES) {
       const found = await this.#hub.lux.ledger(nodeId, { page, perPage });
-      const told = { total: found.total, ids: found.items.map(({ id }) => id) };
+      const told = { total: found.total, ids: found.rows.first.map(({ id }) => id) };
       const expected = ids.slice((page - 1) * perPage, page * perPage);
       expect({ nodeId, ...told }).toEqual({ nodeId, total: ids.length, ids: expected });
     }

@@ -1,6 +1,6 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
-import { PER_PAGE_MAX, PULL_ANSWER_MAX_BYTES } from "../../domain/limits.ts";
+import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import type { Task, TaskStatus } from "../../domain/model.ts";
 import type { Param, Query } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
@@ -17,7 +17,8 @@ import {
   pageRows,
   places,
   query,
-  toSized,
+  rowsBySeq,
+  sizes,
   union,
 } from "./query.ts";
 import { toTask } from "./rows.ts";
@@ -55,21 +56,11 @@ export function taskTotals(): Query<TaskTotals> {
   return query(`SELECT open, assigned, completed FROM task_totals`, [], shape, ["task_totals"]);
 }
 
-/**
- * Open tasks that a node with these capabilities could take, best first (priority, then age): at most `limit`, and at
- * most one answer's worth of descriptions.
- */
-export function claimable(capabilities: readonly string[], limit: number): Query<readonly Task[]> {
-  return openTasks([0, 1], capabilities, null, limit);
-}
-
-/** The same tasks, measured, up to where their descriptions pass what one answer carries; the first is always there. */
+/** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
   const { best, params } = bestOpen([0, 1], capabilities, null, limit);
-  const sql = `
-    SELECT task_id AS id, octet_length(description) AS bytes FROM tasks WHERE seq IN (${oneAnswerOf(best)})
-    ORDER BY priority, seq`;
-  return many(sql, params, toSized, ["tasks"]);
+  const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return sizes(sql, params, ["tasks"]);
 }
 
 /** Open tasks that the balancer may give to this node by itself, best first. */
@@ -77,11 +68,7 @@ export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[] },
   limit: number,
 ): Query<readonly Task[]> {
-  return openTasks([1], node.capabilities, node.nodeId, limit);
-}
-
-function openTasks(...asked: Parameters<typeof bestOpen>): Query<readonly Task[]> {
-  const { best, params } = bestOpen(...asked);
+  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, limit);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
@@ -112,14 +99,6 @@ function bestOpen(
   return { best, params };
 }
 
-function oneAnswerOf(best: string): string {
-  return `
-    SELECT seq FROM (
-      SELECT seq, sum(bytes) OVER (ORDER BY priority, seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-      FROM (SELECT seq, priority, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best})) AS measured
-    ) AS sized WHERE bytes_before < ${PULL_ANSWER_MAX_BYTES}`;
-}
-
 /** Unfinished tasks whose node is offline. */
 export function strandedTasks(limit: number): Query<readonly Task[]> {
   const sql = `
@@ -129,17 +108,6 @@ export function strandedTasks(limit: number): Query<readonly Task[]> {
   return many(sql, [limit], toTask, ["nodes", ...TASKS_READ]);
 }
 
-/** Tasks in any of `statuses` (of one node, if given), newest first. */
-export function taskPage(
-  statuses: readonly TaskStatus[],
-  nodeId: string | null,
-  slice: Slice,
-): Query<readonly Task[]> {
-  const found = pageOfTasks(statuses, nodeId, slice);
-  if (!found) return { ...NOTHING, shape: () => [] };
-  return many(`SELECT ${TASK_COLUMNS} FROM tasks t ${found.where}`, found.params, toTask, TASKS_READ);
-}
-
 const TASK_BYTES = [
   ...["title", "description", "problem", "improvement", "lesson"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
@@ -147,7 +115,7 @@ const TASK_BYTES = [
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
 ].join(" + ");
 
-/** What is on a page of tasks. */
+/** Tasks in any of `statuses` (of one node, if given), newest first, as sizes. */
 export function taskSizes(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -155,12 +123,12 @@ export function taskSizes(
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
   if (!found) return { ...NOTHING, shape: () => [] };
-  return many(
-    `SELECT task_id AS id, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`,
-    found.params,
-    toSized,
-    TASKS_READ,
-  );
+  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params, TASKS_READ);
+}
+
+/** Some tasks, newest first. */
+export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
 }
 
 /**

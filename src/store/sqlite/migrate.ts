@@ -9,7 +9,7 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** What a migration did: the schema it found, the new one, and the path of the copy. */
-export type Migrated = { readonly from: number; readonly to: number; readonly copy: string };
+export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
 
 /** The schema of a database: how many steps it has seen. 0 is an empty one. */
 export function schemaVersion(db: Database): number {
@@ -20,7 +20,7 @@ export function schemaVersion(db: Database): number {
  * Runs the steps that the database in `path` has not seen; null when there was nothing to migrate.
  * @throws {Error} one line when the database is of a newer luxhub; when a step fails, and then nothing has changed
  */
-export function migrate(db: Database, path: string, steps: readonly string[]): Migrated | null {
+export function migrate(db: Database, path: string, steps: readonly string[]): Migration | null {
   const found = schemaVersion(db);
   const older = found > 0 && found < steps.length;
   const copy = older ? keepCopy(db, `${path}.schema-${found}.bak`) : null;
