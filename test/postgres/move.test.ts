@@ -268,7 +268,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await number("SELECT count(*) AS n FROM blobs WHERE size_bytes IS NOT NULL")).toBe(2);
     writeFileSync(path, bytes);
     const { stdout } = await move("to", data);
-    expect(stdout).toContain("2 of them were there before");
+    expect(stdout).toContain("2 of them copied before");
     expect(readFileSync(`${data}/luxhub.db`).toBase64()).toBe(snapshot);
     await empty();
 
