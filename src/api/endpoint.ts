@@ -4,7 +4,7 @@
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
-import type { KeyRecord } from "../domain/model.ts";
+import type { KeyRecord, Moment } from "../domain/model.ts";
 import type { Exchange, Handler, Method } from "../http/exchange.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
@@ -35,6 +35,8 @@ export type Services = {
 export type Call = {
   readonly services: Services;
   readonly variant: Variant;
+  /** When the call began. */
+  readonly at: Moment;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
   /** Every write must go through this: with an Idempotency-Key it stores the answer in the same commit. */
@@ -78,7 +80,7 @@ export type JsonEndpoint<In, Out> = Declared & {
   /** The nodes for which the caller acts: a key that is bound to another node is refused. */
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly handle: (call: Call, input: In) => Promise<Out>;
-  readonly encode: (out: Out, variant: Variant) => JsonAnswer;
+  readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
   /** A GET whose read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
   readonly once?: boolean;
 };

@@ -73,6 +73,7 @@ const heartbeat = jsonEndpoint({
       heartbeat_interval: z.number(),
       tasks_assigned: z.int(),
       messages_waiting: z.int(),
+      drain: z.boolean(),
     }),
   // The variant in which the node registered sets the interval, also when this request uses the other variant.
   handle: ({ services, transact }, { node_id }) =>
@@ -84,6 +85,43 @@ const heartbeat = jsonEndpoint({
     heartbeat_interval: VARIANTS[node.variant].heartbeatIntervalMs / SECOND_MS,
     tasks_assigned: node.tasksAssigned,
     messages_waiting: node.messagesWaiting,
+    drain: node.draining,
+  }),
+});
+
+const leave = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/node/leave",
+  auth: "secret",
+  summary: "Puts a node offline at once and gives its tasks back",
+  rejections: ["node_not_found"],
+  input: () => z.object({ node_id: field.nodeId() }),
+  actsFor: (input) => [input.node_id],
+  answer: () =>
+    z.strictObject({ node_id: z.string(), status: z.literal("offline"), tasks_released: z.int() }),
+  handle: ({ services, transact }, { node_id }) => services.nodes.leave(transact, node_id),
+  encode: ({ nodeId, tasksReleased }) => ({
+    node_id: nodeId,
+    status: "offline",
+    tasks_released: tasksReleased,
+  }),
+});
+
+const drain = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/node/drain",
+  auth: "secret",
+  summary: "Lets a node finish what it has and get nothing new, or ends that",
+  rejections: ["node_not_found"],
+  input: () => z.object({ node_id: field.nodeId(), drain: z.boolean() }),
+  actsFor: (input) => [input.node_id],
+  answer: () => z.strictObject({ node_id: z.string(), drain: z.boolean(), tasks_assigned: z.int() }),
+  handle: ({ services, transact }, { node_id, drain }) =>
+    services.nodes.drain(transact, { nodeId: node_id, draining: drain }),
+  encode: (node) => ({
+    node_id: node.nodeId,
+    drain: node.draining,
+    tasks_assigned: node.tasksAssigned,
   }),
 });
 
@@ -124,4 +162,4 @@ const remove = jsonEndpoint({
   encode: ({ nodeId }) => ({ node_id: nodeId }),
 });
 
-export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, remove, list, get];
+export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, leave, drain, remove, list, get];

@@ -4,6 +4,7 @@
  * is the error that the client gets (docs/errors-and-limits.md).
  */
 import * as limit from "../domain/limits.ts";
+import type { Moment } from "../domain/model.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -39,6 +40,7 @@ export type PipelineParts = {
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
+  readonly #clock: Clock;
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
@@ -46,6 +48,7 @@ export class Pipeline {
   constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
+    this.#clock = clock;
     this.#authenticator = new Authenticator(keys, clock, trustedProxies);
     this.#backpressure = new ResponseBackpressure(answers);
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
@@ -85,7 +88,8 @@ export class Pipeline {
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
     // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
-    const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
+    const encode = (answer: unknown): string =>
+      encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint.path, raw) : null;
     if (attempt) {
       return this.#idempotency.run(attempt, encode, async (transact) =>
@@ -93,11 +97,15 @@ export class Pipeline {
       );
     }
     const answer = async (): Promise<JsonAnswer> =>
-      endpoint.encode(await endpoint.handle(call, input), call.variant);
+      endpoint.encode(await endpoint.handle(call, input), call.variant, this.#at());
     if (endpoint.method === "GET" && endpoint.once !== true) {
       return this.#backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
     }
     return this.#backpressure.ofWrite(exchange, encodeSuccess(await answer()));
+  }
+
+  #at(): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady() };
   }
 
   #call(exchange: Exchange, { variant, key }: Caller): Call {
@@ -105,6 +113,7 @@ export class Pipeline {
       services: this.#services,
       idempotency: this.#idempotency,
       variant,
+      at: this.#at(),
       key,
       transact: this.#store.transact,
       repeatable: false,

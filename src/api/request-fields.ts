@@ -64,6 +64,24 @@ export const taskType = () =>
     z.transform((value: string) => value.trim()),
   );
 export const reason = () => chars(limit.REASON_MAX_CHARS);
+export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
+export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
+/** The epoch of a lease, as it was answered. */
+export const epoch = () => z.int().check(z.minimum(0));
+export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
+export const backoff = () => seconds(0, limit.BACKOFF_MAX_SECONDS);
+export const taskTimeout = () => seconds(1, limit.TASK_TIMEOUT_MAX_SECONDS);
+export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
+export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
+/** A date with its time zone, parsed to epoch milliseconds. */
+export const date = () =>
+  z.pipe(
+    z.iso.datetime({
+      offset: true,
+      error: "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z",
+    }),
+    z.transform((value: string) => Date.parse(value)),
+  );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
 
 /** One of some words, in upper or lower case; inside, as it stands in the list. */
@@ -140,12 +158,16 @@ export function itemCount(max: number) {
   return z.int().check(z.minimum(1), z.maximum(max));
 }
 
-/** Seconds to wait, in a JSON body, parsed to milliseconds. */
-export const waitSeconds = () =>
-  z.pipe(
-    z.number().check(z.minimum(0), z.maximum(limit.WAIT_MAX_SECONDS)),
-    z.transform((seconds: number) => Math.round(seconds * 1_000)),
+/** Seconds, in a JSON body, parsed to milliseconds. */
+function seconds(min: number, max: number) {
+  return z.pipe(
+    z.number().check(z.minimum(min), z.maximum(max)),
+    z.transform((value: number) => Math.round(value * 1_000)),
   );
+}
+
+/** Seconds to wait, in a JSON body, parsed to milliseconds. */
+export const waitSeconds = () => seconds(0, limit.WAIT_MAX_SECONDS);
 
 // ---- Query parameters: always text.
 

@@ -9,19 +9,23 @@ import { toLux } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
   type Delivery,
+  FAILURE_KINDS,
   type FileRecord,
   type LedgerEntry,
   type Message,
+  type Moment,
   type Node,
   SEND_TYPES,
   type Task,
 } from "../domain/model.ts";
-import { isoTime } from "../lib/clock.ts";
+import { isReady } from "../domain/task.ts";
+import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
+const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
 const count = () => z.int().check(z.minimum(0));
 
 export const nodeSchema = () =>
@@ -34,6 +38,7 @@ export const nodeSchema = () =>
     capabilities: z.union([z.string(), z.array(z.string())]),
     max_tasks: z.nullable(z.int()),
     auto_assign: z.boolean(),
+    draining: z.boolean(),
     registered_at: time(),
     last_heartbeat: time(),
     lux_balance: z.number(),
@@ -51,6 +56,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
     capabilities: variant.capabilityWords(node.capabilities),
     max_tasks: node.maxTasks,
     auto_assign: node.autoAssign,
+    draining: node.draining,
     registered_at: isoTime(node.registeredAt),
     last_heartbeat: isoTime(node.lastHeartbeatAt),
     lux_balance: toLux(node.balanceMicro),
@@ -59,7 +65,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
   };
 }
 
-export const statusWord = () => z.enum(["open", "assigned", "pending", "completed"]);
+export const statusWord = () => z.enum(["open", "assigned", "pending", "completed", "failed"]);
 
 export const taskSchema = () =>
   z.strictObject({
@@ -73,13 +79,29 @@ export const taskSchema = () =>
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
     result: z.nullable(z.strictObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    ready: z.boolean(),
     attempts: count(),
+    max_attempts: z.nullable(count()),
+    timeout_s: z.nullable(z.number()),
+    not_before: z.nullable(time()),
+    expires_at: z.nullable(time()),
+    depends_on: z.array(z.string()),
+    started_at: z.nullable(time()),
+    progress: z.nullable(z.string()),
+    failure: z.nullable(
+      z.strictObject({
+        kind: z.enum(FAILURE_KINDS),
+        message: z.nullable(z.string()),
+        node_id: z.nullable(z.string()),
+        at: time(),
+      }),
+    ),
     files: z.array(z.string()),
     created_at: time(),
     updated_at: time(),
   });
 
-export function encodeTask(task: Task, variant: Variant): JsonAnswer {
+export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "now">): JsonAnswer {
   return {
     task_id: task.taskId,
     title: task.title,
@@ -91,11 +113,32 @@ export function encodeTask(task: Task, variant: Variant): JsonAnswer {
     lux_reward: toLux(task.luxRewardMicro),
     assigned_node: task.assignedNode,
     result: task.result,
+    ready: isReady(task, now),
     attempts: task.attempts,
+    max_attempts: task.maxAttempts,
+    timeout_s: task.timeoutMs === null ? null : task.timeoutMs / SECOND_MS,
+    not_before: maybeTime(task.notBefore),
+    expires_at: maybeTime(task.expiresAt),
+    depends_on: task.dependsOn,
+    started_at: maybeTime(task.startedAt),
+    progress: task.progress,
+    failure: task.failure && {
+      kind: task.failure.kind,
+      message: task.failure.message,
+      node_id: task.failure.nodeId,
+      at: isoTime(task.failure.at),
+    },
     files: task.files,
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+}
+
+export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.nullable(time()) });
+
+/** The lease runs on the steady clock; it is shown by the wall clock. */
+export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment): JsonAnswer {
+  return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
 }
 
 const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);

@@ -2,33 +2,47 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
-import type { Priority, Task, TaskStatus } from "../domain/model.ts";
-import type { BalanceReport, BatchItem } from "../service/tasks.ts";
+import { type Moment, type Priority, TASK_STATUSES, type Task } from "../domain/model.ts";
+import type { OfHolder } from "../domain/task.ts";
+import type { RejectionCode } from "../domain/decision.ts";
+import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import type { BalanceReport, BatchItem, TaskService } from "../service/tasks.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
+import { holdOpen } from "./long-poll.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import { encodePage, encodeTask, pageSchema, statusWord, taskSchema } from "./response-schemas.ts";
+import {
+  encodeLease,
+  encodePage,
+  encodeTask,
+  leaseSchema,
+  pageSchema,
+  statusWord,
+  taskSchema,
+} from "./response-schemas.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;
-const ALL_STATUSES: readonly TaskStatus[] = ["open", "assigned", "completed"];
 
 const taskAnswer = () =>
   z.strictObject({
     task_id: z.string(),
     status: statusWord(),
     assigned_node: z.nullable(z.string()),
+    lease: leaseSchema(),
     task: taskSchema(),
   });
 
-function encodeTaskAnswer(task: Task, variant: Variant): JsonAnswer {
+function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
   return {
     task_id: task.taskId,
     status: variant.statusWord(task.status),
     assigned_node: task.assignedNode,
-    task: encodeTask(task, variant),
+    lease: encodeLease(task, at),
+    task: encodeTask(task, variant, at),
   };
 }
 
@@ -46,21 +60,60 @@ const create = jsonEndpoint({
       priority: z.optional(field.priority()),
       creator_node: z.optional(field.nodeId()),
       lux_reward: z.optional(field.luxReward()),
+      max_attempts: z.optional(field.maxAttempts()),
+      backoff_s: z.optional(field.backoff()),
+      timeout_s: z.optional(field.taskTimeout()),
+      delay_s: z.optional(field.delay()),
+      not_before: z.optional(field.date()),
+      expires_at: z.optional(field.date()),
+      depends_on: z.optional(field.dependsOn()),
     }),
   actsFor: (input) => [input.creator_node],
   answer: taskAnswer,
-  handle: ({ services, variant, transact }, input) =>
-    services.tasks.create(transact, {
+  handle: async ({ services, variant, transact, key, at }, input) => {
+    const dependsOn = input.depends_on ?? [];
+    await checkAgainstHub({ ...input, depends_on: dependsOn }, services.tasks, at);
+    return services.tasks.create(transact, {
       title: input.title,
       description: input.description,
       taskType: input.task_type ?? "",
       priority: input.priority ?? DEFAULT_PRIORITY,
-      creatorNode: input.creator_node ?? null,
+      creatorNode: input.creator_node ?? key?.nodeId ?? null,
       luxRewardMicro: input.lux_reward ?? 0,
       balanced: variant.autoAssign,
-    }),
+      maxAttempts: input.max_attempts ?? null,
+      backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
+      timeoutMs: input.timeout_s ?? null,
+      notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
+      expiresAt: input.expires_at ?? null,
+      dependsOn: [...new Set(dependsOn)],
+    });
+  },
   encode: encodeTaskAnswer,
 });
+
+type Scheduling = {
+  readonly delay_s?: number | undefined;
+  readonly not_before?: number | undefined;
+  readonly expires_at?: number | undefined;
+  readonly depends_on: readonly string[];
+};
+
+/** What the schema cannot say of a new task: it depends on the clock, on another field or on the tasks there are. @throws {Problem} 400 */
+async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: Moment): Promise<void> {
+  const errors: FieldError[] = [];
+  if (asked.delay_s !== undefined && asked.not_before !== undefined)
+    errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
+  const latest = now + limit.TASK_AHEAD_MAX_SECONDS * SECOND_MS;
+  for (const path of ["not_before", "expires_at"] as const)
+    if ((asked[path] ?? 0) > latest)
+      errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
+  if (asked.expires_at !== undefined && asked.expires_at <= now)
+    errors.push({ path: "expires_at", message: "must be in the future" });
+  for (const i of await tasks.missing(asked.depends_on))
+    errors.push({ path: `depends_on.${i}`, message: "must be the id of a task" });
+  if (errors.length > 0) throw invalidRequest(errors);
+}
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
 
@@ -70,7 +123,16 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
     path: `/api/v1/task/${by}`,
     auth: "secret",
     summary,
-    rejections: ["task_not_found", "node_not_found", "task_not_open", "task_completed", "node_offline"],
+    rejections: [
+      "task_not_found",
+      "node_not_found",
+      "task_not_open",
+      "task_not_ready",
+      "task_completed",
+      "task_failed",
+      "node_offline",
+      "node_draining",
+    ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
     answer: taskAnswer,
@@ -79,6 +141,114 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
     encode: encodeTaskAnswer,
   });
 }
+
+/** What the holder of a task sends. */
+const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
+
+type Holder = {
+  readonly task_id: string;
+  readonly node_id: string;
+  readonly epoch?: number | undefined;
+};
+
+function holderOf({ task_id, node_id, epoch }: Holder): OfHolder {
+  return { taskId: task_id, nodeId: node_id, epoch: epoch ?? null };
+}
+
+const HOLDER_REJECTIONS: readonly RejectionCode[] = [
+  "task_not_found",
+  "node_not_found",
+  "not_assigned_to_node",
+  "task_not_assigned",
+  "task_completed",
+  "task_failed",
+  "stale_lease",
+];
+
+const release = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/task/release",
+  auth: "secret",
+  summary: "A node gives a task back that it holds",
+  rejections: HOLDER_REJECTIONS,
+  input: () => z.extend(ofHolder(), { reason: z.optional(field.reason()) }),
+  actsFor: (input) => [input.node_id],
+  answer: taskAnswer,
+  handle: ({ services, transact }, { reason, ...holder }) =>
+    services.tasks.release(transact, { ...holderOf(holder), reason: reason ?? null }),
+  encode: encodeTaskAnswer,
+});
+
+const fail = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/task/fail",
+  auth: "secret",
+  summary: "A node says that its attempt at a task failed",
+  rejections: HOLDER_REJECTIONS,
+  input: () => z.extend(ofHolder(), { error: field.error(), retry: z.optional(z.boolean()) }),
+  actsFor: (input) => [input.node_id],
+  answer: taskAnswer,
+  handle: ({ services, transact }, { error, retry, ...holder }) =>
+    services.tasks.fail(transact, { ...holderOf(holder), error, retry: retry ?? true }),
+  encode: encodeTaskAnswer,
+});
+
+const extend = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/task/extend",
+  auth: "secret",
+  summary: "Starts the lease of a task with a timeout anew, and may note its progress",
+  rejections: HOLDER_REJECTIONS,
+  input: () => z.extend(ofHolder(), { note: z.optional(field.note()) }),
+  actsFor: (input) => [input.node_id],
+  answer: taskAnswer,
+  handle: ({ services, transact }, { note, ...holder }) =>
+    services.tasks.extend(transact, { ...holderOf(holder), note: note ?? null }),
+  encode: encodeTaskAnswer,
+});
+
+const retry = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/task/retry",
+  auth: "secret",
+  summary: "Opens a failed task again",
+  rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed"],
+  input: () => z.object({ task_id: field.id() }),
+  answer: taskAnswer,
+  handle: ({ services, transact, key }, { task_id }) =>
+    services.tasks.retry(transact, { taskId: task_id, boundTo: key?.nodeId ?? null }),
+  encode: encodeTaskAnswer,
+});
+
+const cancel = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/task/cancel",
+  auth: "secret",
+  summary: "Ends a task that is not finished: it has failed",
+  rejections: [
+    "task_not_found",
+    "node_not_found",
+    "key_bound_to_other_node",
+    "task_completed",
+    "task_failed",
+  ],
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      node_id: z.optional(field.nodeId()),
+      reason: z.optional(field.reason()),
+    }),
+  actsFor: (input) => [input.node_id],
+  answer: taskAnswer,
+  handle: ({ services, transact, key }, { task_id, node_id, reason }) =>
+    services.tasks.cancel(transact, {
+      taskId: task_id,
+      nodeId: node_id ?? null,
+      reason: reason ?? null,
+      boundTo: key?.nodeId ?? null,
+    }),
+  encode: encodeTaskAnswer,
+});
 
 const complete = jsonEndpoint({
   method: "POST",
@@ -90,16 +260,18 @@ const complete = jsonEndpoint({
     "node_not_found",
     "not_assigned_to_node",
     "task_not_assigned",
+    "task_not_ready",
     "task_completed",
+    "task_failed",
+    "stale_lease",
     "lux_balance_limit",
   ],
-  input: () => z.extend(taskAndNode(), { result: field.result() }),
+  input: () => z.extend(ofHolder(), { result: field.result() }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
-  handle: ({ services, variant, transact }, { task_id, node_id, result }) =>
+  handle: ({ services, variant, transact }, { result, ...holder }) =>
     services.tasks.complete(transact, {
-      taskId: task_id,
-      nodeId: node_id,
+      ...holderOf(holder),
       result,
       claimOnComplete: variant.claimOnComplete,
     }),
@@ -115,7 +287,15 @@ const revoke = jsonEndpoint({
   path: "/api/v1/task/revoke",
   auth: "admin",
   summary: "Takes a task back from its node, or gives it to another",
-  rejections: ["task_not_found", "node_not_found", "task_not_assigned", "task_completed", "node_offline"],
+  rejections: [
+    "task_not_found",
+    "node_not_found",
+    "task_not_assigned",
+    "task_completed",
+    "task_failed",
+    "node_offline",
+    "node_draining",
+  ],
   input: () =>
     z.object({
       task_id: field.id(),
@@ -224,8 +404,24 @@ const list = jsonEndpoint({
     }),
   answer: () => z.strictObject({ tasks: z.array(taskSchema()), ...pageSchema() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
-    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, field.pageRequest(paging, variant.unpaged)),
-  encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
+    services.tasks.list(status ?? TASK_STATUSES, node_id ?? null, field.pageRequest(paging, variant.unpaged)),
+  encode: (page, variant, at) => encodePage("tasks", page, (task) => encodeTask(task, variant, at)),
+});
+
+const get = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/task/:task_id",
+  auth: "public",
+  summary: "One task; may wait until it is completed or has failed",
+  once: true,
+  rejections: ["task_not_found"],
+  input: () => z.object({ task_id: field.id(), wait: z.optional(field.queryWaitSeconds()) }),
+  answer: () => z.strictObject({ task: taskSchema() }),
+  handle: ({ services, exchange }, { task_id, wait = 0 }) => {
+    if (wait > 0) holdOpen(services.feed, exchange);
+    return services.feed.task(task_id, wait, exchange.request.signal);
+  },
+  encode: (task, variant, at) => ({ task: encodeTask(task, variant, at) }),
 });
 
 const pull = jsonEndpoint({
@@ -239,7 +435,7 @@ const pull = jsonEndpoint({
   answer: () => z.strictObject({ tasks: z.array(taskSchema()) }),
   handle: ({ services }, { node_id, limit: most }) =>
     services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
-  encode: (tasks, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
+  encode: (tasks, variant, at) => ({ tasks: tasks.map((task) => encodeTask(task, variant, at)) }),
 });
 
 const stats = jsonEndpoint({
@@ -259,12 +455,12 @@ const stats = jsonEndpoint({
   encode: ({ totals, top }, variant) => {
     const byStatus: Record<string, number> = {};
     for (const word of variant.statusWords) byStatus[word] = 0;
-    for (const status of ALL_STATUSES) {
+    for (const status of TASK_STATUSES) {
       const word = variant.statusWord(status);
       byStatus[word] = (byStatus[word] ?? 0) + totals[status];
     }
     return {
-      total: totals.open + totals.assigned + totals.completed,
+      total: TASK_STATUSES.reduce((sum, status) => sum + totals[status], 0),
       by_status: byStatus,
       top_nodes: top.map((node) => ({
         node_id: node.nodeId,
@@ -280,10 +476,16 @@ export const TASK_ENDPOINTS: readonly Endpoint[] = [
   takeEndpoint("assign", "Assigns an open task to a node"),
   takeEndpoint("claim", "A node claims an open task"),
   complete,
+  release,
+  fail,
+  extend,
+  retry,
+  cancel,
   revoke,
   batchAssign,
   remove,
   list,
   pull,
   stats,
+  get,
 ];

@@ -1,8 +1,9 @@
 /**
  * The balancer: which available node gets which task. Pure: it decides and does not write.
  *
- * The rule: of the nodes that are online, want tasks assigned, have room and take the task's type, the one with the fewest unfinished tasks;
- * of those, the one that has been idle longest. Never the node that the task was just revoked from.
+ * The rule: of the nodes that are online, do not drain, want tasks assigned, have room and take the task's type, the one
+ * with the fewest unfinished tasks; of those, the one that has been idle longest. Never the node that the task was just
+ * revoked from.
  * store/sql/balancer.ts says the same in SQL to find the node for one task; the store's contract test compares the two.
  */
 import type { Node, Task } from "./model.ts";
@@ -10,7 +11,14 @@ import type { Node, Task } from "./model.ts";
 /** What the balancer reads of a node. */
 export type Candidate = Pick<
   Node,
-  "nodeId" | "online" | "autoAssign" | "capabilities" | "maxTasks" | "tasksAssigned" | "idleSince"
+  | "nodeId"
+  | "online"
+  | "draining"
+  | "autoAssign"
+  | "capabilities"
+  | "maxTasks"
+  | "tasksAssigned"
+  | "idleSince"
 >;
 
 /** What the balancer reads of an open task. */
@@ -25,7 +33,8 @@ export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskTyp
 
 /** Whether the balancer may give the node one more task. */
 export function isAvailable(node: Omit<Candidate, "capabilities">): boolean {
-  return node.online && node.autoAssign && (node.maxTasks === null || node.tasksAssigned < node.maxTasks);
+  if (!node.online || node.draining || !node.autoAssign) return false;
+  return node.maxTasks === null || node.tasksAssigned < node.maxTasks;
 }
 
 /** The node for a task; null when no candidate may have it. */

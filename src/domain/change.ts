@@ -14,6 +14,9 @@ import type {
   Task,
 } from "./model.ts";
 
+/** How a task ended that others wait for. */
+export type Outcome = "completed" | "failed" | "deleted";
+
 export type Change =
   /** The registration of a node. A `node.beaten` comes with it, because a registration is a heartbeat too. */
   | { readonly kind: "node.saved"; readonly node: Node }
@@ -26,6 +29,7 @@ export type Change =
   /** Online again after it was offline. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
+  | { readonly kind: "node.drained"; readonly nodeId: string; readonly draining: boolean }
   /** Its registration. The totals stay, and it goes on from them if it registers again. */
   | { readonly kind: "node.deleted"; readonly nodeId: string }
   /** What a step adds to the running totals of one node. */
@@ -42,15 +46,28 @@ export type Change =
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
-  /** The mutable fields of a task: state, node, attempts, result. */
+  /** The mutable fields of a task: state, holder, lease, attempts, result. */
   | { readonly kind: "task.moved"; readonly task: Task }
   | { readonly kind: "task.deleted"; readonly taskId: string }
+  /** Another task depends on it from now on. */
+  | { readonly kind: "task.depended"; readonly taskId: string }
+  /** A task waits for another; it no longer does; it waits for none any more. */
+  | {
+      readonly kind: "dependency.added" | "dependency.met";
+      readonly taskId: string;
+      readonly dependsOn: string;
+    }
+  | { readonly kind: "dependencies.dropped"; readonly taskId: string }
+  /** A task that others wait for has come to its end: the others are still to be told; they have been. */
+  | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
+  | { readonly kind: "settlement.removed"; readonly taskId: string }
   /** What a step adds to the running totals of all tasks by state. */
   | {
       readonly kind: "tasks.tallied";
       readonly open: number;
       readonly assigned: number;
       readonly completed: number;
+      readonly failed: number;
     }
   | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
   | { readonly kind: "message.stored"; readonly message: Message }
@@ -77,6 +94,8 @@ export type Change =
   /** Restarts all running leases, so that no node is blamed for a stop, a sleep or a jump of the clock. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
+  /** Each lease of a task lasts its own timeout. */
+  | { readonly kind: "task.leases.renewed"; readonly steady: number }
   /** Moves the dates of stored answers with a clock that jumped, so that their age stays the same. */
   | {
       readonly kind: "answers.shifted";

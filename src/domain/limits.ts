@@ -41,6 +41,19 @@ export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
+/** Why an attempt failed, as its node says. */
+export const ERROR_MAX_CHARS = 4_000;
+export const NOTE_MAX_CHARS = 1_000;
+export const ATTEMPTS_MAX = 100;
+export const BACKOFF_DEFAULT_SECONDS = 5;
+export const BACKOFF_MAX_SECONDS = 3_600;
+/** A week. */
+export const TASK_TIMEOUT_MAX_SECONDS = 604_800;
+/** Ten years: how far ahead a task may be delayed or expire. */
+export const TASK_AHEAD_MAX_SECONDS = 315_360_000;
+export const DEPENDENCIES_MAX = 100;
+/** Failures and timeouts after which a task without max_attempts has failed. */
+export const FAILURES_DEFAULT_MAX = 10;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
 export const CONTENT_MAX_BYTES = 256 * KIB;

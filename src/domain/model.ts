@@ -3,6 +3,9 @@
  * resource. Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 
+/** One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. */
+export type Moment = { readonly now: number; readonly steady: number };
+
 // ---- Nodes
 
 export type VariantName = "A" | "B";
@@ -19,6 +22,8 @@ export type Node = {
   readonly maxTasks: number | null;
   /** Whether the balancer may give it tasks at all. */
   readonly autoAssign: boolean;
+  /** Nothing new is handed to it; it finishes what it has. */
+  readonly draining: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
   readonly lastHeartbeatAt: number;
@@ -36,11 +41,31 @@ export type Node = {
 };
 
 /** The fields of a node that a heartbeat reads. */
-export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "tasksAssigned">;
+export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "draining" | "tasksAssigned">;
 
 // ---- Tasks
 
-export type TaskStatus = "open" | "assigned" | "completed";
+export const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
+
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+
+export const FAILURE_KINDS = [
+  "failed",
+  "timed_out",
+  "offline",
+  "cancelled",
+  "expired",
+  "dependency",
+] as const;
+
+/** Why an attempt ended, or the task. */
+export type Failure = {
+  readonly kind: (typeof FAILURE_KINDS)[number];
+  readonly message: string | null;
+  /** Who held the task; of a cancelled one, who cancelled it. */
+  readonly nodeId: string | null;
+  readonly at: number;
+};
 
 /** 0 is the highest; 5 is background work, after 2. */
 export type Priority = 0 | 1 | 2 | 5;
@@ -66,8 +91,37 @@ export type Task = {
   readonly balanced: boolean;
   /** The node it was last revoked from: the balancer does not give it straight back. */
   readonly revokedFrom: string | null;
-  /** How often a node went offline with it. */
+  /** Attempts that ended without a result: failures, timeouts, and nodes that went offline with it. */
   readonly attempts: number;
+  /** Of the attempts, the failures and timeouts. */
+  readonly failures: number;
+  /** After so many attempts it has failed; null: after FAILURES_DEFAULT_MAX failures and timeouts. */
+  readonly maxAttempts: number | null;
+  /** The wait before the second attempt; it doubles with each further one. */
+  readonly backoffMs: number;
+  /** How long a node may hold it without extend or complete; null is any time. */
+  readonly timeoutMs: number | null;
+  /** Steady clock; only while it is assigned and has a timeout. */
+  readonly leaseUntil: number | null;
+  /** Fencing token: counts its hand-outs and its returns to open. Who names an older one no longer holds it. */
+  readonly epoch: number;
+  readonly notBefore: number | null;
+  /** It has failed if it is not completed by then. */
+  readonly expiresAt: number | null;
+  /** The tasks that must be completed first. */
+  readonly dependsOn: readonly string[];
+  /** How many of them are not. */
+  readonly unmet: number;
+  /** Whether another task depends on it. */
+  readonly hasDependents: boolean;
+  /** It is open and waits for its time or its dependencies: it is not in the backlog. */
+  readonly scheduled: boolean;
+  /** When its holder said that it works on it. */
+  readonly startedAt: number | null;
+  /** The last note of its holder. */
+  readonly progress: string | null;
+  /** The last one. */
+  readonly failure: Failure | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   /** The files that are attached to it. */

@@ -2,7 +2,10 @@
  * Node rules: registration, heartbeats, going offline (specification 3, Node).
  *
  *   (none) --register--> online --silence for offlineAfterMs--> offline --heartbeat or register--> online
+ *   online --leave--> offline
  *   any --delete--> deleted --register--> online, with its old totals
+ *
+ * A node that drains gets nothing new and finishes what it has, until it ends the drain, leaves or is deleted.
  *
  * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
@@ -10,7 +13,7 @@ import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
 import type { EventData, NewEvent } from "./event.ts";
 import { balance } from "./balancer.ts";
-import type { Node, Pulse, Task } from "./model.ts";
+import type { Moment, Node, Pulse, Task } from "./model.ts";
 import { assignTo } from "./task.ts";
 
 /** The fields of a node that its registration sets. */
@@ -20,7 +23,7 @@ export type NodeProfile = Pick<
 >;
 
 /** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
-export type Beat = { readonly now: number; readonly steady: number; readonly leaseMs: number };
+export type Beat = Moment & { readonly leaseMs: number };
 
 /** The profile by the names of a node record, as values to be compared. */
 const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>> = {
@@ -48,6 +51,7 @@ export function register(
   const totals = existing ?? former;
   const node: Node = {
     ...profile,
+    draining: existing?.draining ?? false,
     online: true,
     registeredAt: existing?.registeredAt ?? beat.now,
     lastHeartbeatAt: beat.now,
@@ -65,7 +69,7 @@ export function register(
   if (changed.length > 0)
     changes.push(nodeEvent("node.updated", node, beat.now, { changed: changed.join(",") }));
   if (!existing?.online) changes.push(nodeEvent("node.online", node, beat.now));
-  const given = giveWaiting(node, waiting, beat.now);
+  const given = giveWaiting(node, waiting, beat);
   changes.push(...given.changes);
   return accept({ node: given.node, created: !existing }, changes);
 }
@@ -95,7 +99,7 @@ export function comeBack(
     changes.push({ kind: "node.returned", nodeId });
     changes.push(nodeEvent("node.online", after, beat.now));
   }
-  const given = giveWaiting(after, waiting, beat.now);
+  const given = giveWaiting(after, waiting, beat);
   changes.push(...given.changes);
   return accept(given.node, changes);
 }
@@ -112,7 +116,33 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
-/** Deletes a node. Its tasks are released by `release` of task.ts; its ledger, its messages and its totals stay. */
+/** Puts a node offline at its own wish. Its tasks are released by `releaseAll` of task.ts. A repeat changes nothing. */
+export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
+  if (!node) return nodeNotFound(nodeId);
+  const after: Node = { ...node, online: false, draining: false };
+  const changes: Change[] = node.draining ? [{ kind: "node.drained", nodeId, draining: false }] : [];
+  if (!node.online) return accept(after, changes);
+  changes.push({ kind: "node.offline", nodeId });
+  changes.push(nodeEvent("node.left", node, now), nodeEvent("node.offline", node, now));
+  return accept(after, changes);
+}
+
+/** Begins or ends a drain. A repeat changes nothing. */
+export function drain(
+  node: Node | null,
+  asked: { nodeId: string; draining: boolean },
+  now: number,
+): Decision<Node> {
+  if (!node) return nodeNotFound(asked.nodeId);
+  const { nodeId, draining } = asked;
+  if (node.draining === draining) return accept(node);
+  return accept({ ...node, draining }, [
+    { kind: "node.drained", nodeId, draining },
+    nodeEvent("node.draining", node, now, { draining }),
+  ]);
+}
+
+/** Deletes a node. Its tasks are released by `releaseAll` of task.ts; its ledger, its messages and its totals stay. */
 export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   return accept(node, [{ kind: "node.deleted", nodeId }, nodeEvent("node.deleted", node, now)]);
@@ -131,9 +161,9 @@ function beaten(nodeId: string, { now, steady, leaseMs }: Beat): Change {
   return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 
-function giveWaiting(node: Node, waiting: readonly Task[], now: number): { node: Node; changes: Change[] } {
-  const given = balance(waiting, [node], now);
-  const changes = given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes);
+function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): { node: Node; changes: Change[] } {
+  const given = balance(waiting, [node], at.now);
+  const changes = given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at).changes);
   return { node: { ...node, tasksAssigned: node.tasksAssigned + given.length }, changes };
 }
 

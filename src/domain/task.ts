@@ -1,17 +1,31 @@
 /**
  * Task rules and state diagram (specification 3, Task).
  *
- *            create                 claim, assign, balancer            complete
- *   (none) ---------> open -------------------------------> assigned ----------> completed
- *                      ^                                     |   |  ^
- *                      | revoke, node offline or deleted     |   |  | revoke with another node
- *                      +-------------------------------------+   +--+
+ *             create                  hand-out                  complete
+ *   (none) -----------> open ----------------------> assigned -----------> completed
+ *      |                ^  |                          |  |  ^
+ *      |                |  |                          |  +--+ revoke with another node
+ *      |                |  |  return to open          |
+ *      |                +--|--------------------------+
+ *      |                |  |                          |
+ *      |          retry |  | cancel, expired,         | cancel, expired; fail, timeout or node offline
+ *      |                |  v dependency               v with the last attempt
+ *      +--------------> failed <----------------------+
+ *        dependency
  *   any --delete--> (none)
+ *
+ *   hand-out         claim, assign, balancer, revoke with a node, and on B complete
+ *   return to open   release, revoke, node left or deleted: the attempts stay
+ *                    fail, timeout: one attempt more, and not ready before the backoff is over
+ *                    node offline: one attempt more
+ *
+ * An open task is ready when its time has come (`notBefore`) and all that it depends on is completed (`unmet`); until
+ * then nobody gets it. `epoch` is a fencing token: it counts each hand-out and each return to open.
  *
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { pick } from "./balancer.ts";
-import type { Change } from "./change.ts";
+import type { Change, Outcome } from "./change.ts";
 import {
   type Accepted,
   type Decision,
@@ -22,25 +36,52 @@ import {
   taskNotFound,
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
+import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
-import type { Node, Task, TaskResult, TaskStatus } from "./model.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import type { Failure, Moment, Node, Task, TaskResult, TaskStatus } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = Pick<
   Task,
-  "title" | "description" | "taskType" | "priority" | "creatorNode" | "luxRewardMicro" | "balanced"
+  | "title"
+  | "description"
+  | "taskType"
+  | "priority"
+  | "creatorNode"
+  | "luxRewardMicro"
+  | "balanced"
+  | "maxAttempts"
+  | "backoffMs"
+  | "timeoutMs"
+  | "notBefore"
+  | "expiresAt"
+  | "dependsOn"
 >;
+
+/** What a task reads of one that it depends on. */
+export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents">;
 
 export type AssignedBy = "claim" | "assign" | "balancer" | "complete" | "revoke";
 
-/** Creates an open task. If the balancer may assign it, it goes to the best of `candidates` at once. */
+/** Whether an open task may be handed out now. */
+export function isReady(task: Pick<Task, "status" | "unmet" | "notBefore">, now: number): boolean {
+  return task.status === "open" && task.unmet === 0 && (task.notBefore === null || task.notBefore <= now);
+}
+
+/**
+ * Creates an open task, or a failed one if it depends on what has failed. If it is ready and the balancer may assign it,
+ * it goes to the best of `candidates` at once.
+ * @param dependencies those of `draft.dependsOn` that there are
+ */
 export function create(
   draft: TaskDraft,
   taskId: string,
   candidates: readonly Node[],
-  now: number,
+  at: Moment,
+  dependencies: readonly Dependency[] = [],
 ): Accepted<Task> {
-  const task: Task = {
+  const blank: Task = {
     ...draft,
     seq: 0,
     taskId,
@@ -49,35 +90,57 @@ export function create(
     result: null,
     revokedFrom: null,
     attempts: 0,
-    createdAt: now,
-    updatedAt: now,
+    failures: 0,
+    leaseUntil: null,
+    epoch: 0,
+    unmet: 0,
+    hasDependents: false,
+    scheduled: false,
+    startedAt: null,
+    progress: null,
+    failure: null,
+    createdAt: at.now,
+    updatedAt: at.now,
     files: [],
   };
-  const node = task.balanced ? pick(task, candidates) : null;
-  const created: Task = node ? { ...task, status: "assigned", assignedNode: node.nodeId } : task;
+  const wait = waitFor(blank, dependencies, at);
+  const task = withSchedule({ ...blank, ...wait.patch }, at.now);
+  const node = task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+  const created: Task = node ? { ...task, ...handedOut(task, node.nodeId, at) } : task;
   const changes: Change[] = [
     { kind: "task.created", task: created },
-    ...tallies(null, created, now),
-    taskEvent("task.created", task, task.creatorNode, now, { title: task.title }),
+    ...tallies(null, created, at.now),
+    ...wait.changes,
+    taskEvent("task.created", task, task.creatorNode, at.now, { title: task.title }),
   ];
-  if (node) changes.push(taskEvent("task.assigned", created, node.nodeId, now, { by: "balancer" }));
+  if (node) changes.push(taskEvent("task.assigned", created, node.nodeId, at.now, { by: "balancer" }));
+  if (wait.patch.failure) changes.push(failedEvent(created, null, wait.patch.failure));
   return accept(created, changes);
 }
 
-/** Assigns an open task: to the node that asks for it (claim), or to one that an administrator names (assign). */
+/**
+ * Assigns an open task: to the node that asks for it (claim), or to one that an administrator names (assign). A claim
+ * also says that the node works on it; one of what was assigned to it before says only that.
+ */
 export function take(
   task: Task | null,
   node: Node | null,
   asked: { taskId: string; nodeId: string; by: "claim" | "assign" },
-  now: number,
+  at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
-  if (task.status === "completed") return completedAlready(task);
-  if (task.assignedNode === node.nodeId) return accept(task); // a repeated call succeeds and changes nothing
+  if (isFinished(task)) return finishedAlready(task);
+  if (task.assignedNode === node.nodeId) {
+    if (asked.by === "assign" || task.startedAt !== null) return accept(task); // a repeat changes nothing
+    const started: Task = { ...task, startedAt: at.now };
+    return accept(started, [{ kind: "task.moved", task: started }]);
+  }
   if (task.status === "assigned") return notOpen(task);
-  if (!node.online) return offline(node);
-  const { after, changes } = assignTo(task, node.nodeId, asked.by, now);
+  if (!isReady(task, at.now)) return notReady(task);
+  const refused = refusesTasks(node);
+  if (refused) return refused;
+  const { after, changes } = assignTo(task, node.nodeId, asked.by, at);
   return accept(after, changes);
 }
 
@@ -86,6 +149,8 @@ export type Completion = {
   readonly luxPaidMicro: number;
   /** The node has a task limit and one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
+  /** Tasks wait for this one. */
+  readonly hasDependents: boolean;
 };
 
 /**
@@ -95,31 +160,115 @@ export type Completion = {
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: { taskId: string; nodeId: string; result: TaskResult; claimOnComplete: boolean; entryId: string },
-  now: number,
+  asked: OfHolder & { result: TaskResult; claimOnComplete: boolean; entryId: string },
+  at: Moment,
 ): Decision<Completion> {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
+  if (task.status === "failed") return finishedAlready(task);
+  if (isStale(task, asked)) return staleLease(task);
   if (task.status !== "open" && task.assignedNode !== node.nodeId) return notYours(task, node);
   if (task.status === "completed") {
-    return sameResult(task.result, asked.result) ? accept(completion(task, false)) : completedAlready(task);
+    return sameResult(task.result, asked.result) ? accept(completion(task, false)) : finishedAlready(task);
   }
   const changes: Change[] = [];
   let before = task;
   if (task.status === "open") {
     if (!asked.claimOnComplete) return notAssigned(task, "Claim or assign it first.");
-    before = { ...task, status: "assigned", assignedNode: node.nodeId };
-    changes.push(taskEvent("task.assigned", before, node.nodeId, now, { by: "complete" }));
+    if (!isReady(task, at.now)) return notReady(task);
+    before = { ...task, ...handedOut(task, node.nodeId, at) };
+    changes.push(taskEvent("task.assigned", before, node.nodeId, at.now, { by: "complete" }));
   }
-  const payment = payReward(node, task, asked.entryId, now);
+  const payment = payReward(node, task, asked.entryId, at.now);
   if (payment.kind === "rejected") return payment;
-  const after: Task = { ...before, status: "completed", result: asked.result, updatedAt: now };
+  const after: Task = {
+    ...before,
+    status: "completed",
+    result: asked.result,
+    leaseUntil: null,
+    updatedAt: at.now,
+  };
   changes.push({ kind: "task.moved", task: after });
-  changes.push(...tallies(task, after, now, task.luxRewardMicro));
-  changes.push(taskEvent("task.completed", after, node.nodeId, now, {}));
+  changes.push(...tallies(task, after, at.now, task.luxRewardMicro));
+  changes.push(...settlement(after, "completed"));
+  changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
   changes.push(...payment.changes);
   return accept(completion(after, node.maxTasks !== null), changes);
 }
+
+// ---- What the holder of a task says
+
+/** A request of the node that holds the task. `epoch` is that of its lease; null: it does not say. */
+export type OfHolder = { readonly taskId: string; readonly nodeId: string; readonly epoch: number | null };
+
+/** Gives a task back; its attempts stay. The balancer does not give it straight back to the node. */
+export function release(
+  task: Task | null,
+  node: Node | null,
+  candidates: readonly Node[],
+  asked: OfHolder & { reason: string | null },
+  at: Moment,
+): Decision<Task> {
+  const held = heldBy(task, node, asked);
+  if ("code" in held) return held;
+  const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
+  const data = { reason: asked.reason };
+  const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
+  return giveOn(freed.after, candidates, [...freed.changes, event], at);
+}
+
+/** Ends an attempt without a result. Without `retry` it was the last one. */
+export function fail(
+  task: Task | null,
+  node: Node | null,
+  candidates: readonly Node[],
+  asked: OfHolder & { error: string; retry: boolean },
+  at: Moment,
+): Decision<Task> {
+  const held = heldBy(task, node, asked);
+  if ("code" in held) return held;
+  const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
+  return giveOn(ended.after, candidates, ended.changes, at);
+}
+
+/** Starts the lease of a task anew, if it has a timeout; a note is shown as its progress. */
+export function extend(
+  task: Task | null,
+  node: Node | null,
+  asked: OfHolder & { note: string | null },
+  at: Moment,
+): Decision<Task> {
+  const held = heldBy(task, node, asked);
+  if ("code" in held) return held;
+  if (asked.note === null && held.timeoutMs === null) return accept(held);
+  const after: Task = {
+    ...held,
+    leaseUntil: leaseFrom(held, at),
+    progress: asked.note ?? held.progress,
+    updatedAt: asked.note === null ? held.updatedAt : at.now,
+  };
+  const changes: Change[] = [{ kind: "task.moved", task: after }];
+  if (asked.note !== null)
+    changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note: asked.note }));
+  return accept(after, changes);
+}
+
+/** The task, if this node holds it and names its current epoch or none. */
+function heldBy(task: Task | null, node: Node | null, asked: OfHolder): Task | Rejected {
+  if (!task) return taskNotFound(asked.taskId);
+  if (!node) return nodeNotFound(asked.nodeId);
+  if (task.status === "failed") return finishedAlready(task);
+  if (isStale(task, asked)) return staleLease(task);
+  if (task.status === "open") return notAssigned(task, "Nobody holds it.");
+  if (task.assignedNode !== node.nodeId) return notYours(task, node);
+  return task.status === "completed" ? finishedAlready(task) : task;
+}
+
+function isStale(task: Task, asked: OfHolder): boolean {
+  return asked.epoch !== null && asked.epoch !== task.epoch;
+}
+
+// ---- What others say
 
 /**
  * Takes an assigned task from its node, or gives it to another. Revoking to the node that holds it changes nothing.
@@ -130,43 +279,78 @@ export function revoke(
   target: Node | null,
   candidates: readonly Node[],
   asked: { taskId: string; nodeId: string | null; reason: string | null },
-  now: number,
+  at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(asked.taskId);
   if (asked.nodeId !== null && !target) return nodeNotFound(asked.nodeId);
-  if (task.status === "completed") return completedAlready(task);
+  if (isFinished(task)) return finishedAlready(task);
   if (task.status === "open" || task.assignedNode === null) {
     return notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
   }
   if (target && target.nodeId === task.assignedNode) return accept(task);
-  if (target && !target.online) return offline(target);
+  const refused = target && refusesTasks(target);
+  if (refused) return refused;
   const from = task.assignedNode;
-  const freed = move(task, { status: "open", assignedNode: null, revokedFrom: from }, now);
+  const freed = move(task, { ...returned(task), revokedFrom: from }, at.now);
   const changes = [...freed.changes];
-  changes.push(taskEvent("task.revoked", freed.after, from, now, { reason: asked.reason }));
-  const next = target ?? (task.balanced ? pick(freed.after, candidates) : null);
-  if (!next) return accept(freed.after, changes);
-  const given = assignTo(freed.after, next.nodeId, target ? "revoke" : "balancer", now);
+  changes.push(taskEvent("task.revoked", freed.after, from, at.now, { reason: asked.reason }));
+  if (!target) return giveOn(freed.after, candidates, changes, at);
+  const given = assignTo(freed.after, target.nodeId, "revoke", at);
   return accept(given.after, [...changes, ...given.changes]);
 }
 
-/** Reopens the unfinished tasks of offline nodes; each has one attempt more. */
-export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
-  const changes = tasks.flatMap((task) => {
-    const moved = move(task, { status: "open", assignedNode: null, attempts: task.attempts + 1 }, now);
-    const data = { attempts: moved.after.attempts };
-    return [...moved.changes, taskEvent("task.requeued", moved.after, task.assignedNode, now, data)];
-  });
-  return accept(tasks.length, changes);
+/** Who may cancel or retry: anyone (null), or only this node, and only what it has created. */
+export type OfCreator = { readonly taskId: string; readonly boundTo: string | null };
+
+/** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
+export function cancel(
+  task: Task | null,
+  node: Node | null,
+  asked: OfCreator & { nodeId: string | null; reason: string | null },
+  at: Moment,
+): Decision<Task> {
+  if (!task) return taskNotFound(asked.taskId);
+  if (asked.nodeId !== null && !node) return nodeNotFound(asked.nodeId);
+  if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
+  if (isFinished(task)) return finishedAlready(task);
+  const nodeId = asked.nodeId ?? asked.boundTo;
+  const failure: Failure = { kind: "cancelled", message: asked.reason, nodeId, at: at.now };
+  const { after, changes } = end(task, failure, at);
+  return accept(after, changes);
 }
 
-/** Reopens unfinished tasks of a node that gives them back; their attempts stay. */
-export function release(tasks: readonly Task[], reason: string, now: number): Accepted<number> {
-  const changes = tasks.flatMap((task) => {
-    const moved = move(task, { status: "open", assignedNode: null }, now);
-    return [...moved.changes, taskEvent("task.released", moved.after, task.assignedNode, now, { reason })];
-  });
-  return accept(tasks.length, changes);
+/**
+ * Opens a failed task again, as if it had not been tried; an `expires_at` that has passed is gone. It waits for what it
+ * depends on as a new task does, and fails at once if that has failed.
+ */
+export function retry(
+  task: Task | null,
+  dependencies: readonly Dependency[],
+  candidates: readonly Node[],
+  asked: OfCreator,
+  at: Moment,
+): Decision<Task> {
+  if (!task) return taskNotFound(asked.taskId);
+  if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
+  if (task.status !== "failed") {
+    return reject(
+      "task_not_failed",
+      `Task ${task.taskId} is ${task.status}. Only a failed one can be retried.`,
+    );
+  }
+  const expiresAt = task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt;
+  const again: Task = { ...task, ...returned(task), status: "open", attempts: 0, failures: 0, expiresAt };
+  const wait = waitFor(again, dependencies, at);
+  const moved = move(task, { ...again, ...wait.patch }, at.now);
+  const changes = [
+    ...moved.changes,
+    ...wait.changes,
+    taskEvent("task.retried", moved.after, task.creatorNode, at.now, {}),
+  ];
+  if (wait.patch.failure) {
+    changes.push(...settlement(moved.after, "failed"), failedEvent(moved.after, null, wait.patch.failure));
+  }
+  return giveOn(moved.after, candidates, changes, at);
 }
 
 /** Deletes a task in any state. LUX that was paid for it stays paid. */
@@ -175,24 +359,235 @@ export function remove(task: Task | null, taskId: string, now: number): Decision
   return accept(task, [
     { kind: "task.deleted", taskId },
     ...tallies(task, null, now),
+    ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
+    ...(isFinished(task) ? [] : settlement(task, "deleted")),
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
   ]);
 }
 
-/** Open -> assigned. The caller has checked that the node may have the task. */
-export function assignTo(
-  task: Task,
-  nodeId: string,
-  by: AssignedBy,
-  now: number,
-): { after: Task; changes: readonly Change[] } {
-  const given = { status: "assigned", assignedNode: nodeId, revokedFrom: null } as const;
-  const { after, changes } = move(task, given, now);
-  return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, now, { by })] };
+function mayDecide(task: Task, { boundTo }: OfCreator): boolean {
+  return boundTo === null || task.creatorNode === boundTo;
 }
 
-function move(before: Task, patch: Partial<Task>, now: number): { after: Task; changes: readonly Change[] } {
-  const after: Task = { ...before, ...patch, updatedAt: now };
+// ---- What time says
+
+/** Reopens the unfinished tasks of offline nodes, or ends those whose attempts are used up. */
+export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) =>
+    endAttempt(task, { kind: "offline", message: "The node went offline.", retry: true }, at),
+  );
+}
+
+/** Takes back the tasks whose lease has run out. */
+export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    const message = `The node neither completed nor extended it within ${(task.timeoutMs ?? 0) / SECOND_MS} s.`;
+    return endAttempt(task, { kind: "timed_out", message, retry: true }, at);
+  });
+}
+
+/** Ends unfinished tasks that were to be completed by now. */
+export function expire(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    const message = "It was not completed in time.";
+    return end(task, { kind: "expired", message, nodeId: task.assignedNode, at: at.now }, at);
+  });
+}
+
+/** Puts open tasks whose time has come into the backlog. */
+export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => move(task, {}, at.now));
+}
+
+/** Tells tasks what became of one that they wait for. */
+export function settle(
+  tasks: readonly Task[],
+  dependsOn: string,
+  outcome: Outcome,
+  at: Moment,
+): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    if (outcome !== "completed") return end(task, brokenBy(dependsOn, outcome, at.now), at);
+    const { after, changes } = move(task, { unmet: task.unmet - 1 }, at.now);
+    return { after, changes: [...changes, { kind: "dependency.met", taskId: task.taskId, dependsOn }] };
+  });
+}
+
+/** Reopens unfinished tasks of a node that leaves or is deleted; their attempts stay. */
+export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    const { after, changes } = move(task, returned(task), at.now);
+    const event = taskEvent("task.released", after, task.assignedNode, at.now, { reason });
+    return { after, changes: [...changes, event] };
+  });
+}
+
+type Step = { readonly after: Task; readonly changes: readonly Change[] };
+
+function each(tasks: readonly Task[], step: (task: Task) => Step): Accepted<readonly Task[]> {
+  const steps = tasks.map(step);
+  return accept(
+    steps.map(({ after }) => after),
+    steps.flatMap(({ changes }) => changes),
+  );
+}
+
+// ---- The steps
+
+/** Open -> assigned. The caller has checked that the node may have the task. */
+export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Step {
+  const startedAt = by === "claim" ? at.now : null;
+  const { after, changes } = move(task, { ...handedOut(task, nodeId, at), startedAt }, at.now);
+  return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, at.now, { by })] };
+}
+
+/** Open -> assigned to the best of `candidates`, if the balancer may give the task away. */
+function giveOn(
+  task: Task,
+  candidates: readonly Node[],
+  before: readonly Change[],
+  at: Moment,
+): Accepted<Task> {
+  const node = task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+  if (!node) return accept(task, before);
+  const { after, changes } = assignTo(task, node.nodeId, "balancer", at);
+  return accept(after, [...before, ...changes]);
+}
+
+const ATTEMPT_EVENTS = {
+  failed: "task.attempt_failed",
+  timed_out: "task.timed_out",
+  offline: "task.requeued",
+} as const;
+
+type EndOfAttempt = {
+  readonly kind: keyof typeof ATTEMPT_EVENTS;
+  readonly message: string;
+  /** Whether there may be another. */
+  readonly retry: boolean;
+};
+
+/** Assigned -> open after a backoff, or failed when it was the last attempt. */
+function endAttempt(task: Task, { kind, message, retry }: EndOfAttempt, at: Moment): Step {
+  const nodeId = task.assignedNode;
+  const attempts = task.attempts + 1;
+  const failures = task.failures + Number(kind !== "offline");
+  const failure: Failure = { kind, message, nodeId, at: at.now };
+  const counted: Task = { ...task, attempts, failures, failure };
+  const data = kind === "failed" ? { attempts, error: message } : { attempts };
+  const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
+  if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
+  const notBefore = kind === "offline" ? task.notBefore : at.now + backoffOf(counted);
+  const { after, changes } = move(
+    task,
+    { ...returned(counted), attempts, failures, failure, notBefore },
+    at.now,
+  );
+  return { after, changes: [...changes, event] };
+}
+
+/** Without a limit of its own, a task is not ended by nodes that go offline. */
+function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
+  return maxAttempts === null ? failures >= FAILURES_DEFAULT_MAX : attempts >= maxAttempts;
+}
+
+/** Doubles with each attempt. */
+function backoffOf({ backoffMs, attempts }: Task): number {
+  const doublings = Math.min(attempts - 1, 30); // a number that stays finite
+  return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);
+}
+
+/** Unfinished -> failed. `before`: the event of the attempt that ended it. */
+function end(task: Task, failure: Failure, at: Moment, before: readonly Change[] = []): Step {
+  const patch = { status: "failed", assignedNode: null, leaseUntil: null, unmet: 0, failure } as const;
+  const { after, changes } = move(task, patch, at.now);
+  return {
+    after,
+    changes: [
+      ...changes,
+      ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
+      ...settlement(task, "failed"),
+      ...before,
+      failedEvent(after, task.assignedNode, failure),
+    ],
+  };
+}
+
+/** What a hand-out sets. */
+function handedOut(task: Task, nodeId: string, at: Moment) {
+  return {
+    status: "assigned",
+    assignedNode: nodeId,
+    revokedFrom: null,
+    epoch: task.epoch + 1,
+    leaseUntil: leaseFrom(task, at),
+  } as const;
+}
+
+/** What every return to open sets. */
+function returned(task: Task) {
+  return {
+    status: "open",
+    assignedNode: null,
+    leaseUntil: null,
+    startedAt: null,
+    progress: null,
+    epoch: task.epoch + 1,
+  } as const;
+}
+
+function leaseFrom({ timeoutMs }: Task, { steady }: Moment): number | null {
+  return timeoutMs === null ? null : steady + timeoutMs;
+}
+
+/** Waits for those of its dependencies that are not completed; fails when one of them has failed or is gone. */
+function waitFor(
+  task: Task,
+  dependencies: readonly Dependency[],
+  at: Moment,
+): { readonly patch: Partial<Task>; readonly changes: readonly Change[] } {
+  const found = new Map(dependencies.map((dependency) => [dependency.taskId, dependency]));
+  const unfinished: Dependency[] = [];
+  for (const dependsOn of task.dependsOn) {
+    const dependency = found.get(dependsOn);
+    if (!dependency || dependency.status === "failed") {
+      const failure = brokenBy(dependsOn, dependency ? "failed" : "deleted", at.now);
+      return { patch: { status: "failed", failure }, changes: [] };
+    }
+    if (dependency.status !== "completed") unfinished.push(dependency);
+  }
+  const changes = unfinished.flatMap(({ taskId: dependsOn, hasDependents }): Change[] => [
+    { kind: "dependency.added", taskId: task.taskId, dependsOn },
+    ...(hasDependents ? [] : [{ kind: "task.depended", taskId: dependsOn } as const]),
+  ]);
+  return { patch: { unmet: unfinished.length }, changes };
+}
+
+function brokenBy(dependsOn: string, outcome: Outcome, at: number): Failure {
+  const what = outcome === "failed" ? "failed" : "was deleted";
+  return {
+    kind: "dependency",
+    message: `Task ${dependsOn}, on which it depends, ${what}.`,
+    nodeId: null,
+    at,
+  };
+}
+
+function noLongerWaits({ taskId }: Task): Change {
+  return { kind: "dependencies.dropped", taskId };
+}
+
+/** Those that wait for the task are told by periodic work. */
+function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly Change[] {
+  return hasDependents ? [{ kind: "dependency.settled", taskId, outcome }] : [];
+}
+
+function withSchedule(task: Task, now: number): Task {
+  return { ...task, scheduled: task.status === "open" && !isReady(task, now) };
+}
+
+function move(before: Task, patch: Partial<Task>, now: number): Step {
+  const after = withSchedule({ ...before, ...patch, updatedAt: now }, now);
   return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, now)] };
 }
 
@@ -207,6 +602,7 @@ function tallies(before: Task | null, after: Task | null, now: number, rewardMic
       open: step("open"),
       assigned: step("assigned"),
       completed: step("completed"),
+      failed: step("failed"),
     });
   }
   const giver = before?.assignedNode ?? null;
@@ -237,8 +633,8 @@ function nodeTally(
   };
 }
 
-function completion(task: Task, madeRoom: boolean): Completion {
-  return { taskId: task.taskId, luxPaidMicro: task.luxRewardMicro, madeRoom };
+function completion({ taskId, luxRewardMicro, hasDependents }: Task, madeRoom: boolean): Completion {
+  return { taskId, luxPaidMicro: luxRewardMicro, madeRoom, hasDependents };
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {
@@ -249,7 +645,19 @@ function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: numbe
   return { kind: "event.logged", event: { kind, at, nodeId, taskId: task.taskId, data } };
 }
 
-function completedAlready(task: Task): Rejected {
+function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {
+  return taskEvent("task.failed", task, holder, at, { kind, message });
+}
+
+// ---- Refusals
+
+const isFinished = ({ status }: Task): boolean => status === "completed" || status === "failed";
+
+function finishedAlready(task: Task): Rejected {
+  if (task.status === "failed") {
+    const detail = `Task ${task.taskId} has failed. Open it again with POST /api/v1/task/retry.`;
+    return reject("task_failed", detail);
+  }
   return reject("task_completed", `Task ${task.taskId} is completed and cannot change any more.`);
 }
 
@@ -260,6 +668,13 @@ function notOpen(task: Task): Rejected {
   );
 }
 
+function notReady(task: Task): Rejected {
+  return reject(
+    "task_not_ready",
+    `Task ${task.taskId} waits for its time or for other tasks. Choose another with GET /api/v1/task/pull.`,
+  );
+}
+
 function notAssigned(task: Task, whatToDo: string): Rejected {
   return reject("task_not_assigned", `Task ${task.taskId} is assigned to no node. ${whatToDo}`);
 }
@@ -267,13 +682,33 @@ function notAssigned(task: Task, whatToDo: string): Rejected {
 function notYours(task: Task, node: Node): Rejected {
   return reject(
     "not_assigned_to_node",
-    `Task ${task.taskId} is not assigned to ${node.nodeId}. Only the node that holds a task can complete it.`,
+    `Task ${task.taskId} is not assigned to ${node.nodeId}. Only the node that holds a task can do this.`,
   );
 }
 
-function offline(node: Node): Rejected {
+function notTheirCreation(task: Task, { boundTo }: OfCreator): Rejected {
   return reject(
-    "node_offline",
-    `Node ${node.nodeId} is offline. Let it send a heartbeat, or choose a node that is online.`,
+    "key_bound_to_other_node",
+    `This key acts for ${boundTo} only, and ${boundTo} did not create task ${task.taskId}.`,
   );
+}
+
+function staleLease(task: Task): Rejected {
+  return reject(
+    "stale_lease",
+    `Task ${task.taskId} was taken back or handed out again since this lease began. Stop working on it.`,
+  );
+}
+
+/** Why a node cannot be given a task. */
+function refusesTasks({ nodeId, online, draining }: Node): Rejected | null {
+  if (!online) {
+    return reject(
+      "node_offline",
+      `Node ${nodeId} is offline. Let it send a heartbeat, or choose a node that is online.`,
+    );
+  }
+  if (!draining) return null;
+  const detail = `Node ${nodeId} is draining. Choose another, or end that with POST /api/v1/node/drain.`;
+  return reject("node_draining", detail);
 }

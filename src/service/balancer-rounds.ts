@@ -124,10 +124,10 @@ export class BalancerRounds {
 
   /** One step. Tasks that were taken since they were found are left out. */
   #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<Step> {
-    const now = this.#clock.now();
+    const at = { now: this.#clock.now(), steady: this.#clock.steady() };
     const load = { tasks: openTasks(found.map(({ seq }) => seq)), nodes: availableNodes(lists) };
     return this.#store.transact(load, ({ tasks, nodes }) => {
-      const given = balance(tasks, nodes, now);
+      const given = balance(tasks, nodes, at.now);
       const left = new Set(tasks);
       for (const { task } of given) left.delete(task);
       const exhausted = [...left].filter(({ revokedFrom }) => revokedFrom === null);
@@ -136,7 +136,7 @@ export class BalancerRounds {
           assignments: given.map(({ task, nodeId }): Assignment => ({ taskId: task.taskId, nodeId })),
           exhausted: new Set(exhausted.map(({ taskType }) => taskType)),
         },
-        given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes),
+        given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at).changes),
       );
     });
   }

@@ -8,7 +8,8 @@
 import type { Change } from "../domain/change.ts";
 import { type EventKind, type LoggedEvent, TASK_EVENT_KINDS, isTaskEvent } from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
-import type { Message } from "../domain/model.ts";
+import { Rejection, taskNotFound } from "../domain/decision.ts";
+import type { Message, Task } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { messageById } from "../store/sql/messages.ts";
 import {
@@ -19,6 +20,7 @@ import {
   newestEvents,
   nodeEventsIn,
 } from "../store/sql/events.ts";
+import { taskById } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import { WaitQueue } from "./wait-queue.ts";
 
@@ -37,6 +39,8 @@ export type Subscriber = (eventId: number) => void;
 
 /** All polls wait in one queue: each wants every task event. */
 const POLLS = "";
+/** What ends a wait for a task. */
+const TASK_ENDS: ReadonlySet<EventKind> = new Set(["task.completed", "task.failed", "task.deleted"]);
 const NO_SUBSCRIBERS: readonly Subscriber[] = [];
 /** How many events of the log one step of catching up scans: about a millisecond. */
 const LOG_WINDOW = 2_000;
@@ -45,6 +49,8 @@ export class Feed {
   /** Blocking receives, by node_id. */
   readonly receivers = new WaitQueue();
   readonly #polls = new WaitQueue();
+  /** Calls that wait for the end of a task, by task_id. */
+  readonly #taskWaits = new WaitQueue();
   /** Reads of task events in flight, by cursor (single-flight); emptied by each commit that logs a task event. */
   readonly #inFlight = new Map<number, Promise<EventBatch>>();
   /** Streams, by node_id. */
@@ -88,6 +94,25 @@ export class Feed {
         if (batch.events.length > 0) return batch;
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
         if (outcome !== "woken") return { events: [], cursor };
+      }
+    } finally {
+      waiter.leave();
+    }
+  }
+
+  /**
+   * A task; with a wait, once it is completed or has failed, or as it is when the wait is over.
+   * @throws {Rejection} task_not_found, also when it is deleted meanwhile
+   */
+  async task(taskId: string, waitMs: number, signal: AbortSignal): Promise<Task> {
+    const deadline = this.#clock.steady() + waitMs;
+    const waiter = this.#taskWaits.join(taskId);
+    try {
+      for (let isLast = false; ;) {
+        const task = await this.#store.read(taskById(taskId));
+        if (!task) throw new Rejection(taskNotFound(taskId));
+        if (isLast || task.status === "completed" || task.status === "failed") return task;
+        isLast = (await waiter.wait(deadline - this.#clock.steady(), signal)) !== "woken";
       }
     } finally {
       waiter.leave();
@@ -155,11 +180,12 @@ export class Feed {
   drain(): void {
     this.receivers.drain();
     this.#polls.drain();
+    this.#taskWaits.drain();
   }
 
-  /** How many calls wait: receives and polls. */
+  /** How many calls wait: receives, polls, and for the end of a task. */
   get waiting(): number {
-    return this.receivers.size + this.#polls.size;
+    return this.receivers.size + this.#polls.size + this.#taskWaits.size;
   }
 
   #notify(changes: readonly Change[], eventIds: readonly number[]): void {
@@ -170,11 +196,12 @@ export class Feed {
       else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
-        const { kind, nodeId } = change.event;
+        const { kind, nodeId, taskId } = change.event;
         const eventId = eventIds[logged++] ?? 0;
         if (nodeId !== null)
           for (const notify of this.#subscribers.get(nodeId) ?? NO_SUBSCRIBERS) notify(eventId);
         hasTaskEvent ||= isTaskEvent(kind);
+        if (taskId !== null && TASK_ENDS.has(kind)) this.#taskWaits.wakeAll(taskId);
       }
     }
     if (!hasTaskEvent) return;

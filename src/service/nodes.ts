@@ -6,12 +6,14 @@ import {
   type Beat,
   type NodeProfile,
   comeBack,
+  drain,
   expire,
   heartbeat,
+  leave,
   register,
   remove,
 } from "../domain/node.ts";
-import { release } from "../domain/task.ts";
+import { releaseAll } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";
@@ -35,6 +37,9 @@ const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfte
 
 /** What a heartbeat returns: the node's counters, and how many messages wait for it. */
 export type HeartbeatResult = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
+
+/** Why the tasks of a node that left were released. */
+const NODE_LEFT = "the node left";
 
 /** The lease in milliseconds, by the variant in which the node registered. */
 type LeaseOf = (node: Pick<Node, "variant">) => number;
@@ -103,14 +108,38 @@ export class NodeService {
     return knownNode(this.#store, nodeId);
   }
 
+  /** Puts a node offline at its wish; the balancer gives the tasks that it held to others. Answers how many it held. */
+  async leave(transact: Transact, nodeId: string): Promise<{ nodeId: string; tasksReleased: number }> {
+    const { tasksAssigned } = await this.get(nodeId);
+    const before = tasksAssigned < SWEEP_BATCH ? 0 : await this.#tasks.releaseMost(nodeId, NODE_LEFT);
+    const at = this.#beat(0);
+    const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
+    const left = await transact(load, ({ node, held }) => {
+      const decision = leave(node, nodeId, at.now);
+      if (decision.kind === "rejected") return decision;
+      const answer = { nodeId, tasksReleased: before + held.length };
+      return accept(answer, [...releaseAll(held, NODE_LEFT, at).changes, ...decision.changes]);
+    });
+    if (left.tasksReleased > 0) await this.#tasks.giveOnIfPossible();
+    return left;
+  }
+
+  /** Begins or ends a drain; when it ends, the balancer may have tasks for the node. */
+  async drain(transact: Transact, asked: { nodeId: string; draining: boolean }): Promise<Node> {
+    const now = this.#clock.now();
+    const node = await transact({ node: nodeById(asked.nodeId) }, ({ node }) => drain(node, asked, now));
+    if (!node.draining) await this.#tasks.fillIfPossible(asked.nodeId);
+    return node;
+  }
+
   /** Deletes a node; the balancer gives the tasks that it held to others. */
   async remove(transact: Transact, nodeId: string): Promise<Node> {
-    const now = this.#clock.now();
+    const at = this.#beat(0);
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
     const removed = await transact(load, ({ node, held }) => {
-      const decision = remove(node, nodeId, now);
+      const decision = remove(node, nodeId, at.now);
       if (decision.kind === "rejected") return decision;
-      return accept(decision.answer, [...release(held, NODE_DELETED, now).changes, ...decision.changes]);
+      return accept(decision.answer, [...releaseAll(held, NODE_DELETED, at).changes, ...decision.changes]);
     });
     if (removed.tasksAssigned > 0) await this.#tasks.giveOnIfPossible();
     return removed;

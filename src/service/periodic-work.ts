@@ -6,6 +6,8 @@
  *   clock             after a clock jump, a sleep or a standstill: renews all leases
  *   nodes             puts silent nodes offline (domain/node.ts expire); their tasks go back to the queue (domain/task.ts
  *                     requeue)
+ *   tasks             takes back tasks whose lease has run out, ends those that expire, puts those whose time has come
+ *                     into the backlog, and tells those that waited for others (domain/task.ts)
  *   owed              puts messages back whose receiver hung up, where that failed at the time (messages.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
@@ -67,6 +69,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     writing("nodes", everySweep, (signal) => expireNodes(parts, balancer, signal)),
+    writing("tasks", everySweep, (signal) => runTasks(parts, balancer, signal)),
     // Each hub remembers in its own memory what it could not put back.
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
@@ -78,8 +81,8 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
 }
 
 /**
- * Renews all leases: of nodes (how long they may be silent) and of messages (the visibility timeout). For when the hub or
- * the machine stood still, or could not write: nodes and receivers are not to blame for that.
+ * Renews all leases: of nodes (how long they may be silent), of tasks (their timeout) and of messages (the visibility
+ * timeout). For when the hub or the machine stood still, or could not write: nobody else is to blame for that.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   const steady = clock.steady();
@@ -89,11 +92,12 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
     leaseUntil: steady + offlineAfterMs,
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
-  await store.transact({}, () => accept(null, [PROBE, ...nodes, mail]));
+  const tasks: Change = { kind: "task.leases.renewed", steady };
+  await store.transact({}, () => accept(null, [PROBE, ...nodes, tasks, mail]));
 }
 
 /** A write that changes nothing: if it succeeds, the disk takes writes. */
-const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 };
+const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 };
 
 /**
  * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last
@@ -194,6 +198,14 @@ async function expireNodes(
   const requeued = requeueOffline ? await tasks.requeueStranded(signal) : 0;
   const released = await tasks.releaseDeleted(signal);
   if (requeued + released > 0) await balancer.run(signal);
+}
+
+async function runTasks(
+  { tasks }: ChoreParts,
+  balancer: PeriodicBalancer,
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await tasks.runDue(signal)) > 0) await balancer.run(signal);
 }
 
 /** Deletes messages, events and stored answers past their retention. */

@@ -43,12 +43,12 @@ export class SystemService {
   }
 
   async status(): Promise<HubStatus> {
-    const { open, assigned, completed } = await this.#store.read(taskTotals());
+    const { open, assigned, completed, failed } = await this.#store.read(taskTotals());
     return {
       writable: this.#store.writable && this.#blobs.writable,
       uptimeMs: this.#clock.steady() - this.#startedAt,
       nodesCount: await this.#store.read(nodesCount()),
-      tasksCount: open + assigned + completed,
+      tasksCount: open + assigned + completed + failed,
       software: this.#software,
       transport: this.#mail.transport,
     };

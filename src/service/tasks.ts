@@ -1,20 +1,31 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
-import { accept } from "../domain/decision.ts";
+import { type Accepted, type Decision, accept } from "../domain/decision.ts";
 import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
+import type { Moment, Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
   type Completion,
+  type OfCreator,
+  type OfHolder,
   type TaskDraft,
   assignTo,
+  cancel,
   complete,
   create,
-  remove,
+  expire,
+  extend,
+  fail,
+  makeReady,
   release,
+  releaseAll,
+  remove,
   requeue,
+  retry,
   revoke,
+  settle,
   take,
+  timeOut,
 } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -24,19 +35,27 @@ import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
   claimableSizes,
+  dependenciesById,
+  dueTasks,
+  expiredTasks,
+  firstDependents,
+  firstSettlement,
   strandedTasks,
   taskById,
   taskSizes,
   taskTotals,
+  taskWork,
   tasksById,
   tasksBySeq,
+  tasksHeld,
   tasksOfDeleted,
+  timedOutTasks,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Store, Transact } from "../store/store.ts";
+import type { Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
-import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { ListPages, type Page, type PageRequest, Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** Why a deleted node's tasks were released. */
@@ -64,54 +83,136 @@ export class TaskService {
     this.#pages = new ListPages(store);
   }
 
+  /** Which of these, by their places in the list, are no tasks. */
+  async missing(taskIds: readonly string[]): Promise<readonly number[]> {
+    if (taskIds.length === 0) return [];
+    const found = await this.#store.read(dependenciesById(taskIds));
+    const known = new Set(found.map(({ taskId }) => taskId));
+    return [...taskIds.keys()].filter((i) => !known.has(taskIds[i] ?? ""));
+  }
+
   create(transact: Transact, draft: TaskDraft): Promise<Task> {
     const taskId = this.#newId();
-    const now = this.#clock.now();
-    if (!draft.balanced) return transact({}, () => create(draft, taskId, [], now));
-    return transact({ candidates: candidatesFor(draft.taskType, null) }, ({ candidates }) =>
-      create(draft, taskId, candidates, now),
+    const at = this.#at();
+    const { balanced, taskType, dependsOn } = draft;
+    if (!balanced && dependsOn.length === 0) return transact({}, () => create(draft, taskId, [], at));
+    const load = {
+      candidates: balanced ? candidatesFor(taskType, null) : NOTHING,
+      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NOTHING,
+    };
+    return transact(load, ({ candidates, dependencies }) =>
+      create(draft, taskId, candidates ?? [], at, dependencies ?? []),
     );
   }
 
   take(transact: Transact, by: "claim" | "assign", { taskId, nodeId }: Assignment): Promise<Task> {
-    const now = this.#clock.now();
+    const at = this.#at();
     return transact({ task: taskById(taskId), node: nodeById(nodeId) }, ({ task, node }) =>
-      take(task, node, { taskId, nodeId, by }, now),
+      take(task, node, { taskId, nodeId, by }, at),
     );
   }
 
   async complete(
     transact: Transact,
-    asked: Assignment & { result: TaskResult; claimOnComplete: boolean },
+    asked: OfHolder & { result: TaskResult; claimOnComplete: boolean },
   ): Promise<Completion> {
-    const now = this.#clock.now();
+    const at = this.#at();
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = { task: taskById(taskId), node: nodeById(nodeId) };
-    const done = await transact(load, ({ task, node }) => complete(task, node, { ...asked, entryId }, now));
+    const done = await transact(load, ({ task, node }) => complete(task, node, { ...asked, entryId }, at));
+    if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;
+  }
+
+  release(transact: Transact, asked: OfHolder & { reason: string | null }): Promise<Task> {
+    const at = this.#at();
+    return this.#giveUp(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
+      release(task, node, candidates, asked, at),
+    );
+  }
+
+  fail(transact: Transact, asked: OfHolder & { error: string; retry: boolean }): Promise<Task> {
+    const at = this.#at();
+    return this.#giveUp(transact, asked, null, ({ task, node, candidates }) =>
+      fail(task, node, candidates, asked, at),
+    );
+  }
+
+  extend(transact: Transact, asked: OfHolder & { note: string | null }): Promise<Task> {
+    const at = this.#at();
+    const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId) };
+    return transact(load, ({ task, node }) => extend(task, node, asked, at));
+  }
+
+  /** A node stops to work on a task: others may get it, and the node another. `notNode` does not get it straight back. */
+  async #giveUp(
+    transact: Transact,
+    { taskId, nodeId }: Assignment,
+    notNode: string | null,
+    decide: (rows: { task: Task | null; node: Node | null; candidates: readonly Node[] }) => Decision<Task>,
+  ): Promise<Task> {
+    // The candidates depend on the task, so it is read first; the rule checks both again.
+    const before = await this.#store.read(taskById(taskId));
+    const candidates = candidatesFor(before?.taskType ?? "", notNode);
+    const after = await transact({ task: taskById(taskId), node: nodeById(nodeId), candidates }, decide);
+    await this.#settleAfter(after);
+    await this.fillIfPossible(nodeId);
+    return after;
   }
 
   async revoke(
     transact: Transact,
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
-    const now = this.#clock.now();
+    const at = this.#at();
     // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(asked.taskId));
     const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
     const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
     const revoked = await transact({ task: taskById(asked.taskId), target, candidates }, (rows) =>
-      revoke(rows.task, rows.target, rows.candidates, asked, now),
+      revoke(rows.task, rows.target, rows.candidates, asked, at),
     );
     if (before?.assignedNode) await this.fillIfPossible(before.assignedNode);
     return revoked;
   }
 
+  async cancel(
+    transact: Transact,
+    asked: OfCreator & { nodeId: string | null; reason: string | null },
+  ): Promise<Task> {
+    const at = this.#at();
+    const before = await this.#store.read(taskById(asked.taskId));
+    const node = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
+    const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) =>
+      cancel(rows.task, rows.node, asked, at),
+    );
+    await this.#settleAfter(cancelled);
+    if (before?.assignedNode) await this.fillIfPossible(before.assignedNode);
+    return cancelled;
+  }
+
+  async retry(transact: Transact, asked: OfCreator): Promise<Task> {
+    const at = this.#at();
+    // What it depends on never changes, so it is read first.
+    const before = await this.#store.read(taskById(asked.taskId));
+    const load = {
+      task: taskById(asked.taskId),
+      dependencies: dependenciesById(before?.dependsOn ?? []),
+      candidates: candidatesFor(before?.taskType ?? "", null),
+    };
+    const retried = await transact(load, ({ task, dependencies, candidates }) =>
+      retry(task, dependencies, candidates, asked, at),
+    );
+    await this.#settleAfter(retried);
+    return retried;
+  }
+
   async remove(transact: Transact, taskId: string): Promise<Task> {
     const now = this.#clock.now();
     const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
+    if (task.hasDependents) await this.#settleIfPossible();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
@@ -119,7 +220,7 @@ export class TaskService {
 
   /** Assigns a list of tasks in order and in one commit; a rejected item does not affect the others. */
   assignAll(transact: Transact, asked: readonly Assignment[]): Promise<readonly BatchItem[]> {
-    const now = this.#clock.now();
+    const at = this.#at();
     const load = {
       tasks: tasksById([...new Set(asked.map((item) => item.taskId))]),
       nodes: nodesById([...new Set(asked.map((item) => item.nodeId))]),
@@ -130,7 +231,7 @@ export class TaskService {
       const changes: Change[] = [];
       const items = asked.map(({ taskId, nodeId }): BatchItem => {
         const item = { taskId, nodeId, by: "assign" } as const;
-        const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, now);
+        const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, at);
         if (taken.kind === "rejected") return { taskId, nodeId, code: taken.code };
         tasks.set(taskId, taken.answer); // a later item sees what an earlier one did
         changes.push(...taken.changes);
@@ -159,39 +260,107 @@ export class TaskService {
     if (!node || !isAvailable(node)) return;
     // The rest of a very long queue is left to the balancer's next round.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
-      const now = this.#clock.now();
+      const at = this.#at();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
       const count = await this.#store.transact(load, ({ node: current, waiting }) => {
-        const found = current ? balance(waiting, [current], now) : [];
-        const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", now).changes);
+        const found = current ? balance(waiting, [current], at.now) : [];
+        const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         return accept(found.length, changes);
       });
       if (count < SWEEP_BATCH) return;
     }
   }
 
-  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many there were. */
-  async requeueStranded(signal: AbortSignal): Promise<number> {
-    let total = 0;
-    while (!signal.aborted) {
-      const now = this.#clock.now();
-      const load = { tasks: strandedTasks(SWEEP_BATCH) };
-      const moved = await this.#store.transact(load, ({ tasks }) => requeue(tasks, now));
-      total += moved;
-      if (moved < SWEEP_BATCH) break;
-    }
-    return total;
+  /** Takes the tasks of offline nodes back. Returns how many there were. */
+  requeueStranded(signal: AbortSignal): Promise<number> {
+    return this.#each(() => strandedTasks(SWEEP_BATCH), requeue, signal);
   }
 
   /** Makes the tasks that a deleted node still holds open again, in bounded steps. Returns how many there were. */
   async releaseDeleted(signal?: AbortSignal): Promise<number> {
+    if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
+    const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
+    return this.#each(() => tasksOfDeleted(SWEEP_BATCH), rule, signal);
+  }
+
+  /** Makes tasks of a node open again, until it holds fewer than a last step can free. Returns how many there were. */
+  async releaseMost(nodeId: string, reason: string): Promise<number> {
+    const held = () => tasksHeld(nodeId, SWEEP_BATCH);
+    let released = 0;
+    while ((await this.#store.read(held())).length === SWEEP_BATCH) {
+      const at = this.#at();
+      const step = await this.#store.transact({ tasks: held() }, ({ tasks }) =>
+        releaseAll(tasks, reason, at),
+      );
+      released += step.length;
+    }
+    return released;
+  }
+
+  /**
+   * What time does to tasks, and the end of those they depend on: some expire, lose their lease, become ready or fail.
+   * Returns how many.
+   */
+  async runDue(signal: AbortSignal): Promise<number> {
+    const { now, steady } = this.#at();
+    const work = await this.#store.read(taskWork(now, steady));
+    let moved = 0;
+    if (work.expired) moved += await this.#each((at) => expiredTasks(at.now, SWEEP_BATCH), expire, signal);
+    if (work.timedOut)
+      moved += await this.#each((at) => timedOutTasks(at.steady, SWEEP_BATCH), timeOut, signal);
+    if (work.settled || moved > 0) moved += await this.#settleAll(signal);
+    if (work.due) moved += await this.#each((at) => dueTasks(at.now, SWEEP_BATCH), makeReady, signal);
+    return moved;
+  }
+
+  /** Applies a rule to the tasks of a query, SWEEP_BATCH at a time, until there are fewer. Returns how many there were. */
+  async #each(
+    queryAt: (at: Moment) => Query<readonly Task[]>,
+    rule: (tasks: readonly Task[], at: Moment) => Accepted<readonly Task[]>,
+    signal?: AbortSignal,
+  ): Promise<number> {
     let total = 0;
-    while (!signal?.aborted && (await this.#store.read(tasksOfDeleted(1))).length > 0) {
-      const now = this.#clock.now();
-      const load = { tasks: tasksOfDeleted(SWEEP_BATCH) };
-      total += await this.#store.transact(load, ({ tasks }) => release(tasks, NODE_DELETED, now));
+    while (!signal?.aborted) {
+      const at = this.#at();
+      const moved = await this.#store.transact({ tasks: queryAt(at) }, ({ tasks }) => rule(tasks, at));
+      total += moved.length;
+      if (moved.length < SWEEP_BATCH) break;
     }
     return total;
+  }
+
+  /** Tells all tasks what became of those they wait for, in bounded steps. Returns how many were told. */
+  async #settleAll(signal?: AbortSignal): Promise<number> {
+    let total = 0;
+    while (!signal?.aborted) {
+      const at = this.#at();
+      const load = { settlement: firstSettlement(), tasks: firstDependents(SWEEP_BATCH) };
+      const told = await this.#store.transact(load, ({ settlement, tasks }) => {
+        if (!settlement) return accept(null);
+        const { taskId, outcome } = settlement;
+        const { changes } = settle(tasks, taskId, outcome, at);
+        if (tasks.length === SWEEP_BATCH) return accept(tasks.length, changes);
+        return accept(tasks.length, [...changes, { kind: "settlement.removed", taskId }]);
+      });
+      if (told === null) break;
+      total += told;
+    }
+    return total;
+  }
+
+  async #settleAfter(task: Task): Promise<void> {
+    if (task.hasDependents && task.status === "failed") await this.#settleIfPossible();
+  }
+
+  /** The end of a task is on disk, so its caller does not hear of a failure here: periodic work makes up for it. */
+  async #settleIfPossible(): Promise<void> {
+    try {
+      if ((await this.#settleAll()) > 0) await this.#rounds.run(true);
+    } catch {}
+  }
+
+  #at(): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady() };
   }
 
   /** After a node was deleted: frees what its own commit did not, and gives the tasks to others; else periodic work does. */
@@ -220,7 +389,8 @@ export class TaskService {
 
   /** The open tasks that the node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
-    const { capabilities } = await knownNode(this.#store, nodeId);
+    const { capabilities, draining } = await knownNode(this.#store, nodeId);
+    if (draining) return new Rows([]);
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
     // A task that was open when the list began may have been taken by the time its part is loaded: openTasks() omits it.
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
@@ -232,7 +402,7 @@ export class TaskService {
   }
 }
 
-/** A node has no open tasks: an open task is not assigned to anyone. */
+/** A node has no open and no failed tasks: these are not assigned to anyone. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
-  return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
+  return { open: 0, assigned: tasksAssigned, completed: tasksCompleted, failed: 0 };
 }

@@ -16,6 +16,8 @@ export const TABLES: readonly Table[] = [
   { name: "beats", key: ["seq"] },
   { name: "tasks", key: ["seq"] },
   { name: "task_totals", key: ["one"] },
+  { name: "dependencies", key: ["task_id", "depends_on"] },
+  { name: "settlements", key: ["task_id"] },
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },

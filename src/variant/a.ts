@@ -13,7 +13,7 @@ export const VARIANT_A: Variant = {
   claimOnComplete: false,
   listedBatch: true,
   unpaged: PER_PAGE_DEFAULT,
-  statusWords: ["open", "assigned", "completed"],
+  statusWords: ["open", "assigned", "completed", "failed"],
   statusWord: (status) => status,
   priorityWord: (priority) => (priority === 5 ? 2 : priority), // A has no word for background work
   capabilityWords: (capabilities) => capabilities.join(","),

@@ -16,8 +16,8 @@ export const VARIANT_B: Variant = {
   claimOnComplete: true,
   listedBatch: false,
   unpaged: WHOLE_PAGE,
-  statusWords: ["pending", "completed"],
-  statusWord: (status) => (status === "completed" ? "completed" : "pending"),
+  statusWords: ["pending", "completed", "failed"],
+  statusWord: (status) => (status === "open" || status === "assigned" ? "pending" : status),
   priorityWord: (priority) => WORDS[priority],
   capabilityWords: (capabilities) => capabilities,
 };

@@ -33,6 +33,7 @@ export const STATUS_FILTERS = {
   assigned: ["assigned"],
   pending: ["open", "assigned"],
   completed: ["completed"],
+  failed: ["failed"],
 } as const satisfies Readonly<Record<string, readonly TaskStatus[]>>;
 
 /** The words for priority that both variants accept. */

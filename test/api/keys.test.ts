@@ -335,6 +335,11 @@ describe.concurrent("further keys", () => {
     };
     const fileOf = async (nodeId: string) => (await ok(hub.post("/file/upload", upload(nodeId))))["file_id"];
     const tasks = { n1: await addTask(hub), n2: await addTask(hub) } as const;
+    const failing = { n1: await addTaskOf(hub, "n1"), n2: await addTaskOf(hub, "n2") } as const;
+    const created = {
+      n1: await addTask(hub, { creator_node: "n1" }),
+      n2: await addTask(hub, { creator_node: "n2" }),
+    } as const;
     const files = { n1: await fileOf("n1"), n2: await fileOf("n2") } as const;
     const messages = { n1: mine, n2: theirs } as const;
 
@@ -345,6 +350,13 @@ describe.concurrent("further keys", () => {
       ["POST", "/task/claim", { task_id: tasks[node_id], node_id }],
       ["POST", "/task/assign", { task_id: tasks[node_id], node_id }],
       ["POST", "/task/batch-assign", { assignments: [{ task_id: tasks[node_id], node_id }] }],
+      ["POST", "/task/extend", { task_id: tasks[node_id], node_id }],
+      ["POST", "/task/release", { task_id: tasks[node_id], node_id }],
+      ["POST", "/task/claim", { task_id: tasks[node_id], node_id }],
+      ["POST", "/task/fail", { task_id: failing[node_id], node_id, error: "e" }],
+      ["POST", "/task/cancel", { task_id: created[node_id], node_id }],
+      ["POST", "/task/retry", { task_id: created[node_id] }],
+      ["POST", "/node/drain", { node_id, drain: false }],
       ["POST", "/task/complete", { task_id: tasks[node_id], node_id, result: RESULT }],
       ["GET", `/task/pull?node_id=${node_id}`],
       ["GET", `/agent/messages?node_id=${node_id}`],
@@ -382,6 +394,20 @@ describe.concurrent("further keys", () => {
     );
     // Like every key, it may read what belongs to no single node.
     expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
+  });
+
+  test("a bound key creates, cancels and retries as its node", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const made = await ok(hub.post("/task/create", { title: "t", description: "d" }, as(secret)));
+    expect(made["task"]).toMatchObject({ creator_node: "n1" });
+    const own = { task_id: made["task_id"] };
+    const cancelled = await ok(hub.post("/task/cancel", own, as(secret)));
+    expect(cancelled["task"]).toMatchObject({ failure: { kind: "cancelled", node_id: "n1" } });
+    await ok(hub.post("/task/retry", own, as(secret)));
+    const others = { task_id: await addTask(hub) };
+    for (const step of ["cancel", "retry"])
+      await refused(hub.post(`/task/${step}`, others, as(secret)), 403, "key_bound_to_other_node");
   });
 
   test("a bound key cannot reassign another node's task, even with the admin key", async () => {

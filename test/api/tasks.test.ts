@@ -34,14 +34,24 @@ describe("create", () => {
     const { task, ...head } = body;
     const { created_at, updated_at, ...rest } = record(task);
     const taskId = body["task_id"];
-    expect(head).toEqual({ success: true, task_id: taskId, status: "open", assigned_node: null });
+    const lease = { epoch: 0, expires_at: null };
+    expect(head).toEqual({ success: true, task_id: taskId, status: "open", assigned_node: null, lease });
     expect(rest).toEqual({
       ...asked,
       task_id: taskId,
       status: "open",
       assigned_node: null,
       result: null,
+      ready: true,
       attempts: 0,
+      max_attempts: null,
+      timeout_s: null,
+      not_before: null,
+      expires_at: null,
+      depends_on: [],
+      started_at: null,
+      progress: null,
+      failure: null,
       files: [],
     });
     expect(created_at).toMatch(ISO);
@@ -634,7 +644,7 @@ describe("stats", () => {
     expect(await ok(hub.get("/task/stats"))).toEqual({
       success: true,
       total: 7,
-      by_status: { open: 0, assigned: 0, completed: 7 },
+      by_status: { open: 0, assigned: 0, completed: 7, failed: 0 },
       top_nodes: [
         { node_id: "three", completed: 3, lux_earned: 0 },
         { node_id: "two-rich", completed: 2, lux_earned: 10.5 },

@@ -57,9 +57,23 @@ describe("every endpoint on both variants", () => {
     const batch = { assignments: [{ task_id: third, node_id: "n1" }] };
     await post("/task/batch-assign", variant === "A" ? batch : undefined);
     await post("/task/delete", { task_id: second }, "admin");
+    const fourth = await addTask(hub);
+    for (const step of ["extend", "release", "fail"]) {
+      await ok(hub.post("/task/claim", { task_id: fourth, node_id: "n1" }));
+      await post(`/task/${step}`, {
+        task_id: fourth,
+        node_id: "n1",
+        ...(step === "fail" && { error: "e", retry: false }),
+      });
+    }
+    await post("/task/retry", { task_id: fourth });
+    await post("/task/cancel", { task_id: fourth, reason: "enough" });
+    seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/list");
     await get("/task/stats");
     await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
+    await post("/node/drain", { node_id: "n2", drain: true });
+    await post("/node/leave", { node_id: "n2" });
     await post("/node/delete", { node_id: "n2" }, "admin");
 
     const sent = await post("/message/send", {
@@ -119,8 +133,8 @@ describe("every endpoint on both variants", () => {
         expect(Object.keys(body).toSorted()).toEqual(["results", "success"]);
         expect(Object.keys(other).toSorted()).toEqual(["assigned", "assignments", "pending", "success"]);
       } else if (endpoint === "GET /task/stats") {
-        expect(record(body["by_status"])).toEqual({ open: 1, assigned: 1, completed: 1 });
-        expect(record(other["by_status"])).toEqual({ pending: 2, completed: 1 });
+        expect(record(body["by_status"])).toEqual({ open: 1, assigned: 1, completed: 1, failed: 1 });
+        expect(record(other["by_status"])).toEqual({ pending: 2, completed: 1, failed: 1 });
       } else {
         const plain = (names: string[]) =>
           names.map((name) => name.replace(/capabilities\.\d+$/, "capabilities")).toSorted();
@@ -242,8 +256,8 @@ describe("task status", () => {
   });
 
   test.each([
-    ["A", { open: 2, assigned: 1, completed: 0 }],
-    ["B", { pending: 3, completed: 0 }],
+    ["A", { open: 2, assigned: 1, completed: 0, failed: 0 }],
+    ["B", { pending: 3, completed: 0, failed: 0 }],
   ] as const)("stats of %s count in its words, those with none too", async (variant, byStatus) => {
     await using hub = await startHub();
     await addNode(hub, "n1");

@@ -63,7 +63,7 @@ async function check(store: Store): Promise<void> {
   expect((await listed("a")).length).toBe(DONE);
   expect(await listed("b")).toEqual(["t152", "t151"]);
   const result = { problem: "p", improvement: "i", lesson: "l" };
-  const asked = { taskId: "t151", nodeId: "b", result, claimOnComplete: false };
+  const asked = { taskId: "t151", nodeId: "b", result, epoch: null, claimOnComplete: false };
   await tasks.complete(store.transact, asked);
   expect(await listed("b")).toEqual(["t152", "t151"]);
   expect(await store.read(nodeById("b"))).toMatchObject({ entries: 1, tasksCompleted: 1 });

@@ -19,16 +19,17 @@ import {
   MESSAGES_ANSWER_MAX_BYTES,
   QUEUE_MAX,
 } from "../../src/domain/limits.ts";
-import type {
-  DeliveryState,
-  FileRecord,
-  KeyRecord,
-  LedgerEntry,
-  Message,
-  Node,
-  Priority,
-  Task,
-  TaskStatus,
+import {
+  type DeliveryState,
+  type FileRecord,
+  type KeyRecord,
+  type LedgerEntry,
+  type Message,
+  type Node,
+  type Priority,
+  TASK_STATUSES,
+  type Task,
+  type TaskStatus,
 } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { utcDayStart } from "../../src/lib/clock.ts";
@@ -516,6 +517,7 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
       variant: i % 3 ? "B" : "A",
       maxTasks: i % 4 === 3 ? 2 : null,
       autoAssign: i % 7 !== 6,
+      draining: i === 8,
       online: i % 5 !== 4,
       registeredAt: 100 + i,
       lastHeartbeatAt: 200 + i,
@@ -540,6 +542,7 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
           idleSince: one.idleSince,
         }),
       );
+    if (one.draining) changes.push({ kind: "node.drained", nodeId: one.nodeId, draining: true });
     if (!one.online) changes.push({ kind: "node.offline", nodeId: one.nodeId });
     return one;
   });
@@ -561,11 +564,20 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       creatorNode: i % 7 ? null : "creator",
       luxRewardMicro: i % 3 ? 0 : 1_000_000_000_000_000 - i,
       balanced: roll(2) === 1,
+      maxAttempts: i % 4 ? null : i % 100,
+      backoffMs: i * 10,
+      timeoutMs: i % 3 ? null : 604_800_000 + i,
+      expiresAt: i % 6 ? null : 10 ** 12 + i,
+      dependsOn: i % 5 ? [] : ["a", "b"].slice(i % 2),
+      // Some wait for their time, some for other tasks.
+      ...(status === "open" && i % 9 === 0
+        ? { scheduled: true, notBefore: i % 2 ? 20_000 + i : null, unmet: i % 2 ? 0 : 2 }
+        : {}),
       createdAt: 5_000 + i,
       updatedAt: 5_000 + i,
     });
     changes.push({ kind: "task.created", task: created });
-    changes.push({ kind: "tasks.tallied", open: 1, assigned: 0, completed: 0 });
+    changes.push({ kind: "tasks.tallied", open: 1, assigned: 0, completed: 0, failed: 0 });
     if (status === "open" && roll(3) > 0) return created;
     const moved: Task = {
       ...created,
@@ -573,15 +585,22 @@ function makeTasks(roll: (sides: number) => number): Tasks {
       assignedNode: holder,
       revokedFrom: status === "open" ? `n${String(roll(4)).padStart(2, "0")}` : null,
       attempts: roll(3),
+      failures: i % 3,
+      epoch: i,
+      leaseUntil: status !== "open" && created.timeoutMs !== null ? 30_000 + i : null,
+      startedAt: i % 2 ? 5_500 + i : null,
+      progress: i % 3 ? null : `half of ${i}`,
+      failure: i % 4 ? null : { kind: "failed", message: `wö "${i}"`, nodeId: "n00", at: 5_600 + i },
       updatedAt: 6_000 + i,
     };
     changes.push({ kind: "task.moved", task: moved });
-    if (status !== "open") changes.push({ kind: "tasks.tallied", open: -1, assigned: 1, completed: 0 });
+    if (status !== "open")
+      changes.push({ kind: "tasks.tallied", open: -1, assigned: 1, completed: 0, failed: 0 });
     if (status !== "completed") return moved;
     const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł" };
-    const done: Task = { ...moved, status: "completed", result, updatedAt: 7_000 + i };
+    const done: Task = { ...moved, status: "completed", result, leaseUntil: null, updatedAt: 7_000 + i };
     changes.push({ kind: "task.moved", task: done });
-    changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1 });
+    changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1, failed: 0 });
     return done;
   });
   return { tasks, changes };
@@ -807,8 +826,8 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     const expected = nodes
       .filter(isAvailable)
       .toSorted(byId)
-      .map(({ nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince }) => {
-        return { nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince };
+      .map(({ nodeId, capabilities, online, draining, autoAssign, maxTasks, tasksAssigned, idleSince }) => {
+        return { nodeId, capabilities, online, draining, autoAssign, maxTasks, tasksAssigned, idleSince };
       });
     expect(expected.length).toBeGreaterThan(5);
     const lists = new CapabilityLists();
@@ -836,7 +855,9 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
 function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   const newest = tasks.toReversed();
   const backlog = (keep: (one: Task) => boolean): readonly Task[] =>
-    tasks.filter((one) => one.status === "open" && keep(one)).toSorted((a, b) => a.priority - b.priority);
+    tasks
+      .filter((one) => one.status === "open" && !one.scheduled && keep(one))
+      .toSorted((a, b) => a.priority - b.priority);
 
   test("taskById, tasksById, taskTotals", async () => {
     for (const one of tasks) expect(await read(taskReads.taskById(one.taskId))).toEqual(one);
@@ -848,6 +869,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       open: tasks.filter(({ status }) => status === "open").length,
       assigned: tasks.filter(({ status }) => status === "assigned").length,
       completed: tasks.filter(({ status }) => status === "completed").length,
+      failed: 0,
     });
   });
 
@@ -1689,6 +1711,12 @@ describe("store: sqlite: plans", () => {
     backlogAfter: balancer.backlogAfter(after, ["", "x", "y"], true, 500),
     "backlogAfter of all open tasks": balancer.backlogAfter(after, ["", "x", "y"], false, 500),
     openTasks: balancer.openTasks([1, 2, 3]),
+    taskWork: taskReads.taskWork(1, 2),
+    dueTasks: taskReads.dueTasks(1, 500),
+    expiredTasks: taskReads.expiredTasks(1, 500),
+    timedOutTasks: taskReads.timedOutTasks(1, 500),
+    dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
+    tasksHeld: taskReads.tasksHeld("n1", 500),
     lastSigninAt: luxReads.lastSigninAt("n1", 86_400_000),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),
@@ -1725,7 +1753,7 @@ describe("store: sqlite: plans", () => {
   const ordered: Readonly<Record<string, readonly [Query<unknown>, RegExp]>> = {
     candidatesFor: [balancer.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
-    "taskSizes all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
+    "taskSizes all": [page(...TASK_STATUSES), /^SCAN tasks$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
     newestEvents: [eventReads.newestEvents(null, 100), /^SCAN events$/],
     fileSizes: [fileReads.fileSizes(slice), /^SCAN files$/],
@@ -1907,7 +1935,12 @@ describe("store: sqlite: plans", () => {
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     databaseId: mail.databaseId(),
+    deletedNode: nodeReads.deletedNode("n1"),
+    deletedNodesCount: nodeReads.deletedNodesCount(),
     expiredNodes: nodeReads.expiredNodes(1, 500),
+    firstDependents: taskReads.firstDependents(500),
+    firstSettlement: taskReads.firstSettlement(),
+    tasksOfDeleted: taskReads.tasksOfDeleted(500),
     filesCount: fileReads.filesCount(),
     fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
     firstEventId: eventReads.firstEventId(),

@@ -158,6 +158,7 @@ describe("many tasks and nodes", () => {
     nodeId: fc.constantFrom(...Array.from({ length: 24 }, (_, i) => `n${i}`)),
     online: fc.boolean(),
     autoAssign: fc.constantFrom(true, true, true, false),
+    draining: fc.constantFrom(false, false, false, true),
     maxTasks: fc.option(fc.integer({ min: 1, max: 5 })),
     tasksAssigned: fc.integer({ min: 0, max: 5 }),
     idleSince: fc.integer({ min: NOW - 2, max: NOW + 2 }), // also ahead of a clock that was set back

@@ -77,12 +77,13 @@ test("a key is valid until it expires, and not once revoked", () => {
 test("the kinds of events are those of decisions.md, and poll waits for those of tasks", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
-      "node.registered node.updated node.online node.offline node.deleted task.created task.assigned task.requeued " +
-      "task.revoked task.released task.completed " +
+      "node.registered node.updated node.online node.offline node.draining node.left node.deleted task.created task.assigned task.requeued " +
+      "task.revoked task.released task.progress task.attempt_failed task.timed_out task.failed task.retried " +
+      "task.completed " +
       "task.deleted lux.paid lux.signin message.sent message.acked message.parked file.uploaded file.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );
-  expect(TASK_EVENT_KINDS).toHaveLength(7);
+  expect(TASK_EVENT_KINDS).toHaveLength(12);
   expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
 });

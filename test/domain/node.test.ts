@@ -18,7 +18,7 @@ const ALL = Object.keys(STATES) as State[];
 const online = 'node.online n1 null {"name":"Name of n1"}';
 const given = (taskId: string): readonly string[] => [
   "task.moved assigned n1",
-  "tasks -1 +1 0",
+  "tasks -1 +1 0 0",
   "n1 +1 0 0",
   `task.assigned n1 ${taskId} {"by":"balancer"}`,
 ];

@@ -4,7 +4,7 @@
  */
 import type { Change } from "../../src/domain/change.ts";
 import type { Decision, RejectionCode, Undecided } from "../../src/domain/decision.ts";
-import type { Delivery, DeliveryStub, Message, Node, Task } from "../../src/domain/model.ts";
+import type { Delivery, DeliveryStub, Message, Moment, Node, Task } from "../../src/domain/model.ts";
 import type { NodeProfile } from "../../src/domain/node.ts";
 import type { TaskDraft } from "../../src/domain/task.ts";
 
@@ -13,6 +13,7 @@ export const NOW = Date.UTC(2025, 5, 15, 12);
 export const EARLIER = NOW - 60_000;
 /** A reading of the steady clock, apart from the wall clock so that a mix-up shows. */
 export const STEADY = 7_000_000;
+export const AT: Moment = { now: NOW, steady: STEADY };
 
 export function profile(nodeId: string, patch: Partial<NodeProfile> = {}): NodeProfile {
   return {
@@ -31,6 +32,7 @@ export function profile(nodeId: string, patch: Partial<NodeProfile> = {}): NodeP
 export function node(nodeId: string, patch: Partial<Node> = {}): Node {
   return {
     ...profile(nodeId),
+    draining: false,
     online: true,
     registeredAt: EARLIER,
     lastHeartbeatAt: EARLIER,
@@ -60,6 +62,16 @@ export function tally(patch: Pick<Tally, "nodeId"> & Partial<Tally>): Tally {
 
 type Tally = Extract<Change, { kind: "node.tallied" }>;
 
+/** A task that may be done at any time, as often as the defaults allow. */
+export const UNSCHEDULED = {
+  maxAttempts: null,
+  backoffMs: 5_000,
+  timeoutMs: null,
+  notBefore: null,
+  expiresAt: null,
+  dependsOn: [],
+} as const;
+
 export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
   return {
     title: "Title",
@@ -69,6 +81,7 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
     creatorNode: null,
     luxRewardMicro: 0,
     balanced: false,
+    ...UNSCHEDULED,
     ...patch,
   };
 }
@@ -83,6 +96,15 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     result: null,
     revokedFrom: null,
     attempts: 0,
+    failures: 0,
+    leaseUntil: null,
+    epoch: 0,
+    unmet: 0,
+    hasDependents: false,
+    scheduled: false,
+    startedAt: null,
+    progress: null,
+    failure: null,
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],
@@ -154,9 +176,17 @@ export function sketchChange(change: Change): string {
     case "task.moved":
       return `${change.kind} ${sketchTask(change.task)}`;
     case "task.deleted":
+    case "task.depended":
+    case "dependencies.dropped":
+    case "settlement.removed":
       return `${change.kind} ${change.taskId}`;
+    case "dependency.added":
+    case "dependency.met":
+      return `${change.kind} ${change.taskId} ${change.dependsOn}`;
+    case "dependency.settled":
+      return `${change.kind} ${change.taskId} ${change.outcome}`;
     case "tasks.tallied":
-      return `tasks ${signed(change.open, change.assigned, change.completed)}`;
+      return `tasks ${signed(change.open, change.assigned, change.completed, change.failed)}`;
     case "node.tallied": {
       const { nodeId, assigned, completed, luxEarnedMicro } = change;
       return `${nodeId} ${signed(assigned, completed, luxEarnedMicro)}`;

@@ -8,39 +8,78 @@ import { BALANCE_MAX_MICRO } from "../../src/domain/limits.ts";
 import type { Node, Task } from "../../src/domain/model.ts";
 import {
   type Completion,
+  type Dependency,
+  type OfHolder,
+  type TaskDraft,
   assignTo,
+  cancel,
   complete,
   create,
+  expire,
+  extend,
+  fail,
+  makeReady,
+  release,
+  releaseAll,
   remove,
   requeue,
+  retry,
   revoke,
+  settle,
   take,
+  timeOut,
 } from "../../src/domain/task.ts";
-import { EARLIER, NOW, type Sketch, draft, node, sketch, sketchChange, sketchTask, task } from "./samples.ts";
+import {
+  AT,
+  EARLIER,
+  NOW,
+  STEADY,
+  type Sketch,
+  draft,
+  node,
+  sketch,
+  sketchChange,
+  sketchTask,
+  task,
+} from "./samples.ts";
 
 const RESULT = { problem: "p", improvement: "i", lesson: "l" };
 const REWARD = 2_500_000;
 
 /** Where a task can be; who holds or held it is always n1. */
-type Stage = "none" | "open" | "assigned" | "completed";
+type Stage = "none" | "open" | "waits" | "assigned" | "completed" | "failed";
+
+const FAILURE = { kind: "failed", message: "before", nodeId: "n1", at: EARLIER } as const;
 
 const STAGES: Readonly<Record<Stage, Task | null>> = {
   none: null,
   open: task("t", { luxRewardMicro: REWARD }),
+  waits: task("t", { luxRewardMicro: REWARD, notBefore: NOW + 1, scheduled: true }),
+  failed: task("t", {
+    luxRewardMicro: REWARD,
+    status: "failed",
+    failure: FAILURE,
+    attempts: 10,
+    failures: 10,
+  }),
   assigned: task("t", { luxRewardMicro: REWARD, status: "assigned", assignedNode: "n1" }),
   completed: task("t", { luxRewardMicro: REWARD, status: "completed", assignedNode: "n1", result: RESULT }),
 };
 
 /** Who asks, or is named. */
-type Who = "unknown" | "n1" | "n1 offline" | "n2" | "n2 offline";
+type Who = "unknown" | "n1" | "n1 offline" | "n1 draining" | "n2" | "n2 offline" | "n2 draining";
 
 const WHO: Readonly<Record<Who, { nodeId: string; node: Node | null }>> = {
   unknown: { nodeId: "n9", node: null },
   n1: { nodeId: "n1", node: node("n1") },
   "n1 offline": { nodeId: "n1", node: node("n1", { online: false }) },
+  "n1 draining": { nodeId: "n1", node: node("n1", { draining: true }) },
   n2: { nodeId: "n2", node: node("n2") },
   "n2 offline": { nodeId: "n2", node: node("n2", { online: false }) },
+  "n2 draining": { nodeId: "n2", node: node("n2", { draining: true }) },
 };
+
+const sketchMany = (tasks: readonly Task[]): string => tasks.map(sketchTask).join(", ");
 
 type Cells<S extends string> = Readonly<Record<S, Readonly<Record<Who, Sketch>>>>;
 
@@ -48,8 +87,25 @@ const everyone = (cell: Sketch): Readonly<Record<Who, Sketch>> => ({
   unknown: cell,
   n1: cell,
   "n1 offline": cell,
+  "n1 draining": cell,
   n2: cell,
   "n2 offline": cell,
+  "n2 draining": cell,
+});
+/** What is refused whoever asks, if it is registered. */
+const anyNode = (cell: Sketch): Readonly<Record<Who, Sketch>> => ({
+  ...everyone(cell),
+  unknown: "node_not_found",
+});
+/** n1 may, whether it is online or drains; nobody else may. */
+const holderAlone = (
+  cell: Sketch,
+  others: Sketch = "not_assigned_to_node",
+): Readonly<Record<Who, Sketch>> => ({
+  ...anyNode(others),
+  n1: cell,
+  "n1 offline": cell,
+  "n1 draining": cell,
 });
 
 function eachCell<S extends string>(
@@ -73,34 +129,34 @@ for (const by of ["claim", "assign"] as const) {
   const taken = (nodeId: string): Sketch => [
     `answers assigned ${nodeId}`,
     `task.moved assigned ${nodeId}`,
-    "tasks -1 +1 0",
+    "tasks -1 +1 0 0",
     `${nodeId} +1 0 0`,
     `task.assigned ${nodeId} t {"by":"${by}"}`,
   ];
-  const repeat: Sketch = ["answers assigned n1"];
+  // The first claim of what was assigned to the node says that it works on it.
+  const repeat: Sketch =
+    by === "assign" ? ["answers assigned n1"] : ["answers assigned n1", "task.moved assigned n1"];
   const cells: Cells<Stage> = {
     none: everyone("task_not_found"),
     open: {
       unknown: "node_not_found",
       n1: taken("n1"),
       "n1 offline": "node_offline",
+      "n1 draining": "node_draining",
       n2: taken("n2"),
       "n2 offline": "node_offline",
+      "n2 draining": "node_draining",
     },
-    assigned: {
-      unknown: "node_not_found",
-      n1: repeat,
-      "n1 offline": repeat,
-      n2: "task_not_open",
-      "n2 offline": "task_not_open",
-    },
-    completed: { ...everyone("task_completed"), unknown: "node_not_found" },
+    waits: anyNode("task_not_ready"),
+    assigned: holderAlone(repeat, "task_not_open"),
+    completed: anyNode("task_completed"),
+    failed: anyNode("task_failed"),
   };
   describe(by, () => {
     eachCell(cells, (stage, who, cell) => {
       const { nodeId, node: found } = WHO[who];
       const before = STAGES[stage];
-      const decision = take(before, found, { taskId: "t", nodeId, by }, NOW);
+      const decision = take(before, found, { taskId: "t", nodeId, by }, AT);
       expect(sketch(decision, sketchTask)).toEqual(cell);
       if (decision.kind === "accepted" && before) expectStamped(decision, before);
     });
@@ -108,20 +164,20 @@ for (const by of ["claim", "assign"] as const) {
     test("a node over its limit may still ask, and any type may be asked for", () => {
       const full = node("n1", { maxTasks: 1, tasksAssigned: 1, capabilities: ["coding"] });
       const asked = { taskId: "t", nodeId: "n1", by };
-      const decision = take(task("t", { taskType: "research" }), full, asked, NOW);
+      const decision = take(task("t", { taskType: "research" }), full, asked, AT);
       expect(sketch(decision, sketchTask)).toEqual(taken("n1"));
     });
 
     test("forgets from whom the task was revoked", () => {
       const before = task("t", { revokedFrom: "n1", balanced: true });
-      const decision = take(before, node("n1"), { taskId: "t", nodeId: "n1", by }, NOW);
+      const decision = take(before, node("n1"), { taskId: "t", nodeId: "n1", by }, AT);
       expect(decision).toMatchObject({ kind: "accepted", answer: { revokedFrom: null } });
     });
   });
 }
 
 describe("complete", () => {
-  type Case = "none" | "open" | "assigned" | "completed, the same result" | "completed, another result";
+  type Case = Exclude<Stage, "completed"> | "completed, the same result" | "completed, another result";
   const stages: Readonly<Record<Case, Task | null>> = {
     ...STAGES,
     "completed, the same result": STAGES.completed,
@@ -138,10 +194,16 @@ describe("complete", () => {
     `lux.paid ${nodeId} t {"amount":2.5}`,
   ];
   const [movedN1, ...paidN1] = paid("n1") as readonly [string, ...string[]];
-  const done: Sketch = ["answers t pays 2500000", movedN1, "tasks 0 -1 +1", `n1 -1 +1 +${REWARD}`, ...paidN1];
+  const done: Sketch = [
+    "answers t pays 2500000",
+    movedN1,
+    "tasks 0 -1 +1 0",
+    `n1 -1 +1 +${REWARD}`,
+    ...paidN1,
+  ];
   const taken = (nodeId: string): Sketch => {
     const [moved, ...rest] = paid(nodeId) as readonly [string, ...string[]];
-    const tallies = ["tasks -1 0 +1", `${nodeId} 0 +1 +${REWARD}`];
+    const tallies = ["tasks -1 0 +1 0", `${nodeId} 0 +1 +${REWARD}`];
     return [
       "answers t pays 2500000",
       `task.assigned ${nodeId} t {"by":"complete"}`,
@@ -150,33 +212,21 @@ describe("complete", () => {
       ...rest,
     ];
   };
-  const notYours = { n2: "not_assigned_to_node", "n2 offline": "not_assigned_to_node" } as const;
-  const shared: Omit<Cells<Case>, "open"> = {
+  const shared: Omit<Cells<Case>, "open" | "waits"> = {
     none: everyone("task_not_found"),
-    assigned: { unknown: "node_not_found", n1: done, "n1 offline": done, ...notYours },
-    "completed, the same result": {
-      unknown: "node_not_found",
-      n1: ["answers t pays 2500000"],
-      "n1 offline": ["answers t pays 2500000"],
-      ...notYours,
-    },
-    "completed, another result": {
-      unknown: "node_not_found",
-      n1: "task_completed",
-      "n1 offline": "task_completed",
-      ...notYours,
-    },
+    assigned: holderAlone(done),
+    "completed, the same result": holderAlone(["answers t pays 2500000"]),
+    "completed, another result": holderAlone("task_completed"),
+    failed: anyNode("task_failed"),
   };
   const variants: Readonly<Record<"A" | "B", Cells<Case>>> = {
-    A: { ...shared, open: { ...everyone("task_not_assigned"), unknown: "node_not_found" } },
+    A: { ...shared, open: anyNode("task_not_assigned"), waits: anyNode("task_not_assigned") },
     B: {
       ...shared,
+      waits: anyNode("task_not_ready"),
       open: {
+        ...holderAlone(taken("n1"), taken("n2")),
         unknown: "node_not_found",
-        n1: taken("n1"),
-        "n1 offline": taken("n1"),
-        n2: taken("n2"),
-        "n2 offline": taken("n2"),
       },
     },
   };
@@ -190,8 +240,8 @@ describe("complete", () => {
     complete(
       before,
       found && { ...found, entries: 3, balanceMicro: balance },
-      { taskId: "t", nodeId, result: RESULT, claimOnComplete, entryId: "e" },
-      NOW,
+      { taskId: "t", nodeId, epoch: null, result: RESULT, claimOnComplete, entryId: "e" },
+      AT,
     );
   const words = ({ taskId, luxPaidMicro }: Completion): string => `${taskId} pays ${luxPaidMicro}`;
 
@@ -231,7 +281,7 @@ describe("complete", () => {
     expect(sketch(ask(before, node("n1"), "n1", false), words)).toEqual([
       "answers t pays 0",
       "task.moved completed n1",
-      "tasks 0 -1 +1",
+      "tasks 0 -1 +1 0",
       "n1 -1 +1 0",
       "task.completed n1 t {}",
     ]);
@@ -260,13 +310,13 @@ describe("create", () => {
   const waits: Sketch = [
     "answers open",
     "task.created open",
-    "tasks +1 0 0",
+    "tasks +1 0 0 0",
     'task.created creator t {"title":"Title"}',
   ];
   const given: Sketch = [
     "answers assigned n2",
     "task.created assigned n2",
-    "tasks 0 +1 0",
+    "tasks 0 +1 0 0",
     "n2 +1 0 0",
     'task.created creator t {"title":"Title"}',
     'task.assigned n2 t {"by":"balancer"}',
@@ -281,7 +331,7 @@ describe("create", () => {
   ];
   for (const [name, balanced, nodes, cell] of rows) {
     test(name, () => {
-      const decision = create(draft({ balanced, creatorNode: "creator" }), "t", nodes, NOW);
+      const decision = create(draft({ balanced, creatorNode: "creator" }), "t", nodes, AT);
       expect(sketch(decision, sketchTask)).toEqual(cell);
       expect(decision.answer).toMatchObject({
         attempts: 0,
@@ -298,14 +348,14 @@ describe("revoke", () => {
   const freed = (status: string): readonly string[] => [
     `answers ${status}`,
     "task.moved open",
-    "tasks +1 -1 0",
+    "tasks +1 -1 0 0",
     "n1 -1 0 0",
     'task.revoked n1 t {"reason":"why"}',
   ];
   const handed = (by: string): Sketch => [
     ...freed("assigned n2"),
     "task.moved assigned n2",
-    "tasks -1 +1 0",
+    "tasks -1 +1 0 0",
     "n2 +1 0 0",
     `task.assigned n2 t {"by":"${by}"}`,
   ];
@@ -319,21 +369,21 @@ describe("revoke", () => {
       target?.node ?? null,
       candidates,
       { taskId: "t", nodeId: target?.nodeId ?? null, reason: "why" },
-      NOW,
+      AT,
     );
 
   describe("with a target", () => {
     const cells: Cells<Stage> = {
       none: everyone("task_not_found"),
-      open: { ...everyone("task_not_assigned"), unknown: "node_not_found" },
+      open: anyNode("task_not_assigned"),
+      waits: anyNode("task_not_assigned"),
       assigned: {
-        unknown: "node_not_found",
-        n1: ["answers assigned n1"],
-        "n1 offline": ["answers assigned n1"],
-        n2: handed("revoke"),
+        ...holderAlone(["answers assigned n1"], handed("revoke")),
         "n2 offline": "node_offline",
+        "n2 draining": "node_draining",
       },
-      completed: { ...everyone("task_completed"), unknown: "node_not_found" },
+      completed: anyNode("task_completed"),
+      failed: anyNode("task_failed"),
     };
     eachCell(cells, (stage, who, cell) => {
       expect(sketch(ask(STAGES[stage], WHO[who], [node("n3")]), sketchTask)).toEqual(cell);
@@ -345,7 +395,9 @@ describe("revoke", () => {
     const rows: readonly (readonly [string, Task | null, readonly Node[], Sketch])[] = [
       ["none", null, free, "task_not_found"],
       ["open", STAGES.open, free, "task_not_assigned"],
+      ["waits", STAGES.waits, free, "task_not_assigned"],
       ["completed", STAGES.completed, free, "task_completed"],
+      ["failed", STAGES.failed, free, "task_failed"],
       ["assigned, of A: stays open", STAGES.assigned, free, freed("open")],
     ];
     const balanced = task("t", { status: "assigned", assignedNode: "n1", balanced: true });
@@ -369,21 +421,24 @@ describe("revoke", () => {
 describe("requeue", () => {
   test("takes an assigned task back and counts the attempt", () => {
     const held = task("t", { status: "assigned", assignedNode: "n1", attempts: 1 });
-    const decision = requeue([held], NOW);
-    expect(sketch(decision, String)).toEqual([
-      "answers 1",
+    const decision = requeue([held], AT);
+    expect(sketch(decision, sketchMany)).toEqual([
+      "answers open",
       "task.moved open",
-      "tasks +1 -1 0",
+      "tasks +1 -1 0 0",
       "n1 -1 0 0",
       'task.requeued n1 t {"attempts":2}',
     ]);
-    expect(decision.changes[0]).toMatchObject({ task: { attempts: 2, revokedFrom: null, updatedAt: NOW } });
+    const failure = { kind: "offline", message: "The node went offline.", nodeId: "n1", at: NOW };
+    expect(decision.answer).toMatchObject([
+      { attempts: 2, failures: 0, failure, notBefore: null, updatedAt: NOW },
+    ]);
   });
 
   test("takes many, of several nodes, each with its own changes", () => {
     const held = ["a", "b", "c"].map((id, i) => task(id, { status: "assigned", assignedNode: `n${i % 2}` }));
-    const decision = requeue(held, NOW);
-    expect(decision.answer).toBe(3);
+    const decision = requeue(held, AT);
+    expect(decision.answer.length).toBe(3);
     expect(decision.changes.filter((c) => c.kind === "node.tallied").map(sketchChange)).toEqual([
       "n0 -1 0 0",
       "n1 -1 0 0",
@@ -392,17 +447,421 @@ describe("requeue", () => {
   });
 
   test("of nothing writes nothing", () =>
-    expect(requeue([], NOW)).toEqual({ kind: "accepted", answer: 0, changes: [] }));
+    expect(requeue([], AT)).toEqual({ kind: "accepted", answer: [], changes: [] }));
+
+  test("never ends a task without max_attempts", () => {
+    const held = task("t", { status: "assigned", assignedNode: "n1", attempts: 400, failures: 9 });
+    expect(requeue([held], AT).answer).toMatchObject([{ status: "open", attempts: 401, failures: 9 }]);
+  });
+
+  test("ends a task whose max_attempts is reached, after the event of the attempt", () => {
+    const held = task("t", { status: "assigned", assignedNode: "n1", attempts: 1, maxAttempts: 2 });
+    expect(sketch(requeue([held], AT), sketchMany)).toEqual([
+      "answers failed",
+      "task.moved failed",
+      "tasks 0 -1 0 +1",
+      "n1 -1 0 0",
+      'task.requeued n1 t {"attempts":2}',
+      'task.failed n1 t {"kind":"offline","message":"The node went offline."}',
+    ]);
+  });
+});
+
+/** What the holder of a task sends; every state, everyone, and no epoch, the current one or another. */
+describe("the holder", () => {
+  const LEASED: Task = { ...(STAGES.assigned ?? task("t")), epoch: 7 };
+  const asked = (nodeId: string, epoch: number | null) => ({ taskId: "t", nodeId, epoch });
+  const cellsOf = (accepted: Sketch): Cells<Stage> => ({
+    none: everyone("task_not_found"),
+    open: anyNode("task_not_assigned"),
+    waits: anyNode("task_not_assigned"),
+    assigned: holderAlone(accepted),
+    completed: holderAlone("task_completed"),
+    failed: anyNode("task_failed"),
+  });
+  const opened = ["answers open", "task.moved open", "tasks +1 -1 0 0", "n1 -1 0 0"];
+  const commands: Readonly<
+    Record<string, readonly [(t: Task | null, n: Node | null, h: OfHolder) => Decision<Task>, Sketch]>
+  > = {
+    release: [
+      (t, n, h) => release(t, n, [], { ...h, reason: "why" }, AT),
+      [...opened, 'task.released n1 t {"reason":"why"}'],
+    ],
+    fail: [
+      (t, n, h) => fail(t, n, [], { ...h, error: "broken", retry: true }, AT),
+      [...opened, 'task.attempt_failed n1 t {"attempts":1,"error":"broken"}'],
+    ],
+    "fail without retry": [
+      (t, n, h) => fail(t, n, [], { ...h, error: "broken", retry: false }, AT),
+      [
+        "answers failed",
+        "task.moved failed",
+        "tasks 0 -1 0 +1",
+        "n1 -1 0 0",
+        'task.attempt_failed n1 t {"attempts":1,"error":"broken"}',
+        'task.failed n1 t {"kind":"failed","message":"broken"}',
+      ],
+    ],
+    "extend without a timeout": [
+      (t, n, h) => extend(t, n, { ...h, note: null }, AT),
+      ["answers assigned n1"],
+    ],
+    "extend with a note": [
+      (t, n, h) => extend(t, n, { ...h, note: "half" }, AT),
+      ["answers assigned n1", "task.moved assigned n1", 'task.progress n1 t {"note":"half"}'],
+    ],
+  };
+  for (const [name, [run, accepted]] of Object.entries(commands))
+    describe(name, () => {
+      eachCell(cellsOf(accepted), (stage, who, cell) => {
+        const { nodeId, node: found } = WHO[who];
+        expect(sketch(run(STAGES[stage], found, asked(nodeId, null)), sketchTask)).toEqual(cell);
+      });
+
+      test("with the current epoch, with an older and a newer one", () => {
+        expect(sketch(run(LEASED, node("n1"), asked("n1", 7)), sketchTask)).toEqual(accepted);
+        for (const epoch of [0, 6, 8]) {
+          expect(sketch(run(LEASED, node("n1"), asked("n1", epoch)), sketchTask)).toBe("stale_lease");
+          // before "it is not yours", and before "nobody holds it"
+          expect(sketch(run(LEASED, node("n2"), asked("n2", epoch)), sketchTask)).toBe("stale_lease");
+          const open = { ...LEASED, status: "open", assignedNode: null } as const;
+          expect(sketch(run(open, node("n1"), asked("n1", epoch)), sketchTask)).toBe("stale_lease");
+        }
+        const failed = { ...LEASED, status: "failed", assignedNode: null } as const;
+        expect(sketch(run(failed, node("n1"), asked("n1", 3)), sketchTask)).toBe("task_failed");
+      });
+    });
+
+  test("complete with an older epoch is refused, whoever holds it", () => {
+    const more = { result: RESULT, claimOnComplete: true, entryId: "e" };
+    for (const nodeId of ["n1", "n2"])
+      expect(complete(LEASED, node(nodeId), { ...asked(nodeId, 6), ...more }, AT)).toMatchObject({
+        code: "stale_lease",
+      });
+    expect(complete(LEASED, node("n1"), { ...asked("n1", 7), ...more }, AT).kind).toBe("accepted");
+  });
+
+  test("complete after the lease has run out succeeds until periodic work takes the task back", () => {
+    const late: Task = { ...LEASED, timeoutMs: 1, leaseUntil: STEADY - 1 };
+    const more = { result: RESULT, claimOnComplete: false, entryId: "e" };
+    expect(complete(late, node("n1"), { ...asked("n1", 7), ...more }, AT).kind).toBe("accepted");
+  });
+
+  test("release keeps the attempts, counts the epoch up and remembers the node", () => {
+    const held: Task = { ...LEASED, attempts: 3, startedAt: EARLIER, progress: "half", leaseUntil: STEADY };
+    expect(release(held, node("n1"), [node("n1")], { ...asked("n1", 7), reason: null }, AT)).toMatchObject({
+      answer: { attempts: 3, epoch: 8, revokedFrom: "n1", startedAt: null, progress: null, leaseUntil: null },
+    });
+  });
+
+  test("what is released goes to another at once if the balancer may give it away", () => {
+    const held: Task = { ...LEASED, balanced: true, timeoutMs: 60_000 };
+    const candidates = [node("n1"), node("n2", { tasksAssigned: 5 })];
+    const decision = release(held, node("n1"), candidates, { ...asked("n1", 7), reason: null }, AT);
+    expect(decision).toMatchObject({
+      answer: { assignedNode: "n2", epoch: 9, leaseUntil: STEADY + 60_000, startedAt: null },
+    });
+  });
+
+  test("each failure doubles the backoff, up to an hour", () => {
+    const waits = [5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 3_600, 3_600];
+    waits.forEach((seconds, attempts) => {
+      const held = { ...LEASED, attempts, maxAttempts: 100 };
+      const decision = fail(held, node("n1"), [], { ...asked("n1", 7), error: "e", retry: true }, AT);
+      expect(decision).toMatchObject({
+        answer: { attempts: attempts + 1, scheduled: true, notBefore: NOW + seconds * 1_000 },
+      });
+    });
+    const always = { ...LEASED, attempts: 99, maxAttempts: 101, backoffMs: 0 };
+    expect(fail(always, node("n1"), [], { ...asked("n1", 7), error: "e", retry: true }, AT)).toMatchObject({
+      answer: { scheduled: false, notBefore: NOW },
+    });
+  });
+
+  test("the tenth failure or timeout ends a task without max_attempts, however often its nodes went offline", () => {
+    const ask = { ...asked("n1", null), error: "e", retry: true };
+    const often = { ...LEASED, attempts: 50, failures: 8 };
+    const ninth = fail(often, node("n1"), [], ask, AT);
+    expect(ninth).toMatchObject({ answer: { status: "open", attempts: 51, failures: 9 } });
+    const tenth = fail({ ...often, failures: 9 }, node("n1"), [], ask, AT);
+    expect(tenth).toMatchObject({ answer: { status: "failed", attempts: 51, assignedNode: null } });
+  });
+
+  test("max_attempts counts every attempt", () => {
+    const ask = { ...asked("n1", null), error: "e", retry: true };
+    const second = { ...LEASED, attempts: 1, failures: 0, maxAttempts: 2 };
+    expect(fail(second, node("n1"), [], ask, AT)).toMatchObject({
+      answer: { status: "failed", attempts: 2 },
+    });
+  });
+
+  test("extend starts the lease of a task with a timeout anew", () => {
+    const held = { ...LEASED, timeoutMs: 60_000, leaseUntil: STEADY + 1 };
+    expect(extend(held, node("n1"), { ...asked("n1", 7), note: null }, AT)).toMatchObject({
+      answer: { leaseUntil: STEADY + 60_000, epoch: 7, updatedAt: EARLIER },
+      changes: [{ kind: "task.moved" }],
+    });
+  });
+});
+
+describe("cancel", () => {
+  const failed = (stage: "open" | "assigned", by: string | null): Sketch => [
+    "answers failed",
+    "task.moved failed",
+    ...(stage === "open" ? ["tasks -1 0 0 +1"] : ["tasks 0 -1 0 +1", "n1 -1 0 0"]),
+    `task.failed ${by} t {"kind":"cancelled","message":"why"}`,
+  ];
+  const cells: Cells<Stage> = {
+    none: everyone("task_not_found"),
+    open: anyNode(failed("open", null)),
+    waits: anyNode(failed("open", null)),
+    assigned: anyNode(failed("assigned", "n1")),
+    completed: anyNode("task_completed"),
+    failed: anyNode("task_failed"),
+  };
+  eachCell(cells, (stage, who, cell) => {
+    const { nodeId, node: found } = WHO[who];
+    const decision = cancel(STAGES[stage], found, { taskId: "t", nodeId, reason: "why", boundTo: null }, AT);
+    expect(sketch(decision, sketchTask)).toEqual(cell);
+    if (decision.kind === "accepted")
+      expect(decision.answer.failure).toEqual({ kind: "cancelled", message: "why", nodeId, at: NOW });
+  });
+
+  test("a key that is bound to a node ends only what the node created", () => {
+    const own = { ...task("t"), creatorNode: "n2" };
+    const ask = (boundTo: string) =>
+      cancel(own, null, { taskId: "t", nodeId: null, reason: null, boundTo }, AT);
+    expect(ask("n1")).toMatchObject({ code: "key_bound_to_other_node" });
+    expect(ask("n2")).toMatchObject({ answer: { status: "failed", failure: { nodeId: "n2" } } });
+  });
+});
+
+describe("retry", () => {
+  const rows: Readonly<Record<Stage, Sketch>> = {
+    none: "task_not_found",
+    open: "task_not_failed",
+    waits: "task_not_failed",
+    assigned: "task_not_failed",
+    completed: "task_not_failed",
+    failed: ["answers open", "task.moved open", "tasks +1 0 0 -1", "task.retried null t {}"],
+  };
+  const ask = (
+    before: Task | null,
+    dependencies: readonly Dependency[] = [],
+    boundTo: string | null = null,
+  ) => retry(before, dependencies, [node("n2")], { taskId: "t", boundTo }, AT);
+  for (const stage of Object.keys(rows) as Stage[])
+    test(stage, () => expect(sketch(ask(STAGES[stage]), sketchTask)).toEqual(rows[stage]));
+
+  const failed = STAGES.failed ?? task("t");
+
+  test("counts attempts from 0, keeps the last failure, and counts the epoch up", () => {
+    const decision = ask({ ...failed, epoch: 4, expiresAt: NOW - 1 });
+    expect(decision).toMatchObject({
+      answer: { attempts: 0, failures: 0, epoch: 5, failure: FAILURE, expiresAt: null },
+    });
+    expect(ask({ ...failed, expiresAt: NOW + 1 })).toMatchObject({ answer: { expiresAt: NOW + 1 } });
+  });
+
+  test("what the balancer may give away goes to a node", () =>
+    expect(ask({ ...failed, balanced: true })).toMatchObject({ answer: { assignedNode: "n2" } }));
+
+  test("only the creator's own with a bound key", () => {
+    expect(ask(failed, [], "n1")).toMatchObject({ code: "key_bound_to_other_node" });
+    expect(ask({ ...failed, creatorNode: "n1" }, [], "n1").kind).toBe("accepted");
+  });
+
+  test("waits again for what it depends on", () => {
+    const before = { ...failed, dependsOn: ["a", "b"] };
+    const open = { taskId: "a", status: "open", hasDependents: true } as const;
+    const done = { taskId: "b", status: "completed", hasDependents: true } as const;
+    expect(sketch(ask(before, [open, done]), sketchTask)).toEqual([
+      "answers open",
+      "task.moved open",
+      "tasks +1 0 0 -1",
+      "dependency.added t a",
+      "task.retried null t {}",
+    ]);
+    expect(ask(before, [open, done])).toMatchObject({ answer: { unmet: 1, scheduled: true } });
+    expect(sketch(ask(before, [done]), sketchTask)).toEqual([
+      "answers failed",
+      "task.moved failed",
+      "task.retried null t {}",
+      'task.failed null t {"kind":"dependency","message":"Task a, on which it depends, was deleted."}',
+    ]);
+  });
+});
+
+describe("time", () => {
+  const held = task("t", {
+    status: "assigned",
+    assignedNode: "n1",
+    timeoutMs: 60_000,
+    leaseUntil: STEADY,
+    epoch: 2,
+  });
+
+  test("a timeout is an attempt, and backs off", () => {
+    const decision = timeOut([held], AT);
+    expect(sketch(decision, sketchMany)).toEqual([
+      "answers open",
+      "task.moved open",
+      "tasks +1 -1 0 0",
+      "n1 -1 0 0",
+      'task.timed_out n1 t {"attempts":1}',
+    ]);
+    expect(decision.answer).toMatchObject([
+      {
+        failures: 1,
+        epoch: 3,
+        leaseUntil: null,
+        notBefore: NOW + 5_000,
+        scheduled: true,
+        failure: { kind: "timed_out", nodeId: "n1" },
+      },
+    ]);
+  });
+
+  test("the last timeout ends the task", () => {
+    const decision = timeOut([{ ...held, maxAttempts: 1 }], AT);
+    expect(sketch(decision, sketchMany).slice(-2)).toEqual([
+      'task.timed_out n1 t {"attempts":1}',
+      'task.failed n1 t {"kind":"timed_out","message":"The node neither completed nor extended it within 60 s."}',
+    ]);
+  });
+
+  test("what is not completed in time has failed, whoever holds it", () => {
+    const decision = expire([held, task("u", { scheduled: true, notBefore: NOW + 9, unmet: 0 })], AT);
+    expect(sketch(decision, sketchMany)).toEqual([
+      "answers failed, failed",
+      "task.moved failed",
+      "tasks 0 -1 0 +1",
+      "n1 -1 0 0",
+      'task.failed n1 t {"kind":"expired","message":"It was not completed in time."}',
+      "task.moved failed",
+      "tasks -1 0 0 +1",
+      'task.failed null u {"kind":"expired","message":"It was not completed in time."}',
+    ]);
+    expect(decision.answer).toMatchObject([{ leaseUntil: null }, { scheduled: false }]);
+  });
+
+  test("a task whose time has come goes into the backlog, without an event", () => {
+    const decision = makeReady([task("t", { scheduled: true, notBefore: NOW })], AT);
+    expect(sketch(decision, sketchMany)).toEqual(["answers open", "task.moved open"]);
+    expect(decision.answer).toMatchObject([{ scheduled: false, notBefore: NOW }]);
+  });
+});
+
+describe("dependencies", () => {
+  const ask = (dependencies: readonly Dependency[], patch: Partial<TaskDraft> = {}) =>
+    create(draft({ dependsOn: ["a", "b"], balanced: true, ...patch }), "t", [node("n1")], AT, dependencies);
+  const stub = (taskId: string, status: Dependency["status"], hasDependents = false): Dependency => ({
+    taskId,
+    status,
+    hasDependents,
+  });
+
+  test("a new task waits for those that are not completed", () => {
+    const decision = ask([stub("a", "assigned"), stub("b", "open", true)]);
+    expect(sketch(decision, sketchTask)).toEqual([
+      "answers open",
+      "task.created open",
+      "tasks +1 0 0 0",
+      "dependency.added t a",
+      "task.depended a",
+      "dependency.added t b",
+      'task.created null t {"title":"Title"}',
+    ]);
+    expect(decision.answer).toMatchObject({ unmet: 2, scheduled: true });
+  });
+
+  test("a new task whose dependencies are completed is given away", () =>
+    expect(ask([stub("a", "completed"), stub("b", "completed")]).answer).toMatchObject({
+      unmet: 0,
+      assignedNode: "n1",
+    }));
+
+  test("a new task fails at once with one that has failed or is gone", () => {
+    for (const dependencies of [[stub("a", "completed"), stub("b", "failed")], [stub("a", "open")]]) {
+      const decision = ask(dependencies);
+      const words = dependencies.length === 2 ? "failed" : "was deleted";
+      expect(sketch(decision, sketchTask)).toEqual([
+        "answers failed",
+        "task.created failed",
+        "tasks 0 0 0 +1",
+        'task.created null t {"title":"Title"}',
+        `task.failed null t {"kind":"dependency","message":"Task b, on which it depends, ${words}."}`,
+      ]);
+    }
+  });
+
+  test("the end of a task is noted for those that wait for it", () => {
+    const last = (decision: Decision<unknown>): readonly string[] =>
+      decision.kind === "accepted" ? decision.changes.map(sketchChange) : [];
+    const held = { ...(STAGES.assigned ?? task("t")), hasDependents: true };
+    const by = { taskId: "t", nodeId: "n1", epoch: null };
+    const done = complete(
+      held,
+      node("n1"),
+      { ...by, result: RESULT, claimOnComplete: false, entryId: "e" },
+      AT,
+    );
+    expect(last(done)).toContain("dependency.settled t completed");
+    expect(last(fail(held, node("n1"), [], { ...by, error: "e", retry: false }, AT))).toContain(
+      "dependency.settled t failed",
+    );
+    expect(last(fail(held, node("n1"), [], { ...by, error: "e", retry: true }, AT)).join()).not.toContain(
+      "settled",
+    );
+    expect(last(remove(held, "t", NOW))).toContain("dependency.settled t deleted");
+    expect(last(remove({ ...held, status: "completed" }, "t", NOW)).join()).not.toContain("settled");
+  });
+
+  test("settle: one less to wait for, and ready with the last", () => {
+    const two = task("t", { unmet: 2, scheduled: true });
+    const one = task("u", { unmet: 1, scheduled: true });
+    const late = task("v", { unmet: 1, scheduled: true, notBefore: NOW + 1 });
+    const decision = settle([two, one, late], "a", "completed", AT);
+    expect(decision.answer).toMatchObject([
+      { unmet: 1, scheduled: true },
+      { unmet: 0, scheduled: false },
+      { unmet: 0, scheduled: true },
+    ]);
+    expect(decision.changes.map(sketchChange).slice(0, 2)).toEqual(["task.moved open", "dependency.met t a"]);
+  });
+
+  test("settle: fails with what it waits for, and those that wait for it hear of that", () => {
+    const waits = task("t", { unmet: 2, scheduled: true, hasDependents: true });
+    expect(sketch(settle([waits], "a", "failed", AT), sketchMany)).toEqual([
+      "answers failed",
+      "task.moved failed",
+      "tasks -1 0 0 +1",
+      "dependencies.dropped t",
+      "dependency.settled t failed",
+      'task.failed null t {"kind":"dependency","message":"Task a, on which it depends, failed."}',
+    ]);
+  });
+});
+
+describe("releaseAll", () => {
+  test("reopens tasks; their attempts stay", () => {
+    const held = task("t", { status: "assigned", assignedNode: "n1", attempts: 2, epoch: 1 });
+    const decision = releaseAll([held], "the node left", AT);
+    expect(sketch(decision, sketchMany).at(-1)).toBe('task.released n1 t {"reason":"the node left"}');
+    expect(decision.answer).toMatchObject([{ status: "open", attempts: 2, epoch: 2 }]);
+  });
 });
 
 describe("remove", () => {
   const rows: Readonly<Record<Stage, Sketch>> = {
     none: "task_not_found",
-    open: ["answers open", "task.deleted t", "tasks -1 0 0", 'task.deleted null t {"title":"Title"}'],
+    open: ["answers open", "task.deleted t", "tasks -1 0 0 0", 'task.deleted null t {"title":"Title"}'],
+    waits: ["answers open", "task.deleted t", "tasks -1 0 0 0", 'task.deleted null t {"title":"Title"}'],
+    failed: ["answers failed", "task.deleted t", "tasks 0 0 0 -1", 'task.deleted null t {"title":"Title"}'],
     assigned: [
       "answers assigned n1",
       "task.deleted t",
-      "tasks 0 -1 0",
+      "tasks 0 -1 0 0",
       "n1 -1 0 0",
       'task.deleted n1 t {"title":"Title"}',
     ],
@@ -410,7 +869,7 @@ describe("remove", () => {
     completed: [
       "answers completed n1",
       "task.deleted t",
-      "tasks 0 0 -1",
+      "tasks 0 0 -1 0",
       "n1 0 -1 0",
       'task.deleted n1 t {"title":"Title"}',
     ],
@@ -420,11 +879,11 @@ describe("remove", () => {
 });
 
 test("assignTo says by whom, stamps the time and moves the totals", () => {
-  const { after, changes } = assignTo(task("t", { revokedFrom: "n1" }), "n2", "balancer", NOW);
-  expect(after).toEqual(task("t", { status: "assigned", assignedNode: "n2", updatedAt: NOW }));
+  const { after, changes } = assignTo(task("t", { revokedFrom: "n1" }), "n2", "balancer", AT);
+  expect(after).toEqual(task("t", { status: "assigned", assignedNode: "n2", epoch: 1, updatedAt: NOW }));
   expect(changes.map(sketchChange)).toEqual([
     "task.moved assigned n2",
-    "tasks -1 +1 0",
+    "tasks -1 +1 0 0",
     "n2 +1 0 0",
     'task.assigned n2 t {"by":"balancer"}',
   ]);

@@ -5,11 +5,30 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { balance } from "../../src/domain/balancer.ts";
-import type { Decision, Undecided } from "../../src/domain/decision.ts";
+import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
-import { comeBack, expire, heartbeat, register } from "../../src/domain/node.ts";
-import { assignTo, complete, create, remove, requeue, revoke, take } from "../../src/domain/task.ts";
-import { draft, profile } from "./samples.ts";
+import { comeBack, drain, expire, heartbeat, leave, register } from "../../src/domain/node.ts";
+import {
+  assignTo,
+  cancel,
+  complete,
+  create,
+  expire as expireTasks,
+  extend,
+  fail,
+  isReady,
+  makeReady,
+  release,
+  releaseAll,
+  remove,
+  requeue,
+  retry,
+  revoke,
+  settle,
+  take,
+  timeOut,
+} from "../../src/domain/task.ts";
+import { UNSCHEDULED, draft, profile } from "./samples.ts";
 import { World } from "./world.ts";
 
 const NODE_IDS = ["n0", "n1", "n2", "n3"] as const;
@@ -34,6 +53,11 @@ const command = fc.oneof(
     balanced: fc.boolean(),
     type,
     rewardMicro: fc.constantFrom(0, 1, 2_500_000),
+    dependsOn: fc.subarray(TASK_IDS.slice(0, 4)),
+    timeoutMs: fc.constantFrom(null, 3),
+    notBefore: fc.constantFrom(null, 1_020),
+    expiresAt: fc.constantFrom(null, null, 1_040),
+    maxAttempts: fc.constantFrom(null, 1, 2),
   }),
   fc.record({ name: fc.constant("take" as const), taskId, nodeId, by: fc.constantFrom("claim", "assign") }),
   fc.record({
@@ -45,6 +69,11 @@ const command = fc.oneof(
   }),
   fc.record({ name: fc.constant("revoke" as const), taskId, to: fc.option(nodeId) }),
   fc.record({ name: fc.constant("requeue" as const) }),
+  fc.record({ name: fc.constantFrom("release", "fail", "extend"), taskId, nodeId, retry: fc.boolean() }),
+  fc.record({ name: fc.constantFrom("cancel" as const, "retry" as const), taskId }),
+  fc.record({ name: fc.constantFrom("leave" as const, "drain" as const), nodeId, draining: fc.boolean() }),
+  fc.record({ name: fc.constantFrom("timeOut" as const, "expireTasks" as const, "makeReady" as const) }),
+  fc.record({ name: fc.constant("settle" as const) }),
   fc.record({ name: fc.constant("remove" as const), taskId }),
   fc.record({ name: fc.constant("balance" as const) }),
 );
@@ -54,11 +83,14 @@ type Command = typeof command extends fc.Arbitrary<infer C> ? C : never;
 const LEASE_MS = 90_000;
 
 function decide(world: World, command: Command, now: number): Decision<unknown> | Undecided {
-  const beat = { now, steady: now, leaseMs: LEASE_MS };
+  const at = { now, steady: now };
+  const beat = { ...at, leaseMs: LEASE_MS };
+  const dependencies = (of: readonly string[]) => of.map(findTask).filter((task) => task !== null);
   const findTask = (id: string): Task | null => world.tasks.get(id) ?? null;
   const findNode = (id: string | null) => world.nodes.get(id ?? "") ?? null;
   const all = [...world.nodes.values()];
-  const waiting = [...world.tasks.values()].filter((task) => task.status === "open" && task.balanced);
+  const tasks = [...world.tasks.values()];
+  const waiting = [...world.tasks.values()].filter((task) => isReady(task, now) && task.balanced);
   switch (command.name) {
     case "register": {
       const { nodeId, maxTasks, capabilities } = command;
@@ -75,30 +107,86 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
         now,
       );
     case "create": {
-      const { taskId, balanced, type: taskType, rewardMicro: luxRewardMicro } = command;
+      const { name: _, taskId, type: taskType, rewardMicro: luxRewardMicro, ...rest } = command;
       if (findTask(taskId)) return { kind: "undecided" };
-      return create(draft({ balanced, taskType, luxRewardMicro }), taskId, all, now);
+      const made = draft({ ...rest, taskType, luxRewardMicro, backoffMs: 2 });
+      return create(made, taskId, all, at, dependencies(rest.dependsOn));
     }
     case "take": {
       const by = command.by === "claim" ? "claim" : "assign";
-      return take(findTask(command.taskId), findNode(command.nodeId), { ...command, by }, now);
+      return take(findTask(command.taskId), findNode(command.nodeId), { ...command, by }, at);
     }
     case "complete": {
       const result = { problem: "p", improvement: "i", lesson: command.lesson };
-      const asked = { ...command, result, entryId: `e${now}` };
-      return complete(findTask(command.taskId), findNode(command.nodeId), asked, now);
+      const asked = { ...command, epoch: null, result, entryId: `e${now}` };
+      return complete(findTask(command.taskId), findNode(command.nodeId), asked, at);
     }
     case "revoke": {
       const asked = { taskId: command.taskId, nodeId: command.to, reason: null };
-      return revoke(findTask(command.taskId), findNode(command.to), all, asked, now);
+      return revoke(findTask(command.taskId), findNode(command.to), all, asked, at);
     }
     case "requeue":
       return requeue(
         [...world.tasks.values()].filter(
           (task) => task.status === "assigned" && !findNode(task.assignedNode)?.online,
         ),
-        now,
+        at,
       );
+    case "release":
+    case "fail":
+    case "extend": {
+      const { name, taskId, nodeId, retry } = command;
+      const [task, node] = [findTask(taskId), findNode(nodeId)];
+      const asked = { taskId, nodeId, epoch: null };
+      if (name === "release") return release(task, node, all, { ...asked, reason: null }, at);
+      if (name === "fail") return fail(task, node, all, { ...asked, error: "e", retry }, at);
+      return extend(task, node, { ...asked, note: retry ? "note" : null }, at);
+    }
+    case "cancel":
+      return cancel(
+        findTask(command.taskId),
+        null,
+        { ...command, nodeId: null, reason: null, boundTo: null },
+        at,
+      );
+    case "retry": {
+      const task = findTask(command.taskId);
+      return retry(task, dependencies(task?.dependsOn ?? []), all, { ...command, boundTo: null }, at);
+    }
+    case "leave": {
+      const { nodeId } = command;
+      const left = leave(findNode(nodeId), nodeId, now);
+      if (left.kind === "rejected") return left;
+      const held = tasks.filter((task) => task.status === "assigned" && task.assignedNode === nodeId);
+      return { ...left, changes: [...releaseAll(held, "left", at).changes, ...left.changes] };
+    }
+    case "drain":
+      return drain(findNode(command.nodeId), command, now);
+    case "timeOut":
+      return timeOut(
+        tasks.filter(({ leaseUntil }) => leaseUntil !== null && leaseUntil <= now),
+        at,
+      );
+    case "expireTasks":
+      return expireTasks(
+        tasks.filter((one) => isUnfinished(one) && one.expiresAt !== null && one.expiresAt <= now),
+        at,
+      );
+    case "makeReady":
+      return makeReady(
+        tasks.filter(
+          ({ scheduled, unmet, notBefore }) => scheduled && unmet === 0 && (notBefore ?? 0) <= now,
+        ),
+        at,
+      );
+    case "settle": {
+      const [first] = world.settlements;
+      if (!first) return { kind: "undecided" };
+      const [dependsOn, outcome] = first;
+      const waits = tasks.filter(({ taskId }) => world.dependencies.has(`${taskId} on ${dependsOn}`));
+      const { changes } = settle(waits, dependsOn, outcome, at);
+      return accept(null, [...changes, { kind: "settlement.removed", taskId: dependsOn }]);
+    }
     case "remove":
       return remove(findTask(command.taskId), command.taskId, now);
     case "balance":
@@ -106,7 +194,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
         kind: "accepted",
         answer: null,
         changes: balance(waiting, all, now).flatMap(
-          ({ task, nodeId }) => assignTo(task, nodeId, "balancer", now).changes,
+          ({ task, nodeId }) => assignTo(task, nodeId, "balancer", at).changes,
         ),
       };
   }
@@ -120,6 +208,7 @@ function checkWorld(world: World): void {
     open: inState("open"),
     assigned: inState("assigned"),
     completed: inState("completed"),
+    failed: inState("failed"),
   });
   for (const node of world.nodes.values()) {
     const entries = world.ledger.filter((entry) => entry.nodeId === node.nodeId);
@@ -139,10 +228,34 @@ function checkWorld(world: World): void {
     });
   }
   for (const task of tasks) {
-    expect(task.assignedNode === null).toBe(task.status === "open");
+    expect(task.assignedNode === null).toBe(task.status === "open" || task.status === "failed");
     expect(task.result === null).toBe(task.status !== "completed");
+    expect(task.leaseUntil !== null).toBe(task.status === "assigned" && task.timeoutMs !== null);
+    expect(task.unmet).toBe(
+      [...world.dependencies].filter((one) => one.startsWith(`${task.taskId} on`)).length,
+    );
+    if (task.unmet > 0) expect(task.scheduled).toBe(true);
+    if (task.scheduled)
+      expect([task.status, task.unmet > 0 || task.notBefore !== null]).toEqual(["open", true]);
+    if (task.status === "failed") expect(task.failure).not.toBeNull();
     if (task.assignedNode !== null) expect(world.nodes.has(task.assignedNode)).toBe(true);
   }
+}
+
+/** Whatever waits for another will be told of its end. */
+function checkDependencies(world: World): void {
+  for (const one of world.dependencies) {
+    const [waits = "", dependsOn = ""] = one.split(" on ");
+    const other = world.tasks.get(dependsOn);
+    expect(world.tasks.get(waits)?.status).toBe("open");
+    expect((other && isUnfinished(other) && other.hasDependents) || world.settlements.has(dependsOn)).toBe(
+      true,
+    );
+  }
+}
+
+function isUnfinished({ status }: Task): boolean {
+  return status === "open" || status === "assigned";
 }
 
 /** The node of what a command answers equals the row that its changes make. */
@@ -166,6 +279,7 @@ test("the running totals always say what the rows say", () => {
         checkAnswer(world, command, decision.answer);
         if (command.name !== "complete") expect(world.ledger.length).toBe(paidBefore);
         checkWorld(world);
+        checkDependencies(world);
       }
     }),
     { numRuns: 250, seed: 1 },
@@ -179,7 +293,15 @@ test("a task that is completed again and again pays once", () => {
     if (decision.kind === "accepted") world.apply(decision.changes);
   };
   ask({ name: "register", nodeId: "n0", maxTasks: null, capabilities: [] });
-  ask({ name: "create", taskId: "t0", balanced: false, type: "", rewardMicro: 1 });
+  ask({
+    name: "create",
+    taskId: "t0",
+    balanced: false,
+    type: "",
+    rewardMicro: 1,
+    ...UNSCHEDULED,
+    dependsOn: [],
+  });
   for (let i = 0; i < 3; i++)
     ask({ name: "complete", taskId: "t0", nodeId: "n0", claimOnComplete: true, lesson: "one" });
   expect(world.ledger.map((entry) => entry.amountMicro)).toEqual([1]);

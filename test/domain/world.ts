@@ -2,14 +2,17 @@
  * A store in memory for property tests: applies changes the way their names say, and knows no rule.
  * Its running totals are only ever what the changes add up to, so that a test can hold them against the rows.
  */
-import type { Change } from "../../src/domain/change.ts";
+import type { Change, Outcome } from "../../src/domain/change.ts";
 import type { LedgerEntry, Node, Task, TaskStatus } from "../../src/domain/model.ts";
 
 export class World {
   readonly nodes = new Map<string, Node>();
   readonly tasks = new Map<string, Task>();
   readonly ledger: LedgerEntry[] = [];
-  readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0 };
+  /** "task on another", for each wait. */
+  readonly dependencies = new Set<string>();
+  readonly settlements = new Map<string, Outcome>();
+  readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0, failed: 0 };
 
   #created = 0;
 
@@ -34,6 +37,9 @@ export class World {
       case "node.offline":
         this.#patch(change.nodeId, () => ({ online: false }));
         return;
+      case "node.drained":
+        this.#patch(change.nodeId, () => ({ draining: change.draining }));
+        return;
       case "node.tallied":
         this.#patch(change.nodeId, (node) => ({
           tasksAssigned: node.tasksAssigned + change.assigned,
@@ -55,10 +61,31 @@ export class World {
       case "task.deleted":
         this.tasks.delete(change.taskId);
         return;
+      case "task.depended":
+        this.#patchTask(change.taskId, { hasDependents: true });
+        return;
+      case "dependency.added":
+        this.dependencies.add(`${change.taskId} on ${change.dependsOn}`);
+        return;
+      case "dependency.met":
+        if (!this.dependencies.delete(`${change.taskId} on ${change.dependsOn}`))
+          throw new Error("met what it did not wait for");
+        return;
+      case "dependencies.dropped":
+        for (const one of this.dependencies)
+          if (one.startsWith(`${change.taskId} on `)) this.dependencies.delete(one);
+        return;
+      case "dependency.settled":
+        this.settlements.set(change.taskId, change.outcome);
+        return;
+      case "settlement.removed":
+        this.settlements.delete(change.taskId);
+        return;
       case "tasks.tallied":
         this.totals.open += change.open;
         this.totals.assigned += change.assigned;
         this.totals.completed += change.completed;
+        this.totals.failed += change.failed;
         return;
       case "lux.entered":
         if (change.entry.n !== this.#entriesOf(change.entry.nodeId) + 1)
@@ -74,6 +101,12 @@ export class World {
 
   #entriesOf(nodeId: string): number {
     return this.ledger.filter((entry) => entry.nodeId === nodeId).length;
+  }
+
+  #patchTask(taskId: string, patch: Partial<Task>): void {
+    const task = this.tasks.get(taskId);
+    if (!task) throw new Error(`no task ${taskId}`);
+    this.tasks.set(taskId, { ...task, ...patch });
   }
 
   #patch(nodeId: string, patch: (node: Node) => Partial<Node>): void {

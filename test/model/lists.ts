@@ -137,7 +137,13 @@ export class Lists {
       case 14: {
         const claimOnComplete = this.#roll(2) === 0;
         const holder = (await this.#holderOf(taskId)) ?? nodeId;
-        return tasks.complete(transact, { taskId, nodeId: holder, result: RESULT, claimOnComplete });
+        return tasks.complete(transact, {
+          taskId,
+          nodeId: holder,
+          result: RESULT,
+          epoch: null,
+          claimOnComplete,
+        });
       }
       case 15:
         return tasks.revoke(transact, { taskId, nodeId: this.#roll(2) === 0 ? null : nodeId, reason: null });

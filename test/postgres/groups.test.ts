@@ -47,7 +47,7 @@ async function create(store: Store, patches: readonly Patch[]): Promise<readonly
         expect(before).toBeNull();
         return accept(null, [
           { kind: "task.created", task: one },
-          { kind: "tasks.tallied", open: 1, assigned: 0, completed: 0 },
+          { kind: "tasks.tallied", open: 1, assigned: 0, completed: 0, failed: 0 },
         ]);
       }),
     ),
@@ -88,7 +88,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       { taskId: "larger", luxRewardMicro: 1_000_000_000_000_000 },
     ]);
     await create(store, [{ taskId: "alone", luxRewardMicro: 1_000_000_000_000_000 }]);
-    expect(await store.read(taskTotals())).toEqual({ open: 4, assigned: 0, completed: 0 });
+    expect(await store.read(taskTotals())).toEqual({ open: 4, assigned: 0, completed: 0, failed: 0 });
   });
 
   test("texts with the characters of array literals", async () => {
@@ -212,6 +212,6 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
       store,
       Array.from({ length: 7 }, (_, i) => ({ taskId: `t${i}`, description })),
     );
-    expect(await store.read(taskTotals())).toEqual({ open: 7, assigned: 0, completed: 0 });
+    expect(await store.read(taskTotals())).toEqual({ open: 7, assigned: 0, completed: 0, failed: 0 });
   });
 });

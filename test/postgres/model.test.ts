@@ -20,7 +20,7 @@ import { WaitQueue } from "../../src/service/wait-queue.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
-import { NOW, STEADY } from "../domain/samples.ts";
+import { NOW, STEADY, UNSCHEDULED } from "../domain/samples.ts";
 import { dice } from "../support/dice.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
@@ -81,6 +81,7 @@ class World {
           taskType,
           priority: 1,
           creatorNode: null,
+          ...UNSCHEDULED,
         } as const;
         return this.#tasks.create(transact, { ...draft, luxRewardMicro: roll(3), balanced: roll(2) === 0 });
       }
@@ -90,7 +91,13 @@ class World {
       case 5:
       case 6: {
         const result = { problem: "p", improvement: "NULL", lesson: "" };
-        return this.#tasks.complete(transact, { taskId, nodeId, result, claimOnComplete: roll(2) === 0 });
+        return this.#tasks.complete(transact, {
+          taskId,
+          nodeId,
+          result,
+          epoch: null,
+          claimOnComplete: roll(2) === 0,
+        });
       }
       case 7: {
         const toNode = roll(4) === 0 ? null : nodeId;

@@ -21,7 +21,7 @@ import { newId } from "../../src/lib/ids.ts";
 import { BalancerRounds } from "../../src/service/balancer-rounds.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { node, task } from "../domain/samples.ts";
+import { UNSCHEDULED, node, task } from "../domain/samples.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -138,7 +138,7 @@ test("a round gives so much and no more, says that it was cut short, and the nex
     created(`t${i}`, { balanced: false }),
   );
   const { store, tasks, steps } = await openScene([...backlog, ...there("n1", [])]);
-  const open: Change = { kind: "tasks.tallied", open: backlog.length, assigned: 0, completed: 0 };
+  const open: Change = { kind: "tasks.tallied", open: backlog.length, assigned: 0, completed: 0, failed: 0 };
   await store.transact({}, () => accept(null, [open]));
   steps.mockClear();
   const transact = store.transact.bind(store);
@@ -194,6 +194,7 @@ describe("thousands of nodes, each with its own capabilities,", () => {
       priority: 1,
       creatorNode: null,
       luxRewardMicro: 0,
+      ...UNSCHEDULED,
     } as const;
     const make = (taskType: string) => tasks.create(transact, { ...draft, taskType, balanced: true });
     const makeAll = Array.from({ length: 200 }, (_, i) => make(`nobody takes ${i}`));

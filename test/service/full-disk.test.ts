@@ -150,7 +150,7 @@ test("nodes whose heartbeats could not be stored get a full lease when there is 
   disk.commitFault = null;
   // Somebody's write comes before the next sweep: the store is well, and the leases have all run out.
   await store.transact({}, () =>
-    accept(null, [{ kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 }]),
+    accept(null, [{ kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 }]),
   );
   expect(store.writable).toBe(true);
   await sweep();

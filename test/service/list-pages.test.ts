@@ -8,7 +8,7 @@ import { ListPages, type PageSource, PagesBusy, upToBytes } from "../../src/serv
 import { taskSizes, taskTotals, tasksBySeq } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Read, Store } from "../../src/store/store.ts";
-import { NOW, draft } from "../domain/samples.ts";
+import { AT, draft } from "../domain/samples.ts";
 
 const TASKS = 95;
 const FAR = { page: LIST_NEAR_ROWS + 2, perPage: 1 };
@@ -20,7 +20,7 @@ beforeAll(async () => {
     throw error;
   });
   for (let i = 1; i <= TASKS; i++)
-    await store.transact({}, () => accept(null, create(draft(), `t${i}`, [], NOW).changes));
+    await store.transact({}, () => accept(null, create(draft(), `t${i}`, [], AT).changes));
 });
 afterAll(() => store.close());
 

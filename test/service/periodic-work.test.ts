@@ -83,7 +83,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
 function held(taskId: string, nodeId: string, patch: Partial<Task> = {}): readonly Change[] {
   return [
     { kind: "task.created", task: task(taskId, { status: "assigned", assignedNode: nodeId, ...patch }) },
-    { kind: "tasks.tallied", open: 0, assigned: 1, completed: 0 },
+    { kind: "tasks.tallied", open: 0, assigned: 1, completed: 0, failed: 0 },
     tally({ nodeId, assigned: 1 }),
   ];
 }

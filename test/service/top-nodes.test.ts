@@ -25,7 +25,7 @@ test("after completions, few and many, and after deletions", async () => {
       const nodeId = ids[(i * i + seed) % ids.length] ?? "";
       const { taskId } = await tasks.create(store.transact, draft({ luxRewardMicro: (i % 3) * 1_000_000 }));
       const result = { problem: "p", improvement: "i", lesson: "l" };
-      await tasks.complete(store.transact, { taskId, nodeId, result, claimOnComplete: true });
+      await tasks.complete(store.transact, { taskId, nodeId, result, epoch: null, claimOnComplete: true });
       done.push(taskId);
     }
   };
@@ -73,7 +73,7 @@ test("events between two reads that are pruned before the second", async () => {
   const result = { problem: "p", improvement: "i", lesson: "l" };
   expect(await completed()).toBe(0);
   const { taskId } = await tasks.create(store.transact, draft());
-  await tasks.complete(store.transact, { taskId, nodeId: "n", result, claimOnComplete: true });
+  await tasks.complete(store.transact, { taskId, nodeId: "n", result, epoch: null, claimOnComplete: true });
   await forget();
   expect(await completed()).toBe(1);
   await tasks.remove(store.transact, taskId);

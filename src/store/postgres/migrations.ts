@@ -264,6 +264,44 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX nodes_deleted ON nodes (node_id) WHERE deleted = 1;
   ALTER TABLE tasks ADD COLUMN result_extra TEXT;
   `,
+  `
+  ALTER TABLE nodes ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks
+    ADD COLUMN failures INTEGER NOT NULL DEFAULT 0,
+    ADD COLUMN max_attempts INTEGER,
+    ADD COLUMN backoff_ms INTEGER NOT NULL DEFAULT 5000,
+    ADD COLUMN timeout_ms BIGINT,
+    ADD COLUMN lease_until BIGINT,
+    ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0,
+    ADD COLUMN not_before BIGINT,
+    ADD COLUMN expires_at BIGINT,
+    ADD COLUMN depends_on TEXT,
+    ADD COLUMN unmet INTEGER NOT NULL DEFAULT 0,
+    ADD COLUMN has_dependents INTEGER NOT NULL DEFAULT 0,
+    ADD COLUMN scheduled INTEGER NOT NULL DEFAULT 0,
+    ADD COLUMN started_at BIGINT,
+    ADD COLUMN progress TEXT,
+    ADD COLUMN failure TEXT;
+  ALTER TABLE task_totals ADD COLUMN failed BIGINT NOT NULL DEFAULT 0;
+  DROP INDEX tasks_pool, tasks_pool_type;
+  CREATE INDEX tasks_pool ON tasks (balanced, priority, seq) WHERE status = 'open' AND scheduled = 0;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority, seq) WHERE status = 'open' AND scheduled = 0;
+  CREATE INDEX tasks_scheduled ON tasks (not_before) WHERE scheduled = 1 AND unmet = 0;
+  CREATE INDEX tasks_lease ON tasks (lease_until) WHERE lease_until IS NOT NULL;
+  CREATE INDEX tasks_expiring ON tasks (status, expires_at)
+    WHERE status IN ('open', 'assigned') AND expires_at IS NOT NULL;
+
+  CREATE TABLE dependencies (
+    task_id TEXT COLLATE "C" NOT NULL,
+    depends_on TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (task_id, depends_on)
+  );
+  CREATE INDEX dependencies_of ON dependencies (depends_on);
+  CREATE TABLE settlements (
+    task_id TEXT COLLATE "C" PRIMARY KEY,
+    outcome TEXT NOT NULL
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

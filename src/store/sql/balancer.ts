@@ -8,11 +8,12 @@ import type { Param, Query, Row } from "../store.ts";
 import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
 import { bind, byKey, filledUp, many, places, query, union } from "./query.ts";
 import { type CapabilityLists, toNode, toTask } from "./rows.ts";
-import { TASK_COLUMNS } from "./tasks.ts";
+import { READY, TASK_COLUMNS } from "./tasks.ts";
 
 // ---- Nodes
 
-const AVAILABLE = `online = 1 AND auto_assign = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
+const AVAILABLE = `
+  online = 1 AND auto_assign = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
 const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
 /** Stands in no list of capabilities, for none in it is empty. */
 const NO_CAPABILITY = ",,";
@@ -53,7 +54,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
   return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ), onSqlite };
 }
 
-const CANDIDATE_COLUMNS = `node_id, capabilities, online, auto_assign, max_tasks, tasks_assigned, idle_since`;
+const CANDIDATE_COLUMNS = `node_id, capabilities, online, auto_assign, draining, max_tasks, tasks_assigned, idle_since`;
 
 /** All available nodes. `lists` is the caller's, one for all that it reads of them. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
@@ -78,29 +79,30 @@ function toCandidate(row: Row, lists: CapabilityLists): Candidate {
     capabilities: lists.decode(String(row["capabilities"])),
     online: row["online"] === 1,
     autoAssign: row["auto_assign"] === 1,
+    draining: row["draining"] === 1,
     maxTasks: row["max_tasks"] == null ? null : Number(row["max_tasks"]),
     tasksAssigned: Number(row["tasks_assigned"]),
     idleSince: Number(row["idle_since"]),
   };
 }
 
-// ---- The backlog: the open tasks, best first (priority, then age)
+// ---- The backlog: the open tasks that are ready, best first (priority, then age)
 
 /** A task's place in the backlog. */
 export type BacklogPlace = { readonly priority: number; readonly seq: number };
 export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 
-/** Whether nothing is open, or nothing that the balancer may give away by itself. */
+/** Whether nothing is ready, or nothing that the balancer may give away by itself. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   const own = onlyBalanced ? " AND balanced = 1" : "";
-  const sql = `SELECT seq FROM tasks WHERE status = 'open'${own} LIMIT 1`;
+  const sql = `SELECT seq FROM tasks WHERE ${READY}${own} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
 /** The types in the backlog, sorted, after one; "" (no type) is not listed. Each type is one index lookup. */
 export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
-    SELECT min(task_type) FROM tasks WHERE status = 'open' AND balanced = $1 AND task_type > ${type})`;
+    SELECT min(task_type) FROM tasks WHERE ${READY} AND balanced = $1 AND task_type > ${type})`;
   const sql = `
     WITH RECURSIVE types (task_type) AS (
       SELECT ${next("$2")} UNION ALL SELECT ${next("types.task_type")} FROM types WHERE task_type IS NOT NULL)
@@ -127,7 +129,7 @@ export function backlogAfter(
     return (onlyBalanced ? [1] : [0, 1]).map(
       (balanced) => `
         SELECT priority, seq FROM tasks
-        WHERE status = 'open' AND balanced = ${balanced} AND task_type = ${ofType} AND (priority, seq) > ($2, $3)
+        WHERE ${READY} AND balanced = ${balanced} AND task_type = ${ofType} AND (priority, seq) > ($2, $3)
         ORDER BY priority, seq`,
     );
   });
@@ -139,11 +141,11 @@ export function backlogAfter(
   return many(sql, params, toPlace, ["tasks"]);
 }
 
-/** Those of these tasks, by number, that are still open, best first. */
+/** Those of these tasks, by number, that are still open and ready, best first. */
 export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
   const filled = filledUp(seqs);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${places(filled)}) ORDER BY priority, t.seq`;
   const shape = (rows: readonly Row[]): readonly Task[] =>
-    rows.map(toTask).filter(({ status }) => status === "open");
+    rows.map(toTask).filter(({ status, scheduled }) => status === "open" && !scheduled);
   return query(sql, filled, shape, ["tasks", "files"]);
 }

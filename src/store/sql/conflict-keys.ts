@@ -9,6 +9,7 @@ export type Table =
   | "answers"
   | "beats"
   | "deliveries"
+  | "dependencies"
   | "events"
   | "files"
   | "hubs"
@@ -17,6 +18,7 @@ export type Table =
   | "ledger"
   | "messages"
   | "nodes"
+  | "settlements"
   | "task_totals"
   | "tasks";
 
@@ -32,6 +34,8 @@ export const keyOf = {
   /** Only that the node exists: its heartbeats and counters leave this valid. */
   registration: (nodeId: string): ConflictKey => `registrations ${nodeId}`,
   task: (taskId: string): ConflictKey => `tasks ${taskId}`,
+  dependency: (taskId: string, dependsOn: string): ConflictKey => `dependencies ${taskId} ${dependsOn}`,
+  settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
   ledger: (nodeId: string): ConflictKey => `ledger ${nodeId}`,

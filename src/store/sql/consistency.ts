@@ -73,7 +73,8 @@ export const FACTS: readonly Fact[] = [
     holds: "every task's state, node and result agree, and the totals are their counts",
     sql: `
       SELECT 'task ' || task_id || ' is ' || status || ', and its node or result is not' FROM tasks
-      WHERE status NOT IN ('open', 'assigned', 'completed') OR (status = 'open') <> (assigned_node IS NULL)
+      WHERE status NOT IN ('open', 'assigned', 'completed', 'failed')
+        OR (status IN ('open', 'failed')) <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
         OR assigned_node NOT IN (SELECT node_id FROM nodes)
       UNION ALL
@@ -83,8 +84,36 @@ export const FACTS: readonly Fact[] = [
         UNION ALL
         SELECT 'assigned', assigned, (SELECT count(*) FROM tasks WHERE status = 'assigned') FROM task_totals
         UNION ALL
-        SELECT 'completed', completed, (SELECT count(*) FROM tasks WHERE status = 'completed') FROM task_totals)
+        SELECT 'completed', completed, (SELECT count(*) FROM tasks WHERE status = 'completed') FROM task_totals
+        UNION ALL
+        SELECT 'failed', failed, (SELECT count(*) FROM tasks WHERE status = 'failed') FROM task_totals)
       WHERE said <> counted LIMIT ${SHOWN}`,
+  },
+  {
+    name: "leases",
+    holds:
+      "only an assigned task has a lease, and each with a timeout has one; only an open one waits for its time",
+    sql: `
+      SELECT 'task ' || task_id || ' is ' || status || ', and its lease or its wait is not' FROM tasks
+      WHERE (lease_until IS NOT NULL) <> (status = 'assigned' AND timeout_ms IS NOT NULL)
+        OR (scheduled = 1 AND (status <> 'open' OR (not_before IS NULL AND unmet = 0)))
+        OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "dependencies",
+    holds:
+      "every task waits for as many others as it says, and each of these is unfinished or about to be told of",
+    sql: `
+      SELECT 'task ' || task_id || ' waits for ' || unmet || ' others, ' || n || ' are listed' FROM (
+        SELECT t.task_id, t.unmet, (SELECT count(*) FROM dependencies d WHERE d.task_id = t.task_id) AS n FROM tasks t
+        WHERE t.depends_on IS NOT NULL)
+      WHERE unmet <> n
+      UNION ALL
+      SELECT 'task ' || d.task_id || ' waits for ' || d.depends_on || ', which will not tell it' FROM dependencies d
+      WHERE d.task_id NOT IN (SELECT task_id FROM tasks) OR NOT EXISTS (
+        SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND status IN ('open', 'assigned') AND has_dependents = 1
+        UNION ALL SELECT 1 FROM settlements s WHERE s.task_id = d.depends_on)
+      LIMIT ${SHOWN}`,
   },
   {
     name: "messages",

@@ -7,7 +7,7 @@ import { toNode, toPulse } from "./rows.ts";
 
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
 export const NODE_COLUMNS = `
-  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, online, registered_at, last_heartbeat_at,
+  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, draining, online, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
   entries, CAST(balance_micro AS TEXT) AS balance`;
 /** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */
@@ -31,7 +31,7 @@ export function deletedNode(nodeId: string): Query<Node | null> {
 
 const PULSE = byKey(
   ["text"],
-  `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
+  `SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
 );
 
 /** What a heartbeat needs of a node: little, since it is the most frequent request. */

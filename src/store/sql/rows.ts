@@ -1,4 +1,5 @@
 /** Rows of the store to values of the domain. The columns are those of store/sqlite/migrations.ts; nothing is decided here. */
+import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
 import type {
   Delivery,
@@ -11,6 +12,7 @@ import type {
   Pulse,
   Task,
 } from "../../domain/model.ts";
+import type { Dependency } from "../../domain/task.ts";
 import type { Param, Row } from "../store.ts";
 
 // The casts below are the checked boundary to the store: STRICT tables hold what the rules wrote, and nothing else
@@ -28,6 +30,11 @@ export function encodeCapabilities(capabilities: readonly string[]): string {
 
 function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
+}
+
+/** Ids of tasks, side by side; none is NULL. */
+export function encodeDependsOn(taskIds: readonly string[]): string | null {
+  return taskIds.length === 0 ? null : taskIds.join(",");
 }
 
 /** Decodes each different list once: for a caller that reads the same nodes again and again. */
@@ -51,6 +58,7 @@ export function toNode(row: Row): Node {
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
     autoAssign: row["auto_assign"] === 1,
+    draining: row["draining"] === 1,
     online: row["online"] === 1,
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),
@@ -69,6 +77,7 @@ export function toPulse(row: Row): Pulse {
     nodeId: text(row["node_id"]),
     variant: text(row["variant"]) as Node["variant"],
     online: row["online"] === 1,
+    draining: row["draining"] === 1,
     tasksAssigned: whole(row["tasks_assigned"]),
   };
 }
@@ -76,6 +85,8 @@ export function toPulse(row: Row): Pulse {
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
   const problem = maybeText(row["problem"]);
+  const dependsOn = maybeText(row["depends_on"]);
+  const failure = maybeText(row["failure"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -94,10 +105,37 @@ export function toTask(row: Row): Task {
     balanced: row["balanced"] === 1,
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
+    failures: whole(row["failures"]),
+    maxAttempts: maybeWhole(row["max_attempts"]),
+    backoffMs: whole(row["backoff_ms"]),
+    timeoutMs: maybeWhole(row["timeout_ms"]),
+    leaseUntil: maybeWhole(row["lease_until"]),
+    epoch: whole(row["epoch"]),
+    notBefore: maybeWhole(row["not_before"]),
+    expiresAt: maybeWhole(row["expires_at"]),
+    dependsOn: dependsOn === null ? [] : dependsOn.split(","),
+    unmet: whole(row["unmet"]),
+    hasDependents: row["has_dependents"] === 1,
+    scheduled: row["scheduled"] === 1,
+    startedAt: maybeWhole(row["started_at"]),
+    progress: maybeText(row["progress"]),
+    failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
     files: files === null ? [] : files.split(","),
   };
+}
+
+export function toDependency(row: Row): Dependency {
+  return {
+    taskId: text(row["task_id"]),
+    status: row["status"] as Task["status"],
+    hasDependents: row["has_dependents"] === 1,
+  };
+}
+
+export function toSettlement(row: Row): { readonly taskId: string; readonly outcome: Outcome } {
+  return { taskId: text(row["task_id"]), outcome: row["outcome"] as Outcome };
 }
 
 export function toLedgerEntry(row: Row): LedgerEntry {

@@ -11,7 +11,7 @@ import {
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
 } from "./retention.ts";
-import { encodeCapabilities } from "./rows.ts";
+import { encodeCapabilities, encodeDependsOn } from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -72,6 +72,16 @@ const TASK_STATE: Columns<OfTask> = {
   assigned_node: text(({ task }) => task.assignedNode),
   revoked_from: text(({ task }) => task.revokedFrom),
   attempts: whole(({ task }) => task.attempts),
+  failures: whole(({ task }) => task.failures),
+  lease_until: whole(({ task }) => task.leaseUntil),
+  epoch: whole(({ task }) => task.epoch),
+  not_before: whole(({ task }) => task.notBefore),
+  expires_at: whole(({ task }) => task.expiresAt),
+  unmet: whole(({ task }) => task.unmet),
+  scheduled: flag(({ task }) => task.scheduled),
+  started_at: whole(({ task }) => task.startedAt),
+  progress: text(({ task }) => task.progress),
+  failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
   updated_at: whole(({ task }) => task.updatedAt),
 };
 
@@ -85,6 +95,12 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
+const DEPENDENCY: Columns<Of<"dependency.added" | "dependency.met">> = {
+  task_id: text(({ taskId }) => taskId),
+  depends_on: text(({ dependsOn }) => dependsOn),
+};
+const ofDependency = ({ taskId, dependsOn }: Of<"dependency.added" | "dependency.met">): ConflictKey =>
+  keyOf.dependency(taskId, dependsOn);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
 /** A delivery is in its recipient's mailbox, and comes after its message. */
@@ -130,10 +146,14 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
   "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.drained": {
+    row: ofNode,
+    statement: update("nodes", NODE_ID, { draining: flag(({ draining }) => draining) }),
+  },
   "node.deleted": {
     row: ofNode,
     keys: ({ nodeId }) => [keyOf.registration(nodeId)],
-    statement: update("nodes", NODE_ID, { online: "0", deleted: "1" }),
+    statement: update("nodes", NODE_ID, { online: "0", draining: "0", deleted: "1" }),
   },
   "node.tallied": {
     row: ofNode,
@@ -169,6 +189,10 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       balanced: flag(({ task }) => task.balanced),
       created_at: whole(({ task }) => task.createdAt),
+      max_attempts: whole(({ task }) => task.maxAttempts),
+      backoff_ms: whole(({ task }) => task.backoffMs),
+      timeout_ms: whole(({ task }) => task.timeoutMs),
+      depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
       ...TASK_STATE,
     }),
   },
@@ -185,6 +209,30 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
   },
+  "task.depended": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
+  },
+  "dependency.added": { row: ofDependency, statement: insert("dependencies", DEPENDENCY) },
+  "dependency.met": { row: ofDependency, statement: remove("dependencies", DEPENDENCY) },
+  "dependencies.dropped": {
+    isSweep: true,
+    statement: sweep("dependencies", `DELETE FROM dependencies WHERE task_id = $1`, [
+      text(({ taskId }) => taskId),
+    ]),
+  },
+  "dependency.settled": {
+    row: ({ taskId }) => keyOf.settlement(taskId),
+    statement: upsert(
+      "settlements",
+      { task_id: text(({ taskId }) => taskId) },
+      { outcome: text(({ outcome }) => outcome) },
+    ),
+  },
+  "settlement.removed": {
+    row: ({ taskId }) => keyOf.settlement(taskId),
+    statement: remove("settlements", { task_id: text(({ taskId }) => taskId) }),
+  },
   "tasks.tallied": {
     statement: update(
       "task_totals",
@@ -193,6 +241,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         open: whole(({ open }) => open, added),
         assigned: whole(({ assigned }) => assigned, added),
         completed: whole(({ completed }) => completed, added),
+        failed: whole(({ failed }) => failed, added),
       },
     ),
     sum: (earlier, later) => ({
@@ -200,6 +249,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       open: earlier.open + later.open,
       assigned: earlier.assigned + later.assigned,
       completed: earlier.completed + later.completed,
+      failed: earlier.failed + later.failed,
     }),
   },
   "lux.entered": {
@@ -307,6 +357,14 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     statement: sweep("deliveries", `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`, [
       whole(({ leaseUntil }) => leaseUntil),
     ]),
+  },
+  "task.leases.renewed": {
+    isSweep: true,
+    statement: sweep(
+      "tasks",
+      `UPDATE tasks SET lease_until = $1 + timeout_ms WHERE lease_until IS NOT NULL`,
+      [whole(({ steady }) => steady)],
+    ),
   },
   "answers.shifted": {
     isSweep: true,

@@ -1,7 +1,9 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
-import type { Task, TaskStatus } from "../../domain/model.ts";
+import type { Outcome } from "../../domain/change.ts";
+import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
+import type { Dependency } from "../../domain/task.ts";
 import type { Param, Query } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
@@ -21,14 +23,19 @@ import {
   sizes,
   union,
 } from "./query.ts";
-import { toTask } from "./rows.ts";
+import { toDependency, toSettlement, toTask } from "./rows.ts";
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
-  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
+  balanced, revoked_from, attempts, failures, max_attempts, backoff_ms, timeout_ms, lease_until, epoch, not_before, expires_at,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, created_at, updated_at,
+  problem, improvement, lesson,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
+
+/** Open, and not waiting for its time or for other tasks: in the words of the indexes of the backlog. */
+export const READY = `status = 'open' AND scheduled = 0`;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
@@ -52,18 +59,19 @@ export function taskTotals(): Query<TaskTotals> {
     open: Number(row?.["open"]),
     assigned: Number(row?.["assigned"]),
     completed: Number(row?.["completed"]),
+    failed: Number(row?.["failed"]),
   });
-  return query(`SELECT open, assigned, completed FROM task_totals`, [], shape, ["task_totals"]);
+  return query(`SELECT open, assigned, completed, failed FROM task_totals`, [], shape, ["task_totals"]);
 }
 
-/** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
+/** Ready tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
   const { best, params } = bestOpen([0, 1], capabilities, null, limit);
   const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
   return sizes(sql, params, ["tasks"]);
 }
 
-/** Open tasks that the balancer may give to this node by itself, best first; none if it may give it none. */
+/** Ready tasks that the balancer may give to this node by itself, best first; none if it may give it none. */
 export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
   limit: number,
@@ -91,7 +99,7 @@ function bestOpen(
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
         SELECT seq, priority FROM tasks
-        WHERE status = 'open' AND balanced = ${flag}${ofType}${notRevoked}
+        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}
         ORDER BY priority, seq LIMIT $1`;
     }),
   );
@@ -122,6 +130,76 @@ const TASKS_HELD = `
 /** Unfinished tasks of a node, oldest first. */
 export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {
   return many(TASKS_HELD, [nodeId, limit], toTask, TASKS_READ);
+}
+
+// ---- What time and other tasks do to a task
+
+/** Tasks whose lease has run out, by the steady clock. */
+export function timedOutTasks(steady: number, limit: number): Query<readonly Task[]> {
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${TIMED_OUT("$1")} ORDER BY lease_until LIMIT $2`;
+  return many(sql, [steady, limit], toTask, TASKS_READ);
+}
+
+/** Unfinished tasks that were to be completed by now. */
+export function expiredTasks(now: number, limit: number): Query<readonly Task[]> {
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${EXPIRED("$1")} LIMIT $2`;
+  return many(sql, [now, limit], toTask, TASKS_READ);
+}
+
+/** Open tasks that waited for a time which has come. */
+export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${DUE("$1")} ORDER BY not_before LIMIT $2`;
+  return many(sql, [now, limit], toTask, TASKS_READ);
+}
+
+const TIMED_OUT = (steady: string): string => `lease_until <= ${steady}`;
+const EXPIRED = (now: string): string => `status IN ('open', 'assigned') AND expires_at <= ${now}`;
+const DUE = (now: string): string => `scheduled = 1 AND unmet = 0 AND not_before <= ${now}`;
+
+/** Whether there is anything of these; of tasks that ended and whose dependents do not know it. */
+export type TaskWork = {
+  readonly timedOut: boolean;
+  readonly expired: boolean;
+  readonly due: boolean;
+  readonly settled: boolean;
+};
+
+export function taskWork(now: number, steady: number): Query<TaskWork> {
+  const any = (from: string): string => `CASE WHEN EXISTS (SELECT 1 FROM ${from}) THEN 1 ELSE 0 END`;
+  const sql = `
+    SELECT ${any(`tasks WHERE ${TIMED_OUT("$2")}`)} AS timed_out, ${any(`tasks WHERE ${EXPIRED("$1")}`)} AS expired,
+      ${any(`tasks WHERE ${DUE("$1")}`)} AS due, ${any("settlements")} AS settled`;
+  const shape: Query<TaskWork>["shape"] = ([row]) => ({
+    timedOut: row?.["timed_out"] === 1,
+    expired: row?.["expired"] === 1,
+    due: row?.["due"] === 1,
+    settled: row?.["settled"] === 1,
+  });
+  return query(sql, [now, steady], shape, ["tasks", "settlements"]);
+}
+
+/** What a task reads of those that it depends on. */
+export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
+  const ids = filledUp(taskIds);
+  const sql = `SELECT task_id, status, has_dependents FROM tasks WHERE task_id IN (${places(ids)})`;
+  return many(sql, ids, toDependency, ["tasks"]);
+}
+
+export type Settlement = { readonly taskId: string; readonly outcome: Outcome };
+
+const FIRST_SETTLEMENT = `SELECT task_id, outcome FROM settlements ORDER BY task_id LIMIT 1`;
+
+/** A task that has ended and whose dependents do not know it. */
+export function firstSettlement(): Query<Settlement | null> {
+  return one(FIRST_SETTLEMENT, [], toSettlement, ["settlements"]);
+}
+
+/** Those that wait for it, oldest first. */
+export function firstDependents(limit: number): Query<readonly Task[]> {
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM dependencies d JOIN tasks t USING (task_id)
+    WHERE d.depends_on = (SELECT task_id FROM (${FIRST_SETTLEMENT}) AS first) ORDER BY t.seq LIMIT $1`;
+  return many(sql, [limit], toTask, ["settlements", "dependencies", ...TASKS_READ]);
 }
 
 const TASK_BYTES = [
@@ -169,16 +247,16 @@ function pageOfTasks(
 
 /**
  * The states are written out, for the indexes of one state to be seen. The first pages of all tasks, which most ask for,
- * are read from the table itself: of a few rows one range is cheaper than three, though each is all of a task.
+ * are read from the table itself: of a few rows one range is cheaper than four, though each is all of a task.
  */
 function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readonly string[] {
-  if (statuses.length === 3 && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
+  if (statuses.length === TASK_STATUSES.length && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
   return statuses.map((status) => `SELECT seq FROM tasks WHERE status = '${status}'`);
 }
 
-/** An open task has no node. The states are written out, so that the partial index of each is used. */
+/** An open or failed task has no node. The states are written out, so that the partial index of each is used. */
 function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
   return statuses
-    .filter((status) => status !== "open")
+    .filter((status) => status === "assigned" || status === "completed")
     .map((status) => `SELECT seq FROM tasks WHERE status = '${status}' AND assigned_node = ${node}`);
 }

@@ -324,4 +324,51 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the further keys of a result, a JSON object as it was sent; NULL: there are none
   ALTER TABLE tasks ADD COLUMN result_extra TEXT;
   `,
+  `
+  -- drains: nothing new is handed to it
+  ALTER TABLE nodes ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
+
+  ALTER TABLE tasks ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;       -- of the attempts, the failures and timeouts
+  ALTER TABLE tasks ADD COLUMN max_attempts INTEGER;
+  ALTER TABLE tasks ADD COLUMN backoff_ms INTEGER NOT NULL DEFAULT 5000;
+  ALTER TABLE tasks ADD COLUMN timeout_ms INTEGER;
+  ALTER TABLE tasks ADD COLUMN lease_until INTEGER;                       -- steady clock; only while assigned
+  ALTER TABLE tasks ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;          -- fencing token
+  ALTER TABLE tasks ADD COLUMN not_before INTEGER;
+  ALTER TABLE tasks ADD COLUMN expires_at INTEGER;
+  ALTER TABLE tasks ADD COLUMN depends_on TEXT;                           -- "id,id"; NULL is none
+  ALTER TABLE tasks ADD COLUMN unmet INTEGER NOT NULL DEFAULT 0;          -- its rows in dependencies
+  ALTER TABLE tasks ADD COLUMN has_dependents INTEGER NOT NULL DEFAULT 0; -- 1: some task depends on it, or did
+  ALTER TABLE tasks ADD COLUMN scheduled INTEGER NOT NULL DEFAULT 0;      -- 1: open, and not in the backlog yet
+  ALTER TABLE tasks ADD COLUMN started_at INTEGER;
+  ALTER TABLE tasks ADD COLUMN progress TEXT;
+  ALTER TABLE tasks ADD COLUMN failure TEXT;                              -- the last one, as JSON
+  ALTER TABLE task_totals ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
+  -- the backlog: apart from what waits for its time or for other tasks
+  DROP INDEX tasks_pool;
+  DROP INDEX tasks_pool_type;
+  CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE status = 'open' AND scheduled = 0;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority) WHERE status = 'open' AND scheduled = 0;
+  -- whose time has come
+  CREATE INDEX tasks_scheduled ON tasks (not_before) WHERE scheduled = 1 AND unmet = 0;
+  -- whose lease has run out
+  CREATE INDEX tasks_lease ON tasks (lease_until) WHERE lease_until IS NOT NULL;
+  -- what was not completed in time
+  CREATE INDEX tasks_expiring ON tasks (status, expires_at)
+    WHERE status IN ('open', 'assigned') AND expires_at IS NOT NULL;
+
+  -- which task still waits for which
+  CREATE TABLE dependencies (
+    task_id TEXT NOT NULL,
+    depends_on TEXT NOT NULL,
+    PRIMARY KEY (task_id, depends_on)
+  ) STRICT, WITHOUT ROWID;
+  -- who waits for a task
+  CREATE INDEX dependencies_of ON dependencies (depends_on);
+  -- tasks that ended and whose dependents are still to be told, a number of them at a time
+  CREATE TABLE settlements (
+    task_id TEXT PRIMARY KEY,
+    outcome TEXT NOT NULL                    -- completed, failed or deleted
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

@@ -9,6 +9,7 @@ import { register } from "../../../src/domain/node.ts";
 import { complete, create, take } from "../../../src/domain/task.ts";
 import { makeDataDir } from "../../../src/data-dir.ts";
 import type { Node, Task } from "../../../src/domain/model.ts";
+import { UNSCHEDULED } from "../../domain/samples.ts";
 import { openSqlite } from "../../../src/store/sqlite/engine.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { MESSAGE, RESULT, TASK } from "../scenarios.ts";
@@ -32,7 +33,7 @@ type Totals = Extract<Change, { kind: "tasks.tallied" }>;
 class Commit {
   readonly #changes: Change[] = [];
   readonly #nodes = new Map<string, Tally>();
-  #totals: Totals = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 };
+  #totals: Totals = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 };
 
   add(changes: readonly Change[]): void {
     for (const change of changes) {
@@ -124,14 +125,17 @@ class History {
       const taskType = TASK_TYPES[index % TASK_TYPES.length] ?? "";
       const { lux_reward, ...texts } = TASK;
       const draft = { ...texts, taskType, priority: 1, luxRewardMicro: lux_reward * 1_000_000 } as const;
-      const made = create({ ...draft, creatorNode: null, balanced: false }, uuidAt(now), [], now);
+      const made = create({ ...draft, ...UNSCHEDULED, creatorNode: null, balanced: false }, uuidAt(now), [], {
+        now,
+        steady: now,
+      });
       commit.add(made.changes);
       const isUnfinished = index >= this.#tasks * (1 - UNFINISHED);
       if (isUnfinished && index % 2 === 0) return;
       const node = this.#nodeFor(index);
       const asked = { taskId: made.answer.taskId, nodeId: node.nodeId };
       const stored = { ...made.answer, seq: index + 1 }; // a new table counts from 1
-      const taken = take(stored, node, { ...asked, by: "claim" }, now);
+      const taken = take(stored, node, { ...asked, by: "claim" }, { now, steady: now });
       const held = this.#accepted(commit, taken);
       keepUp(node, taken);
       if (!isUnfinished) this.#complete(commit, held, node, now);
@@ -172,10 +176,11 @@ class History {
       taskId: task.taskId,
       nodeId: node.nodeId,
       result: RESULT,
+      epoch: null,
       claimOnComplete: false,
       entryId: uuidAt(now),
     };
-    const done = complete(task, node, asked, now);
+    const done = complete(task, node, asked, { now, steady: now });
     this.#accepted(commit, done);
     keepUp(node, done);
   }
