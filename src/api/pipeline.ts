@@ -8,6 +8,7 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -121,7 +122,13 @@ function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
-  return readJsonObject(request, BODY_LIMITS, endpoint.emptyBody ? {} : undefined);
+  const { emptyBody, exactNumbers } = endpoint;
+  return readJsonObject(
+    request,
+    BODY_LIMITS,
+    emptyBody ? {} : undefined,
+    exactNumbers ? parseExact : undefined,
+  );
 }
 
 function readParameters<In, Out>({ method }: JsonEndpoint<In, Out>, { request }: Exchange): JsonObject {

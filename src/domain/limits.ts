@@ -40,6 +40,8 @@ export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
+/** The further keys of a result together, as JSON. */
+export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;

@@ -24,6 +24,7 @@ import {
 import type { EventData, EventKind } from "./event.ts";
 import { payReward } from "./lux.ts";
 import type { Node, Task, TaskResult, TaskStatus } from "./model.ts";
+import { isSameJson } from "../lib/exact-json.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = Pick<
@@ -242,7 +243,8 @@ function completion(task: Task, madeRoom: boolean): Completion {
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {
-  return a !== null && a.problem === b.problem && a.improvement === b.improvement && a.lesson === b.lesson;
+  if (a === null || a.problem !== b.problem || a.improvement !== b.improvement) return false;
+  return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
 }
 
 function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {

@@ -578,7 +578,8 @@ function makeTasks(roll: (sides: number) => number): Tasks {
     changes.push({ kind: "task.moved", task: moved });
     if (status !== "open") changes.push({ kind: "tasks.tallied", open: -1, assigned: 1, completed: 0 });
     if (status !== "completed") return moved;
-    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł" };
+    const extra = i % 2 ? `{"ł":${i}.00,"n":12345678901234567890}` : null;
+    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł", extra };
     const done: Task = { ...moved, status: "completed", result, updatedAt: 7_000 + i };
     changes.push({ kind: "task.moved", task: done });
     changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1 });
@@ -852,7 +853,11 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   });
 
   const bytesOf = ({ title, description, result, files }: Task): number =>
-    [title, description, ...(result ? [result.problem, result.improvement, result.lesson] : [])]
+    [
+      title,
+      description,
+      ...(result ? [result.problem, result.improvement, result.lesson, result.extra ?? ""] : []),
+    ]
       .map((text) => Buffer.byteLength(text))
       .reduce((sum, bytes) => sum + bytes, files.length * FILE_ID_BYTES);
 
@@ -952,6 +957,13 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     expect(expected.length).toBeGreaterThan(2);
     expect(await read(balancer.openTasks(some.map(({ seq }) => seq)))).toEqual([...expected]);
     expect(await read(balancer.openTasks([]))).toEqual([]);
+  });
+
+  test("tasksHeld: unfinished ones of a node, oldest first", async () => {
+    const expected = tasks.filter((one) => one.status === "assigned" && one.assignedNode === "n01");
+    expect(expected.length).toBeGreaterThan(1);
+    expect(await read(taskReads.tasksHeld("n01", 500))).toEqual(expected);
+    expect(await read(taskReads.tasksHeld("n01", 1))).toEqual(expected.slice(0, 1));
   });
 
   test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
@@ -1389,6 +1401,42 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ asked: "i" });
   });
 
+  test("a deleted node is found by no query but its own, keeps its totals, and may register again", async () => {
+    const { store } = await openFresh(engine);
+    const first = node("n1", { registeredAt: 1, tasksCompleted: 1 });
+    const done = task("t1", { status: "assigned", assignedNode: "n1" });
+    await write(
+      store,
+      ...saved(first),
+      { kind: "task.created", task: done },
+      tally({ nodeId: "n1", assigned: 1, completed: 1, entries: 3, idleSince: 44 }),
+      { kind: "node.deleted", nodeId: "n1" },
+      tally({ nodeId: "n1", balanceMicro: 5, idleSince: 45 }),
+    );
+    const found = await Promise.all([
+      store.read(nodeReads.nodeById("n1")),
+      store.read(nodeReads.pulseOf("n1")),
+      store.read(nodeReads.nodesAfter("", 10)),
+      store.read(nodeReads.nodesById(["n1"])),
+      store.read(nodeReads.topNodes(10)),
+      store.read(nodeReads.onlineNodeIds()),
+      store.read(nodeReads.nodesCount()),
+      store.read(nodeReads.deletedNodesCount()),
+      store.read(mail.mailboxOwner("n1")),
+      store.read(balancer.candidatesFor("", null)),
+    ]);
+    expect(found).toEqual([null, null, [], [], [], [], 0, 1, null, []]);
+    const former = await store.read(nodeReads.deletedNode("n1"));
+    expect(former).toMatchObject({ online: false, entries: 3, balanceMicro: 5n, tasksCompleted: 1 });
+    expect((await store.read(taskReads.tasksOfDeleted(10))).map(idOf)).toEqual(["t1"]);
+    expect(await store.read(taskReads.strandedTasks(10))).toEqual([]);
+    await write(store, ...saved({ ...first, registeredAt: 9, name: "again" }));
+    expect(await store.read(nodeReads.deletedNode("n1"))).toBeNull();
+    const again = { registeredAt: 9, name: "again", online: true, entries: 3, balanceMicro: 5n };
+    expect(await store.read(nodeReads.nodeById("n1"))).toMatchObject(again);
+    expect(await store.read(nodeReads.nodesCount())).toBe(1);
+  });
+
   test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
     const { store } = await openFresh(engine);
     const first = node("n1", { variant: "A", registeredAt: 1 });
@@ -1677,6 +1725,10 @@ describe("store: sqlite: plans", () => {
     "taskSizes pending of a node": pageOf("open", "assigned"),
     "taskSizes all of a node": pageOf("open", "assigned", "completed"),
     tasksBySeq: taskReads.tasksBySeq([1, 2, 3]),
+    tasksHeld: taskReads.tasksHeld("n1", 500),
+    unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
+    "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
+    unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
@@ -1727,6 +1779,11 @@ describe("store: sqlite: plans", () => {
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
+    tasksOfDeleted: [taskReads.tasksOfDeleted(1), /^SCAN nodes USING INDEX nodes_(?:stranded|deleted)$/],
+    deletedNodesCount: [
+      nodeReads.deletedNodesCount(),
+      /^SCAN nodes USING (?:COVERING )?INDEX nodes_deleted$/,
+    ],
     newestEvents: [eventReads.newestEvents(null, 100), /^SCAN events$/],
     fileSizes: [fileReads.fileSizes(slice), /^SCAN files$/],
     oldMessages: [oldMessages({ before: 1, limit: 500, now: 2 }), /^SCAN messages$/],
@@ -1914,6 +1971,8 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
+    deletedNodesCount: nodeReads.deletedNodesCount(),
+    deletedNode: nodeReads.deletedNode("n1"),
     oldBroadcasts: oldBroadcasts({ before: 1, limit: 500, now: 2 }),
     onlineNodeIds: nodeReads.onlineNodeIds(),
     taskTotals: taskReads.taskTotals(),

@@ -89,7 +89,7 @@ class World {
         return this.#tasks.take(transact, "claim", { taskId, nodeId });
       case 5:
       case 6: {
-        const result = { problem: "p", improvement: "NULL", lesson: "" };
+        const result = { problem: "p", improvement: "NULL", lesson: "", extra: '{"n":12345678901234567890}' };
         return this.#tasks.complete(transact, { taskId, nodeId, result, claimOnComplete: roll(2) === 0 });
       }
       case 7: {

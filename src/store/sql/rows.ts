@@ -90,7 +90,12 @@ export function toTask(row: Row): Task {
     result:
       problem === null
         ? null
-        : { problem, improvement: text(row["improvement"]), lesson: text(row["lesson"]) },
+        : {
+            problem,
+            improvement: text(row["improvement"]),
+            lesson: text(row["lesson"]),
+            extra: maybeText(row["result_extra"]),
+          },
     balanced: row["balanced"] === 1,
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),

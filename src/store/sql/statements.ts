@@ -179,6 +179,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       problem: text(({ task }) => task.result?.problem ?? null, unlessNull),
       improvement: text(({ task }) => task.result?.improvement ?? null, unlessNull),
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
+      result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
     }),
   },
   "task.deleted": {

@@ -26,7 +26,7 @@ import { toTask } from "./rows.ts";
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
-  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
+  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson, result_extra,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 
@@ -125,7 +125,7 @@ export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]>
 }
 
 const TASK_BYTES = [
-  ...["title", "description", "problem", "improvement", "lesson"].map(
+  ...["title", "description", "problem", "improvement", "lesson", "result_extra"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
   ),
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
@@ -145,6 +145,36 @@ export function taskSizes(
 /** Some tasks, newest first. */
 export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
+}
+
+const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
+const UNFINISHED_FIRST = `CASE WHEN status IN ('${UNFINISHED.join("', '")}') THEN 0 ELSE 1 END, seq DESC`;
+
+/** As taskSizes(), but the unfinished ones come first: only the first page is read so. */
+export function unfinishedFirstSizes(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  limit: number,
+): Query<readonly Sized[]> {
+  const params: Param[] = [limit];
+  const node = nodeId === null ? null : bind(params, nodeId);
+  const parts = [true, false].flatMap((unfinished, rank) => {
+    const own = statuses.filter((status) => UNFINISHED.includes(status) === unfinished);
+    const ranges = node === null ? own.map(rangeOf) : rangesOfNode(own, node);
+    if (ranges.length === 0) return [];
+    const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
+    return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
+  });
+  if (parts.length === 0) return { ...NOTHING, shape: () => [] };
+  const page = `SELECT seq FROM (${union(parts)}) AS both ORDER BY place, seq DESC LIMIT $1`;
+  const sql = `
+    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${page}) ORDER BY ${UNFINISHED_FIRST}`;
+  return sizes(sql, params, TASKS_READ);
+}
+
+/** Some tasks, as unfinishedFirstSizes() orders them. */
+export function unfinishedFirstBySeq(seqs: readonly number[]): Query<readonly Task[]> {
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, UNFINISHED_FIRST, toTask, TASKS_READ);
 }
 
 /**
@@ -173,8 +203,10 @@ function pageOfTasks(
  */
 function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readonly string[] {
   if (statuses.length === 3 && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
-  return statuses.map((status) => `SELECT seq FROM tasks WHERE status = '${status}'`);
+  return statuses.map(rangeOf);
 }
+
+const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 
 /** An open task has no node. The states are written out, so that the partial index of each is used. */
 function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {

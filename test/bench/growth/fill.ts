@@ -171,7 +171,7 @@ class History {
     const asked = {
       taskId: task.taskId,
       nodeId: node.nodeId,
-      result: RESULT,
+      result: { ...RESULT, extra: null },
       claimOnComplete: false,
       entryId: uuidAt(now),
     };
