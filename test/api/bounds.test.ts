@@ -1,5 +1,5 @@
 /** How many there may be at once: what comes past it is refused in words, and a place that comes free is given again. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileEndpoints } from "../../src/api/files.ts";
@@ -14,8 +14,6 @@ import { openSqlite } from "../../src/store/sqlite.ts";
 import { run, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
 import { ADMIN_KEY, SECRET, newDataDir, startHub } from "../support/hub.ts";
-
-setDefaultTimeout(20_000); // hundreds of sockets, and the machine may be busy
 
 test("the numbers themselves", () => {
   expect([STREAMS_MAX, UPLOADS_MAX, KEYS_MAX]).toEqual([20_000, 256, 1_000]);

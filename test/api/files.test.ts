@@ -243,7 +243,7 @@ describe("a task's files", () => {
     await ok(hub.call("DELETE", `/file/${first}`));
     await fileId(hub, { metadata });
     await refused(upload(hub, { metadata }), 409, "task_files_limit");
-  }, 30_000);
+  });
 
   test("outlive the task", async () => {
     await using hub = await startHub();

@@ -3,7 +3,7 @@
  * keys, expiry, revoking, rotating, and the brake on guessing. Further keys are made with the real `luxhub keys`
  * beside the running hub, which then does its periodic work; e2e/cli.test.ts sees that it does so by itself.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readConfig } from "../../src/config.ts";
@@ -29,8 +29,6 @@ import {
   send,
   taskOf,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;

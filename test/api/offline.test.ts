@@ -3,7 +3,7 @@
  * comes back. The clock is the test's. The hub looks at it every second by itself, which the first tests wait for; the
  * others have it look.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
@@ -25,8 +25,6 @@ import {
   taskOf,
   until,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
 /** The hub's clock runs on by itself, and on a busy machine a test takes its time. */

@@ -127,7 +127,7 @@ test("what finds no room waits for its turn, loads anew, and is refused in time 
   expect(await (await waiting).text()).toBe(text);
   expect(loads).toBe(4); // the staller's, the refused one's, and this one's two
   await until(() => budget.taken === 0);
-}, 20_000);
+});
 
 test("one that is not taken is cut off, and its room comes back before that", async () => {
   const budget = new Budget(HUGE);
@@ -141,7 +141,7 @@ test("one that is not taken is cut off, and its room comes back before that", as
   const server = servers[0] as unknown as { pendingRequests: number };
   await until(() => server.pendingRequests === 0); // far sooner than after the idle timeout
   for (const staller of stallers) staller.hangUp();
-}, 20_000);
+});
 
 test("one whose caller hangs up gives its room back at once", async () => {
   const budget = new Budget(HUGE);

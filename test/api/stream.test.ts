@@ -2,10 +2,11 @@
  * GET agent/sse (specification 6, decisions.md Events), as a client on a bare socket sees it: what comes, in which
  * frames, what comes after a break, and how it ends. The frames' own rules stand in test/http/sse.test.ts.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
 import { dice } from "../support/dice.ts";
+import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
   ISO,
@@ -22,8 +23,6 @@ import {
   send,
   until,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 /** One event as a client's parser gives it out; `lines` are those of its frame. */
 type Frame = {
@@ -102,7 +101,7 @@ class Client {
 
   /** Resolves when the stream runs: its first piece is there. */
   async open(): Promise<this> {
-    const deadline = performance.now() + 10_000;
+    const deadline = performance.now() + HANG_MS;
     while (this.others.length === 0 && performance.now() < deadline) await Bun.sleep(1);
     expect(this.others.length).toBeGreaterThan(0);
     return this;
@@ -598,7 +597,7 @@ describe("coming back with Last-Event-ID", () => {
       await steady.take(all.length);
       expect(steady.ids).toEqual(all);
       expect(hub.logged.join("")).not.toContain('"level":"error"');
-    }, 120_000);
+    });
 
   test("after a restart of the hub", async () => {
     const dataDir = newDataDir();
@@ -649,7 +648,7 @@ describe("a slow client", () => {
     await send(hub, "op", "n1", { content: "last" });
     await slow.take(all.length + 1);
     expect(slow.ids).toEqual([...(await shownIds(hub, "n1"))]);
-  }, 120_000);
+  });
 });
 
 describe("when the hub goes down", () => {

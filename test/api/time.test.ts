@@ -2,7 +2,7 @@
  * Time (README, The clock): what a jump of the wall clock, a sleep of the machine, a stop of the process and a clock that
  * was never set do to heartbeats, ACKs, sign-ins, events, retention and stored answers. The clock is the test's.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
@@ -25,8 +25,6 @@ import {
   taskOf,
   until,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const YEAR_MS = 365 * DAY_MS;
 const JUMPS = { "an hour ahead": HOUR_MS, "an hour back": -HOUR_MS, "50 years ahead": 50 * YEAR_MS } as const;

@@ -21,7 +21,7 @@ beforeAll(async () => {
   const child = Bun.spawn([process.execPath, ...words], { cwd: PROJECT, stdout: "ignore", stderr: "pipe" });
   const [err, code] = await Promise.all([child.stderr.text(), child.exited]);
   if (code !== 0) throw new Error(`bun build: ${err}`);
-}, 120_000);
+});
 
 afterAll(() => place[Symbol.dispose]());
 
@@ -81,7 +81,7 @@ describe("the executable", () => {
     expect((await hub.stop()).code).toBe(0);
     await stream.got(/\r\n0\r\n\r\n$/);
     expect(readdirSync(cwd)).toEqual(["luxhub-data"]);
-  }, 60_000);
+  });
 
   test("keeps keys beside a running hub", async () => {
     const cwd = emptyDir("keys");
@@ -91,7 +91,7 @@ describe("the executable", () => {
     expect([added.code, added.stderr]).toEqual([0, ""]);
     const listed = await run(["keys", "list"], { command: [EXECUTABLE], cwd, env });
     expect(listed.stdout).toMatch(/\nsecond +secret/);
-  }, 60_000);
+  });
 
   test.skipIf(openssl === null)(
     `serves A's TLS alias${openssl === null ? " (there is no openssl to make a certificate with)" : ""}`,
@@ -120,6 +120,5 @@ describe("the executable", () => {
       const bare = await fetch(`http://127.0.0.1:${alias?.port}/api/v1/status`).catch(() => null);
       expect(bare?.ok ?? false).toBe(false);
     },
-    60_000,
   );
 });

@@ -4,6 +4,7 @@
  * step: the next request on it gets its own answer.
  */
 import { expect } from "bun:test";
+import { HANG_MS } from "../support/hang.ts";
 import { Hub, SECRET, TempDir } from "./program.ts";
 import { RawConnection } from "./raw.ts";
 
@@ -23,8 +24,6 @@ export type WireAnswer = { readonly head: string; readonly body: string };
 export const NODE = "corpus-node";
 
 const NEXT = `GET /api/v1/status HTTP/1.1\r\nHost: hub\r\nX-Request-Id: next\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`;
-/** For an answer that never comes: the suite gives a test longer. */
-const LONGEST_MS = 15_000;
 const NEXT_ANSWERED = /X-Request-Id: next\r\n[\s\S]*?\r\n\r\n\{[^}]*\}/i;
 
 /** A hub for a table of rows, and what it was like before the first. */
@@ -114,7 +113,7 @@ async function stateOf(hub: Hub): Promise<string> {
 async function inTime<T>(awaited: Promise<T>, connection: RawConnection): Promise<T> {
   const late = Promise.withResolvers<never>();
   const fail = (): void => late.reject(new Error(`nothing more than: ${connection.received}`));
-  const timer = setTimeout(fail, LONGEST_MS);
+  const timer = setTimeout(fail, HANG_MS);
   return Promise.race([awaited, late.promise]).finally(() => clearTimeout(timer));
 }
 

@@ -22,4 +22,4 @@ test("everything that was acknowledged survives kill -9", async () => {
   for (const kind of [ledger.completed, ledger.received, ledger.acked, ledger.files, ledger.signedIn]) {
     expect(kind.size).toBeGreaterThan(CYCLES);
   }
-}, 120_000);
+});

@@ -2,7 +2,7 @@
  * The data directory under the real program: one hub at a time, and no start on what is damaged or gone. A refusal is one
  * line that says what to do, and leaves everything as it is.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   cpSync,
   existsSync,
@@ -15,8 +15,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 describe("one hub a directory", () => {
   test("a second one is refused in one line, and the first goes on", async () => {
@@ -44,7 +42,7 @@ describe("one hub a directory", () => {
     expect(refused).toHaveLength(3);
     for (const reason of refused) expect(reason).toContain("another luxhub runs on the data directory");
     await hub?.[Symbol.asyncDispose]();
-  }, 60_000);
+  });
 
   test("one that was killed leaves no lock behind; one that stands still holds it", async () => {
     using dir = new TempDir();
@@ -58,7 +56,7 @@ describe("one hub a directory", () => {
     expect(await first.program.ended).toBeNull();
     await using second = await Hub.start({ data });
     expect((await second.get("/node/worker-1")).status).toBe(200);
-  }, 60_000);
+  });
 });
 
 describe("a first start", () => {
@@ -185,5 +183,5 @@ describe("what is damaged or gone is refused, named and left as it is", () => {
     expect((await again.get("/node/worker-19", { headers: { "X-Matrix-Secret": hub.secret } })).status).toBe(
       200,
     );
-  }, 60_000);
+  });
 });

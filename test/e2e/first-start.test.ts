@@ -55,7 +55,7 @@ test("the page has addresses, variants, the secrets and three curl lines that wo
   // One that listens everywhere shows an address that can be called.
   await using everywhere = await Hub.start({ data: dir.join("other"), env: { LUXHUB_HOST: "0.0.0.0" } });
   expect(everywhere.program.stdout).toContain(`http://127.0.0.1:${everywhere.port}  variant A`);
-}, 60_000);
+});
 
 test("the secrets are printed once: the second start reads them from their files", async () => {
   using dir = new TempDir();
@@ -70,7 +70,7 @@ test("the secrets are printed once: the second start reads them from their files
   await pasteAll(second.program.stdout);
   expect((await second.stop()).code).toBe(0);
   expect(second.program.stdout).not.toContain(first.secret);
-}, 60_000);
+});
 
 test("a first start that fails keeps no secrets and logs no start: that is for the one that succeeds", async () => {
   using dir = new TempDir();
@@ -89,7 +89,7 @@ test("a first start that fails keeps no secrets and logs no start: that is for t
   // Beside a hub that runs, a start that fails takes nothing from it.
   expect((await run([...args, "--port", "0"])).code).toBe(1);
   expect(readFileSync(`${data}/secret`, "utf8").trim()).toBe(hub.secret);
-}, 60_000);
+});
 
 test("secrets of the environment are neither written nor printed", async () => {
   using dir = new TempDir();
@@ -107,7 +107,7 @@ test("secrets of the environment are neither written nor printed", async () => {
       expect(readFileSync(`${data}/${name}`, "latin1")).not.toContain(SECRET);
     }
   }
-}, 60_000);
+});
 
 test("as JSON every line is an object, and no secret is in any", async () => {
   using dir = new TempDir();
@@ -138,4 +138,4 @@ test("as JSON every line is an object, and no secret is in any", async () => {
   });
   expect(program.stdout).not.toContain(secret);
   expect(program.stdout).not.toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
-}, 60_000);
+});

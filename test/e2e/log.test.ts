@@ -6,8 +6,6 @@ import { LOG_BACKLOG_MAX_CHARS } from "../../src/domain/limits.ts";
 import { FROM_SOURCE, Hub, TempDir } from "./program.ts";
 
 const SECRET = "log-secret";
-/** What a container's or a service's manager waits before it kills, Docker's 10 s the least of them. */
-const LIMIT_MS = 10_000;
 
 /** A hub whose standard output is this file; ended at the latest with its `using` block. */
 function startOn(stdout: number, data: string) {
@@ -55,11 +53,9 @@ test("a reader of the log that stands still holds up no request, and not the end
     const answer = await fetch(`${url}/api/v1/status`, { headers: { "X-Matrix-Secret": SECRET } });
     expect(answer.status).toBe(200);
   }
-  const endingAt = performance.now();
   hub.child.kill("SIGTERM");
   expect(await hub.child.exited).toBe(0);
-  expect(performance.now() - endingAt).toBeLessThan(LIMIT_MS);
-}, 60_000);
+});
 
 test("a command whose answer cannot be written says so and fails", async () => {
   const full = openSync("/dev/full", "w");
@@ -127,4 +123,4 @@ test("of a log that nobody takes a bounded part is held, and the rest is counted
     child.kill("SIGKILL");
     await child.exited;
   }
-}, 60_000);
+});

@@ -2,7 +2,7 @@
  * What an operator gets wrong, or has set up oddly, on the first day: certificates, addresses, paths, targets of a backup,
  * rights. Each mistake is one line that names the file or the setting, with the exit code of its kind; what can work does.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { freePort } from "../support/keeper.ts";
@@ -19,8 +19,6 @@ import {
   run,
   until,
 } from "./program.ts";
-
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const openssl = Bun.which("openssl");
 

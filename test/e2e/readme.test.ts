@@ -112,7 +112,7 @@ test("the session", async () => {
   });
   expect(upload).toMatchObject({ success: true, name: "hello.txt", size: 17, task_id: taskId });
   expect(lines[8]).toBe("Hello, everyone.");
-}, 60_000);
+});
 
 /** The names in a schema, a question mark after what may be left out; of one that takes this or that, both. */
 function fieldsOf(schema: z.ZodMiniType, io: "input" | "output"): string {

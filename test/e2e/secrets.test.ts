@@ -3,15 +3,13 @@
  * ones, also where it fails, and then the words are looked for in all that the hub has said, logged and stored.
  */
 import { Database } from "bun:sqlite";
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENDPOINTS } from "../../src/api/endpoints.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { Hub, Program, TempDir, objectOf, listOf, run, until } from "./program.ts";
 import { RawConnection } from "./raw.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const CONTENT = "what-the-message-says";
 
@@ -175,7 +173,7 @@ test("from the environment, and made by luxhub keys", async () => {
   expect(stdout).toContain("request failed");
   expect(stdout).toContain("GET /api/v1/agent/sse?node_id=w&secret=*&X-Admin-Key=* 401 ");
   expect(commandLine).toContain("serve");
-}, 60_000);
+});
 
 test("made by the first start: printed once to a person, never to a collector", async () => {
   using dir = new TempDir();
@@ -202,7 +200,7 @@ test("made by the first start: printed once to a person, never to a collector", 
     "the data directory": first.onDisk + second.onDisk,
   });
   expect(first.stdout).toContain('"message":"secrets made"');
-}, 60_000);
+});
 
 test("are not in what is said of a setting that cannot be used", async () => {
   using dir = new TempDir();

@@ -1,9 +1,7 @@
 /** The real program under a clock that jumps. (A stop by SIGSTOP takes longer than a suite may: torture/time.ts.) */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { Hub, TempDir, listOf } from "./program.ts";
 import { NO_SHIFTED_CLOCK, ShiftedClock } from "./shifted-clock.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const HOUR_S = 3_600;
 

@@ -2,12 +2,10 @@
  * A Redis that fails while hubs use it: full, frozen, cut off for one hub and not for the other, gone. What one hub sends
  * by the store and another by Redis comes out in order all the same.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { until } from "../e2e/program.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { type Desk, Office } from "./office.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 /** It is tried again every two seconds at the latest; the rest is for a machine that is busy. */
 const BACK_WITHIN_MS = 15_000;

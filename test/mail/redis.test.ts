@@ -2,14 +2,12 @@
  * Mail on Redis where it meets the store: several hubs, a hub that dies in between, a Redis that forgets, is full, hangs,
  * or is cut off for one hub and not for the other. Nothing may be lost, handed out twice, or out of its order.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TICKETS_MAX } from "../../src/domain/limits.ts";
 import { until } from "../e2e/program.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import type { Transact } from "../../src/store/store.ts";
 import { Office, died, heldUp, refused } from "./office.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 /** Who is rung for by then was: who waits so long in vain is answered with nothing. */
 const PATIENCE_MS = 15_000;

@@ -30,7 +30,7 @@ for (let seed = 1; seed <= SEEDS; seed++)
     for (const { name, sql } of FACTS) expect([name, db.query(sql).values()]).toEqual([name, []]);
     db.close();
     rmSync(folder, { recursive: true });
-  }, 120_000);
+  });
 
 describe.skipIf(POSTGRES_MISSING !== null)(`on postgresql${reason}`, () => {
   for (let seed = 1; seed <= SEEDS; seed++)
@@ -41,5 +41,5 @@ describe.skipIf(POSTGRES_MISSING !== null)(`on postgresql${reason}`, () => {
       await new Lists(stores, seed).play(40);
       for (const store of stores) await store.close();
       await schema.remove();
-    }, 120_000);
+    });
 });

@@ -4,7 +4,7 @@
  * SQLite; api-parts.test.ts sees to it that none is left out. A test that wants a single hub says why: ALONE in
  * support/hub.ts. Without nginx or Redis it is one hub that is called directly.
  */
-import { afterAll, beforeAll, describe, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, test } from "bun:test";
 import { closeFronts } from "../support/front.ts";
 import { carryMessagesBy, useEngine } from "../support/hub.ts";
 import { NGINX_MISSING } from "../support/nginx.ts";
@@ -52,7 +52,6 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
     describe.skip(`the API on PostgreSQL (skipped: ${POSTGRES_MISSING})`, () => test("runs", () => {}));
     return;
   }
-  setDefaultTimeout(60_000); // two hubs each, and several tests at once
   await sharedServer(); // so that no test's time goes into its start
   const fleets = FLEETS_MISSING === null && !ALONE.has(part);
   const redis = fleets && !WITHOUT_REDIS.has(part) ? await sharedRedis() : null;

@@ -3,7 +3,7 @@
  * first. The hubs here are of one process, over real listeners, each with its own connections.
  */
 import { SQL } from "bun";
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { PULSE_MS, TURN_MS } from "../../src/domain/limits.ts";
 import { SseReader } from "../support/sse.ts";
 import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
@@ -21,8 +21,6 @@ import {
   send,
   until,
 } from "../api/scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
@@ -343,7 +341,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: false, details: { fault } });
     expect(await number("SELECT count(*) AS n FROM tasks")).toBe(0);
     expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
-  }, 60_000);
+  });
 
   test("a lease that one hub gave ends by another's clock at the same moment", async () => {
     const now = () => number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS n");

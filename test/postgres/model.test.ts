@@ -213,7 +213,7 @@ suite(`groups on PostgreSQL and on SQLite${reason}`, () => {
         const [ours, theirs] = await rows(table, order);
         expect([table, theirs]).toEqual([table, ours]);
       }
-    }, 60_000);
+    });
 
   /** About how many ids have been given: the newest that an answer names. */
   function idsOf(answers: readonly unknown[] | undefined): number {

@@ -16,6 +16,7 @@ import { newId } from "../../src/lib/ids.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { node, task } from "../domain/samples.ts";
+import { costRatio, cpuOf } from "../support/cost.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -117,55 +118,58 @@ test("a round gives so much and no more, says that it was cut short, and the nex
   expect(second.pending).toBe(0);
 });
 
-describe("a fleet of thousands, each with its own capabilities", () => {
-  const NODES = 4_000;
+describe("a large fleet, each node with capabilities of its own", () => {
   const own = (i: number) => Array.from({ length: CAPABILITIES_MAX }, (_, k) => `capability ${i} ${k}`);
-  const FLEET = Array.from({ length: NODES }, (_, i) => there(`n${i}`, own(i))).flat();
-  /** Before there was an index by type: more than a second; with it, hundredths. */
-  const MOST_MS = 600;
+  const fleetOf = (nodes: number) => Array.from({ length: nodes }, (_, i) => there(`n${i}`, own(i))).flat();
 
-  /** Until `work` is done, how long the event loop was held at most. */
-  async function longestHold(work: Promise<unknown>): Promise<number> {
-    let isDone = false;
-    void work.finally(() => (isDone = true));
-    let longest = 0;
-    for (let before = performance.now(); !isDone;) {
-      await new Promise((resolve) => setImmediate(resolve));
-      const now = performance.now();
-      longest = Math.max(longest, now - before);
-      before = now;
-    }
-    await work;
-    return longest;
-  }
-
-  test("is not gone through for each task that waits", async () => {
-    const pool = Array.from({ length: 3_000 }, (_, i) =>
-      created(`t${i}`, { taskType: i % 10 ? `nobody takes ${i}` : `capability ${i} 7` }),
+  test("is not searched node by node for each waiting task", async () => {
+    const fleet = fleetOf(2_000);
+    // One task in ten fits a node; the others fit none.
+    const sceneOf = (tasks: number) =>
+      openScene([
+        ...fleet,
+        ...Array.from({ length: tasks }, (_, i) =>
+          created(`t${i}`, { taskType: i % 10 ? `nobody takes ${i}` : `capability ${i % 2_000} 7` }),
+        ),
+      ]);
+    const [few, many] = [await sceneOf(30), await sceneOf(4_000)];
+    let given: Awaited<ReturnType<TaskService["balance"]>>["assignments"] = [];
+    await few.tasks.balance(true); // compile
+    const ratio = await costRatio(
+      () => cpuOf(() => few.tasks.balance(true)),
+      () => cpuOf(async () => (given = (await many.tasks.balance(true)).assignments)),
+      1, // a round gives the tasks out
     );
-    const { tasks } = await openScene([...FLEET, ...pool]);
-    const round = tasks.balance(true);
-    expect(await longestHold(round)).toBeLessThan(MOST_MS);
-    expect((await round).assignments.map(({ taskId, nodeId }) => [taskId, nodeId])).toEqual(
-      pool.flatMap((_, i) => (i % 10 ? [] : [[`t${i}`, `n${i}`]])),
-    );
+    expect(given).toHaveLength(400);
+    for (const { taskId, nodeId } of given)
+      expect(Number(taskId.slice(1)) % 2_000).toBe(Number(nodeId.slice(1)));
+    expect(ratio).toBeLessThan(20);
   });
 
-  test("is not gone through for each task that is made", async () => {
-    const { store, tasks } = await openScene(FLEET);
-    const transact = store.transact.bind(store);
-    const draft = {
-      title: "t",
-      description: "d",
-      priority: 1,
-      creatorNode: null,
-      luxRewardMicro: 0,
-    } as const;
-    const make = (taskType: string) => tasks.create(transact, { ...draft, taskType, balanced: true });
-    const makeAll = Array.from({ length: 200 }, (_, i) => make(`nobody takes ${i}`));
-    const before = performance.now();
-    for (const { assignedNode } of await Promise.all(makeAll)) expect(assignedNode).toBeNull();
-    expect(performance.now() - before).toBeLessThan(MOST_MS);
-    expect(await make("capability 3999 63")).toMatchObject({ assignedNode: "n3999" });
+  test("is not searched node by node for each created task", async () => {
+    const costOf = async (nodes: number): Promise<number> => {
+      const { store, tasks } = await openScene(fleetOf(nodes));
+      const transact = store.transact.bind(store);
+      const draft = {
+        title: "t",
+        description: "d",
+        priority: 1,
+        creatorNode: null,
+        luxRewardMicro: 0,
+      } as const;
+      const create = (taskType: string) => tasks.create(transact, { ...draft, taskType, balanced: true });
+      const type = `capability ${nodes - 1} 63`;
+      expect(await create(type)).toMatchObject({ assignedNode: `n${nodes - 1}` });
+      return cpuOf(async () => {
+        const created = await Promise.all(Array.from({ length: 200 }, (_, i) => create(`nobody takes ${i}`)));
+        for (const { assignedNode } of created) expect(assignedNode).toBeNull();
+      });
+    };
+    const ratio = await costRatio(
+      () => costOf(20),
+      () => costOf(2_000),
+      2,
+    );
+    expect(ratio).toBeLessThan(20); // node by node: 100
   });
 });

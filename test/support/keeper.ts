@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { HANG_MS } from "./hang.ts";
 
 /** The process at whose end everything is removed: of several workers the one that they have in common. */
 const OWNER = process.env["BUN_TEST_WORKER_ID"] === undefined ? process.pid : process.ppid;
@@ -85,9 +86,10 @@ export async function sharedAddress(
     writeFileSync(`${address}.new`, await start(SHARED));
     renameSync(`${address}.new`, address);
   }
-  for (let tries = 0; !existsSync(address); tries++) {
-    if (tries > 600) throw new Error(`no ${name} came up in ${SHARED}`);
-    await Bun.sleep(50);
+  const deadline = performance.now() + HANG_MS;
+  while (!existsSync(address)) {
+    if (performance.now() > deadline) throw new Error(`no ${name} came up in ${SHARED}`);
+    await Bun.sleep(20);
   }
   return readFileSync(address, "utf8");
 }

@@ -6,6 +6,7 @@
 import { SQL } from "bun";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { HANG_MS } from "./hang.ts";
 import { type Keeper, OWN_HOST, freePort, keep, sharedAddress } from "./keeper.ts";
 
 /** The oldest PostgreSQL that the hub takes. */
@@ -87,7 +88,8 @@ export class PostgresServer {
     const settings = { listen_addresses: OWN_HOST, port: String(this.#port), ...this.#settings };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     this.#keeper = this.#keep(["-D", this.#data, "-k", this.#folder, ...flags]);
-    for (let tries = 0; ; tries++) {
+    const deadline = performance.now() + HANG_MS;
+    for (;;) {
       const sql = new SQL(this.url, { max: 1 });
       const isUp = await sql`SELECT 1`.then(
         () => true,
@@ -95,7 +97,7 @@ export class PostgresServer {
       );
       await sql.close({ timeout: 0 });
       if (isUp) return;
-      if (tries > 600) throw new Error("PostgreSQL does not start");
+      if (performance.now() > deadline) throw new Error("PostgreSQL does not start");
       await Bun.sleep(50);
     }
   }

@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RedisClient, type Subprocess } from "bun";
+import { HANG_MS } from "./hang.ts";
 import { OWN_HOST, freePort, isListening, keep, sharedAddress } from "./keeper.ts";
 
 const BINARY = Bun.which("redis-server") ?? Bun.which("valkey-server");
-const READY_MS = 30_000;
 
 /** Why suites that need a Redis, be it one that they leave alone, are left out; null when they run. */
 export const REDIS_MISSING: string | null =
@@ -81,7 +81,7 @@ export class RedisServer implements SharedRedis {
     const words = [...plainWords(this.port, this.#dir), ...this.#settings, ...more];
     const server = Bun.spawn([BINARY ?? "redis-server", ...words], { stdout: "ignore", stderr: "ignore" });
     this.#process = server;
-    const deadline = performance.now() + READY_MS;
+    const deadline = performance.now() + HANG_MS;
     while (server.exitCode === null && !(await isListening(this.port, OWN_HOST))) {
       if (performance.now() > deadline) throw new Error("redis-server does not start");
       await Bun.sleep(5);
