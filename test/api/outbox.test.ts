@@ -11,7 +11,8 @@ import { Budget, BudgetSpent } from "../../src/lib/budget.ts";
 const MIB = 1024 * 1024;
 /** More than the sockets of one connection hold. */
 const HUGE = 16 * MIB;
-const BRISK = { stallMs: 1_000, turnMs: 500 };
+/** For those who do not read. */
+const BRISK = { stallMs: 500, turnMs: 200 };
 
 type Asked = (outbox: Outbox, exchange: Exchange) => Promise<Body>;
 
@@ -84,7 +85,7 @@ describe.each([
     ["written", async (outbox: Outbox, exchange: Exchange) => outbox.ofWrite(exchange, text)],
   ])("%s, comes whole and gives its room back", async (_kind, asked) => {
     const budget = new Budget(MIB);
-    const { port } = serve(new Outbox(budget, BRISK), asked);
+    const { port } = serve(new Outbox(budget), asked);
     const answer = await fetch(`http://127.0.0.1:${port}/`);
     expect(await answer.text()).toBe(text);
     await until(() => budget.taken === 0);
@@ -101,7 +102,7 @@ test("one in parts holds a part at a time", async () => {
       yield one;
     }
   };
-  const { port } = serve(new Outbox(budget, BRISK), (outbox, exchange) =>
+  const { port } = serve(new Outbox(budget), (outbox, exchange) =>
     outbox.ofRead(exchange, async () => ({ first: part, rest: seen() })),
   );
   const body: unknown = await (await fetch(`http://127.0.0.1:${port}/`)).json();
@@ -114,12 +115,12 @@ test("what finds no room waits for its turn, loads anew, and is refused in time 
   const budget = new Budget(HUGE);
   let loads = 0;
   const text = "x".repeat(HUGE);
-  const { port } = serve(new Outbox(budget, { stallMs: 3_000, turnMs: 500 }), (outbox, exchange) =>
-    outbox.ofRead(exchange, async () => (loads++, whole(text))),
-  );
+  const load: Asked = (outbox, exchange) => outbox.ofRead(exchange, async () => (loads++, whole(text)));
+  const { port } = serve(new Outbox(budget), load);
+  const impatient = serve(new Outbox(budget, BRISK), load); // on the same budget
   const staller = await stall(port);
   await until(() => budget.taken === HUGE);
-  expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(503);
+  expect((await fetch(`http://127.0.0.1:${impatient.port}/`)).status).toBe(503);
   expect([loads, budget.taken]).toEqual([2, HUGE]);
   const waiting = fetch(`http://127.0.0.1:${port}/`);
   await until(() => budget.isScarce);

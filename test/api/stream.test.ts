@@ -109,11 +109,7 @@ class Client {
 
   /** The first `count` frames. */
   async take(count: number): Promise<readonly Frame[]> {
-    await until(
-      `${count} events (${this.frames.length} so far)`,
-      async () => this.frames.length >= count,
-      15_000,
-    );
+    await until(`${count} events`, async () => this.frames.length >= count);
     return this.frames.slice(0, count);
   }
 
@@ -577,7 +573,7 @@ describe("coming back with Last-Event-ID", () => {
     expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
   });
 
-  for (const seed of [1, 2, 3, 4])
+  for (const seed of [1, 2])
     test(`again and again while events are committed: each comes once, in order (seed ${seed})`, async () => {
       await using hub = await startHub();
       await addNodes(hub, ["n1", "n2", "n3"]);
@@ -586,7 +582,7 @@ describe("coming back with Last-Event-ID", () => {
       using clients = new Clients();
       const steady = await clients.open(hub, "n1");
       const before = await lastId(hub);
-      await bustle(hub, 500, seed);
+      await bustle(hub, 400, seed);
       running = false;
       const all = (await shownIds(hub, "n1")).filter((id) => id > before);
       expect(all.length).toBeGreaterThan(200);
@@ -633,13 +629,13 @@ describe("a slow client", () => {
     await addNodes(hub, ["n1"]);
     const [slow, quick] = [await clients.open(hub, "n1"), await clients.open(hub, "n1")];
     slow.pause();
-    const content = "x".repeat(20_000); // together more than the sockets hold
-    for (let i = 0; i < 60; i++)
+    const content = "x".repeat(60_000); // together more than the sockets hold
+    for (let i = 0; i < 20; i++)
       await Promise.all(
         Array.from({ length: 25 }, (_, j) => send(hub, "op", "n1", { content: `${i * 25 + j} ${content}` })),
       );
     const all = await shownIds(hub, "n1");
-    expect(all).toHaveLength(1_500);
+    expect(all).toHaveLength(500);
     await quick.take(all.length);
     expect(quick.ids).toEqual(all);
     expect(slow.frames.length).toBeLessThan(all.length);

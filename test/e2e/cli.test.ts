@@ -6,6 +6,7 @@ import { version } from "../../package.json";
 import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
 import { parseNetwork } from "../../src/lib/ip.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
+import { HANG_MS } from "../support/hang.ts";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
 
 describe("help and version", () => {
@@ -446,8 +447,8 @@ describe.concurrent("keys", () => {
     };
     const statusWith = async (secret: string): Promise<number> =>
       (await hub.get("/lux/ledger?node_id=worker-7", { headers: { "X-Matrix-Secret": secret } })).status;
-    /** Within a second, give or take a busy machine; looked at so seldom that as many wrong secrets are no guessing. */
-    const soon = (holds: () => Promise<boolean>) => until(holds, 9_000, 500);
+    /** Asks so seldom that the wrong secrets do not count as guessing. */
+    const soon = (holds: () => Promise<boolean>) => until(holds, HANG_MS, 500);
     await hub.register("worker-7");
     return {
       hub,

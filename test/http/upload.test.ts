@@ -543,7 +543,7 @@ describe("over a socket", () => {
 });
 
 describe("memory", () => {
-  const SIZE = 256 * MIB;
+  const SIZE = 128 * MIB;
   const HEADROOM = 64 * MIB;
   const cleanups: (() => Promise<void>)[] = [];
   afterAll(async () => {
@@ -622,7 +622,7 @@ describe("memory", () => {
   }
 
   const hasProc = process.platform === "linux";
-  test.skipIf(!hasProc)("stays flat for 256 MiB up and down, also when the reader is slow", async () => {
+  test.skipIf(!hasProc)("stays flat for 128 MiB up and down, also when the reader is slow", async () => {
     const server = await startServer("fast");
     let id = "";
     await expectFlat(server.pid, async () => void (id = await putFile(server.port, SIZE)));
@@ -630,7 +630,7 @@ describe("memory", () => {
     await expectFlat(server.pid, () => getFile(server.port, id, SIZE, 10));
   });
 
-  test.skipIf(!hasProc)("stays flat for 256 MiB up when the disk is slower than the sender", async () => {
+  test.skipIf(!hasProc)("stays flat for 128 MiB up when the disk is slower than the sender", async () => {
     const server = await startServer("slow");
     await expectFlat(server.pid, async () => void (await putFile(server.port, SIZE)));
   });

@@ -4,14 +4,11 @@
  */
 import { describe, expect, test } from "bun:test";
 import { until } from "../e2e/program.ts";
+import { HANG_MS } from "../support/hang.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { type Desk, Office } from "./office.ts";
 
-/** It is tried again every two seconds at the latest; the rest is for a machine that is busy. */
-const BACK_WITHIN_MS = 15_000;
-
-const carries = (desk: Desk, transport: string) =>
-  until(() => desk.mail.transport === transport, BACK_WITHIN_MS);
+const carries = (desk: Desk, transport: string) => until(() => desk.mail.transport === transport);
 
 /** A way to a port that can be cut: nothing goes through, and nobody is told. */
 function openWire(server: string) {
@@ -70,7 +67,7 @@ describe.skipIf(withoutRedis(true))("a Redis that", () => {
     const tries = async () =>
       Number(/total_connections_received:(\d+)/.exec(String(await redis.ask("INFO", "stats")))?.[1]);
     const enough = (await tries()) + 12; // two for each try of each hub; asking is one too
-    await until(async () => (await tries()) > enough, BACK_WITHIN_MS, 100);
+    await until(async () => (await tries()) > enough, HANG_MS, 100);
     expect([a.mail.transport, b.mail.transport]).toEqual(["sqlite", "sqlite"]); // no fluttering
     expect(await office.changes()).toEqual(["redis sqlite"]);
     await redis.ask("CONFIG", "SET", "maxmemory", "0");

