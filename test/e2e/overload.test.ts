@@ -4,11 +4,8 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { measureCrowd } from "../torture/crowd.ts";
 import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
 import {
-  CUT_WITHIN_MS,
-  KIB_EACH_MAX,
   LARGE_BROADCAST_MIB_MAX,
   STALLED_GROWTH_MIB_MAX,
   UNREAD_MIB_MAX,
@@ -21,27 +18,9 @@ import { FROM_SOURCE, Hub, SECRET, TempDir, memoryMib, until } from "./program.t
 import { RawConnection, headOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
-const STREAMS = 1_000;
-/** What comes once for all with work, as the compiler, and garbage: it does not show at ten thousand, but here. */
-const ONCE_MIB = 6;
-/** Far less than so many streams take that are not forgotten (4.5 MiB); what a crowd of any size may leave is more. */
-const LEFT_MIB = 2.5;
 const STALLED_MESSAGES = 200;
 
 describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
-  test(`${STREAMS} streams cost little, hear a broadcast, and are forgotten when they have gone`, async () => {
-    const streamsMib = (kibEach: number): number => (kibEach * STREAMS) / 1024;
-    const isGood = ({ kibEach, leftMib }: { kibEach: number; leftMib: number }): boolean =>
-      streamsMib(kibEach) < streamsMib(KIB_EACH_MAX) + ONCE_MIB && leftMib < LEFT_MIB;
-    const { kibEach, told, reached, dropped, leftMib } = await withHub((hub) =>
-      measureCrowd(hub, STREAMS, 1_000, isGood),
-    );
-    console.log(`${kibEach.toFixed(1)} KiB a stream, ${leftMib.toFixed(1)} MiB left`);
-    expect({ told, reached, dropped }).toEqual({ told: STREAMS, reached: STREAMS, dropped: 0 });
-    expect(streamsMib(kibEach)).toBeLessThan(streamsMib(KIB_EACH_MAX) + ONCE_MIB);
-    expect(leftMib).toBeLessThan(LEFT_MIB);
-  });
-
   test("the largest broadcasts reach more streams than may hold them at once", async () => {
     const count = 400;
     const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
@@ -49,17 +28,15 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     expect(grewMib).toBeLessThan(LARGE_BROADCAST_MIB_MAX);
   });
 
-  // Slow uploads are cut after 25 s; what cuts them is in upload.test.ts, and the torture waits for it.
-  test("slow heads, bodies and chunks are cut, and others hardly notice", async () => {
+  // Slow uploads are cut after 25 s; upload.test.ts tests what cuts them, and the torture waits for it. The torture also
+  // measures how soon slow callers are cut, and what others notice of them.
+  test("slow heads, bodies and chunks are cut, and others are served meanwhile", async () => {
     const counts = { head: 100, body: 50, chunks: 50 };
-    const { before, meanwhile, after, cut } = await withHub((hub) => measureSlow(hub, counts, 1_000));
-    // The machine is shared with the rest of the suite, which may begin to work it in between: the factor is the
-    // torture's to measure. Who is held up by a slow caller is so for seconds.
-    expect(meanwhile.p50Ms).toBeLessThan(2 * Math.max(before.p50Ms, after.p50Ms) + 200);
+    const { meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 500));
+    expect(meanwhile.count).toBeGreaterThan(0);
     for (const [kind, count] of Object.entries(counts)) {
       const report = cut[kind as keyof typeof counts]; // as it stands above
       expect([kind, report?.cut]).toEqual([kind, count]);
-      expect(report?.slowestMs).toBeLessThan(CUT_WITHIN_MS);
       expect(report?.statuses).toEqual(kind === "head" ? [""] : ["408"]);
     }
   });
