@@ -4,6 +4,7 @@
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AnswerShape } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/endpoints.ts";
@@ -15,7 +16,6 @@ import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
-import { swiftFolder } from "./keeper.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
@@ -233,15 +233,12 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly alone?: keyof typeof ALONE;
 };
 
-/** Of three files at a time: their hubs hold at most some 80 MiB. */
-const TEMP = process.env["TMPDIR"] ?? swiftFolder(256 * 2 ** 20);
-
 /**
  * A data directory of its own, for a test that opens a hub in it more than once and removes it at the end. What a crash
  * leaves on a disk is not for these tests, and they are many.
  */
 export function newDataDir(): string {
-  return mkdtempSync(join(TEMP, "luxhub-test-"));
+  return mkdtempSync(join(tmpdir(), "luxhub-test-"));
 }
 
 /** On PostgreSQL a data directory has a schema that goes with it, as SQLite's file does. */
