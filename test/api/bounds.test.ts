@@ -15,11 +15,11 @@ import { run, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
 import { ADMIN_KEY, SECRET, newDataDir, startHub } from "../support/hub.ts";
 
-test("the numbers themselves", () => {
+test("the limits have their documented values", () => {
   expect([STREAMS_MAX, UPLOADS_MAX, KEYS_MAX]).toEqual([20_000, 256, 1_000]);
 });
 
-test("more uploads at once than may be are 503 with Retry-After, and each place comes back", async () => {
+test("too many uploads at once are 503 with Retry-After, and each one that ends frees its place", async () => {
   await using hub = await startHub({ variants: ["A"] });
   const { head, before, after } = uploadOf(5);
   const begin = async (): Promise<RawConnection> => {
@@ -67,7 +67,7 @@ function form(): FormData {
   return data;
 }
 
-test("an upload that fails in any way gives its place back", async () => {
+test("an upload that fails in any way frees its place", async () => {
   const upload = fileEndpoints(1_000).find(({ path }) => path === "/api/v1/file/upload");
   if (upload?.kind !== "raw") throw new Error("no upload");
   const request = new Request("http://hub/", { method: "POST", body: "no form" });
@@ -79,7 +79,7 @@ test("an upload that fails in any way gives its place back", async () => {
   }
 });
 
-test("more streams than may be open are 503 with Retry-After, and one that ends makes room for one", async () => {
+test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
   const log = openLog("json", Date.now, () => {});
   const never = new Promise<never>(() => {});
   const feed = { lastId: async () => 0, follow: () => () => {}, catchUp: () => never };
@@ -105,7 +105,7 @@ test("more streams than may be open are 503 with Retry-After, and one that ends 
 });
 
 describe("keys", () => {
-  test("one more than there may be is refused, and the others stay", async () => {
+  test("one above the limit is refused, the others stay valid", async () => {
     const dataDir = newDataDir();
     try {
       await (await startHub({ dataDir, variants: ["A"] })).close();

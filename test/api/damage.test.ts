@@ -24,7 +24,7 @@ function emptyPagesOf(path: string, letter: string): number {
   return emptied;
 }
 
-test("a 500 for what meets it, no write any more, and the rest can be read", async () => {
+test("a damaged page is 500 for what reads it, writes stop, and the rest stays readable", async () => {
   const dataDir = newDataDir();
   try {
     const before = await startHub({ dataDir });

@@ -114,7 +114,7 @@ describe("paths and methods", () => {
     }
   });
 
-  test("a parameter is decoded, and a strange one is only not found", async () => {
+  test("a parameter is decoded; a strange one is just not found", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     await addNode(hub, "a:b");
     expect(await ok(hub.get("/node/a%3Ab"))).toMatchObject({ node: { node_id: "a:b" } });
@@ -163,7 +163,7 @@ describe("paths and methods", () => {
 
 describe("the order of checks", () => {
   /** What is wrong with a request to task/delete or task/revoke, added one after the other from the last to the first. */
-  test("404, 405, 401, 403, 413/415/400, then the state of things", async () => {
+  test("404, 405, 401, 403, 413/415/400, then the state of the resource", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const admin = { "X-Admin-Key": ADMIN_KEY };
     const state = { body: { task_id: NO_ID }, headers: admin };
@@ -186,7 +186,7 @@ describe("the order of checks", () => {
     }
   });
 
-  test("an admin key that is missing is refused as a wrong one is", async () => {
+  test("a missing admin key is refused like a wrong one", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await refused(hub.post("/task/delete", { task_id: NO_ID }), 403, "admin_key_required");
     const asSecret = { headers: { "X-Admin-Key": SECRET } };
@@ -195,7 +195,7 @@ describe("the order of checks", () => {
     await refused(hub.post("/task/delete", { task_id: NO_ID }, swapped), 401, "unauthorized");
   });
 
-  test("of the state of things: 404, then 403, then 409", async () => {
+  test("for the state of the resource: 404, then 403, then 409", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     await addNode(hub, "n2");
@@ -210,7 +210,7 @@ describe("the order of checks", () => {
     await refused(hub.post("/task/claim", { task_id: done, node_id: "ghost" }), 404, "node_not_found");
   });
 
-  test("a bad query is 400 after the secret and before the state of things", async () => {
+  test("a bad query is 400 after the secret and before the state of the resource", async () => {
     await using hub = await startHub({ variants: ["B"] });
     const path = "/message/history?node_id=ghost&count=0";
     await refused(hub.get(path, { ...BARE, variant: "B" }), 401, "unauthorized");
@@ -218,7 +218,7 @@ describe("the order of checks", () => {
     await refused(hub.get("/message/history?node_id=ghost", { variant: "B" }), 404, "node_not_found");
   });
 
-  test("a request that is refused changes nothing", async () => {
+  test("a refused request changes nothing", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const body = { title: "t", description: "d" };
     await refused(hub.post("/task/create", body, BARE), 401, "unauthorized");
@@ -344,7 +344,7 @@ describe("a JSON body", () => {
     await badFields(hub.call("POST", "/task/create"), [""]);
   });
 
-  test("is wanted by every endpoint that reads one", async () => {
+  test("is required by every endpoint that reads one", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const path of JSON_POSTS) await badFields(hub.admin(path, "[1]"), [""]);
   });
@@ -392,7 +392,7 @@ describe("a JSON body", () => {
     await refused(hub.post("/file/upload", new Blob(["--x--"]), mixed), 415, "unsupported_media_type");
   });
 
-  test("may have fields that nobody knows", async () => {
+  test("may have unknown fields", async () => {
     await using hub = await startHub();
     const extra = { x: 1, __proto__: { y: 2 }, constructor: { z: [null] }, "": "", "a\0": "\0", toString: 1 };
     const taskId = await addTask(hub, extra);
@@ -401,7 +401,7 @@ describe("a JSON body", () => {
     expect(await ok(hub.post("/task/create", text))).toMatchObject({ task: { priority: 0 } });
   });
 
-  test("names all that is bad at once, each field once, with dotted paths", async () => {
+  test("errors name every bad field once, with dotted paths", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const node = { node_id: "a b", name: "", host: 5, port: "80", capabilities: ["x", 1], max_tasks: 0 };
     await badFields(hub.post("/node/register", node), [
@@ -468,7 +468,7 @@ describe("a JSON body", () => {
     }
   });
 
-  test("nested without end is answered, with an Idempotency-Key too", async () => {
+  test("deeply nested is answered, also with an Idempotency-Key", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const depth = 200_000;
     const body = `{"node_id":"n1","name":"n","x":${"[".repeat(depth)}${"]".repeat(depth)}}`;
@@ -525,7 +525,7 @@ describe("a body over 1 MiB", () => {
     });
   }
 
-  test("is 413, one of exactly 1 MiB is taken", async () => {
+  test("is 413, one of exactly 1 MiB is accepted", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await ok(hub.post("/node/register", bodyOf(MIB)));
     await refused(hub.post("/node/register", bodyOf(MIB + 1)), 413, "body_too_large");
@@ -540,7 +540,7 @@ describe("a body over 1 MiB", () => {
     expect(await answer.json()).toMatchObject({ success: false, error: "body_too_large" });
   });
 
-  test("is refused before it has come, and the connection is closed after the answer", async () => {
+  test("is refused before it arrives, and the connection is closed after the answer", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     const head = [
       "POST /api/v1/node/register HTTP/1.1",
@@ -556,7 +556,7 @@ describe("a body over 1 MiB", () => {
     expect(JSON.parse(answer.text)).toMatchObject({ error: "body_too_large" });
   });
 
-  test("is refused in chunks before its end has come", async () => {
+  test("in chunks is refused before its end arrives", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const size = 256 * 1024;
     const head = [
@@ -582,7 +582,7 @@ describe("a body over 1 MiB", () => {
 });
 
 describe("over a bare socket", () => {
-  test("a request whose Host is no host is answered like any other", async () => {
+  test("a request with an invalid Host is answered like any other", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (const host of ["hub", "[", "a b", "x/y?z#", "", "☃", "hub:99999"]) {

@@ -100,12 +100,12 @@ describe("upload", () => {
     expect(await byUrl.text()).toBe("Größe");
   });
 
-  test("without metadata has an empty object, and belongs to nobody", async () => {
+  test("without metadata has an empty object and no owner", async () => {
     await using hub = await startHub();
     expect(await ok(upload(hub))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
   });
 
-  test("of nothing is a file of 0 bytes", async () => {
+  test("of no bytes is a file of 0 bytes", async () => {
     await using hub = await startHub();
     const body = await ok(upload(hub, { content: "" }));
     expect(body).toMatchObject({ size: 0, sha256: Bun.SHA256.hash("", "hex") });
@@ -113,7 +113,7 @@ describe("upload", () => {
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
-  test("of many megabytes comes back as it was", async () => {
+  test("of many megabytes comes back unchanged", async () => {
     await using hub = await startHub();
     const content = new Uint8Array(24 * MIB);
     for (let at = 0; at < content.length; at += 4_096) content[at] = at / 4_096;
@@ -135,7 +135,7 @@ describe("upload", () => {
     expect(existsSync(join(hub.dataDir, "..", "passwd"))).toBe(false);
   });
 
-  test("with metadata that is no JSON object is refused, and nothing is left", async () => {
+  test("with metadata that is not a JSON object is refused and leaves nothing", async () => {
     await using hub = await startHub();
     for (const metadata of ["x", "{", "[]", "[1]", "5", "null", '"x"', "true"]) {
       await badFields(upload(hub, { metadata }), ["metadata"]);
@@ -147,7 +147,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("for a task or a node that is not there is 404, and nothing is left", async () => {
+  test("for an unknown task or node is 404 and leaves nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await refused(upload(hub, { metadata: { task_id: NO_ID, node: "n1" } }), 404, "task_not_found");
@@ -155,7 +155,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("without a part named file, or with two, is refused, and nothing is left", async () => {
+  test("without a part named file, or with two, is refused and leaves nothing", async () => {
     await using hub = await startHub();
     const none = new FormData();
     none.set("data", new File(["x"], "x"));
@@ -166,7 +166,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("over the limit is 413, and nothing is left; of just the limit it is taken", async () => {
+  test("over the limit is 413 and leaves nothing; exactly at the limit it is accepted", async () => {
     await using hub = await startHub({ maxFileBytes: 100_000 });
     await refused(upload(hub, { content: "x".repeat(100_001) }), 413, "body_too_large");
     await refused(upload(hub, { content: "x".repeat(500_000) }), 413, "body_too_large");
@@ -175,7 +175,7 @@ describe("upload", () => {
     expect(await ok(upload(hub, { content: "x".repeat(100_000) }))).toMatchObject({ size: 100_000 });
   });
 
-  test("far over the limit is the hub's own 413, whether its length is told or not", async () => {
+  test("far over the limit is the hub's own 413, with or without Content-Length", async () => {
     await using hub = await startHub({ maxFileBytes: 100_000 });
     await refused(upload(hub, { content: new Uint8Array(8 * MIB) }), 413, "body_too_large");
     const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
@@ -199,7 +199,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("that breaks off leaves nothing", async () => {
+  test("that is cut off leaves nothing", async () => {
     await using hub = await startHub();
     const text = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf of i';
     const headers = { "Content-Type": "multipart/form-data; boundary=b" };
@@ -209,7 +209,7 @@ describe("upload", () => {
 });
 
 describe("a task's files", () => {
-  test("are those whose metadata name it, on both variants, until they are deleted", async () => {
+  test("are the files whose metadata name it, on both variants, until they are deleted", async () => {
     await using hub = await startHub();
     const [taskId, other] = [await addTask(hub), await addTask(hub)];
     const first = await fileId(hub, { metadata: { task_id: taskId } });
@@ -223,7 +223,7 @@ describe("a task's files", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ files: [second] });
   });
 
-  test("are at most 100, whoever comes at once; past it 409, nothing is left, and one that goes makes room", async () => {
+  test("are at most 100, also under concurrent uploads; the next is 409 and leaves nothing, and a deleted file makes room", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     const metadata = { task_id: taskId };
@@ -284,7 +284,7 @@ describe("download", () => {
     expect(response.headers.get("content-range")).toBe(contentRange);
   });
 
-  test("of a range that is not there is a problem, 416", async () => {
+  test("of an unsatisfiable range is the hub's 416", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const response = await download(hub, await fileId(hub, { content: "0123456789" }), {
       Range: "bytes=10-",
@@ -295,7 +295,7 @@ describe("download", () => {
     expect(await response.json()).toMatchObject({ success: false, error: "range_not_satisfiable" });
   });
 
-  test("of what the caller has already is 304", async () => {
+  test("of an unchanged file is 304", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const etag = (await download(hub, id)).headers.get("etag") ?? "";
@@ -306,7 +306,7 @@ describe("download", () => {
     expect([part.status, await part.text()]).toEqual([200, "content"]);
   });
 
-  test("by HEAD tells its size and no byte", async () => {
+  test("by HEAD has the size and no body", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const response = await download(hub, id, {}, "HEAD");
@@ -315,7 +315,7 @@ describe("download", () => {
     expect((await download(hub, NO_ID, {}, "HEAD")).status).toBe(404);
   });
 
-  test("of an unknown file is 404, on B wants the secret first", async () => {
+  test("of an unknown file is 404; B checks the secret first", async () => {
     await using hub = await startHub();
     const id = await fileId(hub);
     const bare = { headers: { "X-Matrix-Secret": null } };
@@ -348,7 +348,7 @@ describe("delete", () => {
     "DELETE file/<file_id>": (hub: TestHub, id: string) => hub.call("DELETE", `/file/${id}`),
   };
 
-  test.each(Object.entries(WAYS))("by %s takes record and bytes away for good", async (_, remove) => {
+  test.each(Object.entries(WAYS))("by %s removes record and bytes", async (_, remove) => {
     await using hub = await startHub();
     const [id, other] = [await fileId(hub), await fileId(hub)];
     expect(await ok(remove(hub, id))).toEqual({ success: true, file_id: id });
@@ -359,7 +359,7 @@ describe("delete", () => {
     expect((await eventKinds(hub)).at(-1)).toBe("file.deleted");
   });
 
-  test("wants the secret, and a file_id", async () => {
+  test("requires the secret and a file_id", async () => {
     await using hub = await startHub();
     const id = await fileId(hub);
     const bare = { headers: { "X-Matrix-Secret": null } };
@@ -371,7 +371,7 @@ describe("delete", () => {
   });
 });
 
-test("files are there after a restart", async () => {
+test("files survive a restart", async () => {
   const dataDir = newDataDir();
   try {
     let record: unknown;

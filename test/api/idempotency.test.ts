@@ -63,7 +63,7 @@ async function tasksIn(hub: TestHub): Promise<unknown> {
 }
 
 describe("a repeat", () => {
-  test("gets the first answer, marked, and does nothing", async () => {
+  test("gets the first answer, marked as replayed, and does nothing", async () => {
     await using hub = await startHub();
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
     await ok(first);
@@ -89,7 +89,7 @@ describe("a repeat", () => {
     expect(again.headers.get("x-request-id")).toBe("second");
   });
 
-  test("gets the answer of then, whatever has changed since", async () => {
+  test("gets the first answer, whatever has changed since", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
@@ -112,7 +112,7 @@ describe("a repeat", () => {
     await expectReplay(anew, hub.post("/task/create", DRAFT, keyed("k1")));
   });
 
-  test("in the other variant is refused: it is not done twice, nor answered in the words of the first", async () => {
+  test("in the other variant is refused: neither done twice nor answered in the first variant's words", async () => {
     await using hub = await startHub({ variants: ["A", "B"] });
     const first = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" }));
     expect(first.body).toMatchObject({ status: "pending" });
@@ -122,7 +122,7 @@ describe("a repeat", () => {
     expect(await tasksIn(hub)).toBe(1);
   });
 
-  test("may have any key of visible ASCII", async () => {
+  test("may use any key of visible ASCII", async () => {
     await using hub = await startHub();
     for (const key of ["x", "0", "a/b?c=d&e", '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "x".repeat(255)]) {
       const first = await hub.post("/task/create", DRAFT, keyed(key));
@@ -133,7 +133,7 @@ describe("a repeat", () => {
 });
 
 describe("what is stored", () => {
-  test("an answer of the state of things, an error too", async () => {
+  test("an answer that depends on state, errors included", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taken = await addTaskOf(hub, "n2");
@@ -164,7 +164,7 @@ describe("what is stored", () => {
     }
   });
 
-  test("not a 400, nor what comes before it: the key is still free", async () => {
+  test("not a 400 or any earlier refusal: the key stays free", async () => {
     await using hub = await startHub();
     const path = "/task/delete";
     const task_id = await addTask(hub);
@@ -182,7 +182,7 @@ describe("what is stored", () => {
     await expectReplay(first, call({ task_id }));
   });
 
-  test("is not given to whom the secret or the body would keep out", async () => {
+  test("is not replayed to a caller that the secret or the body would refuse", async () => {
     await using hub = await startHub();
     await ok(hub.post("/task/create", DRAFT, keyed("k1")));
     const stranger = keyed("k1", { headers: { "Idempotency-Key": "k1", "X-Matrix-Secret": "wrong" } });
@@ -242,7 +242,7 @@ describe("what is stored", () => {
     ];
   }
 
-  test("is looked at for a POST only", async () => {
+  test("is read for POST only", async () => {
     await using hub = await startHub();
     await addTask(hub);
     expect(await ok(hub.get("/task/list", keyed("k1")))).toMatchObject({ total: 1 });
@@ -375,7 +375,7 @@ describe("an upload", () => {
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
-  test("that is refused by the state of things is answered so again", async () => {
+  test("that the state of a resource refuses is refused again", async () => {
     await using hub = await startHub();
     const text = [
       "--b1",
@@ -414,7 +414,7 @@ describe("at once", () => {
     expect(await tasksIn(hub)).toBe(1);
   });
 
-  test("50 with one key send one message, and 50 takers with one key take it", async () => {
+  test("50 sends with one key send one message, and 50 receives with one key get it", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const message = { from_node: "op", to_node: "n1", content: "x" };
@@ -471,7 +471,7 @@ describe("at once", () => {
     expect(await receive(hub, "n1")).toEqual([]);
   });
 
-  test("the second waits no longer than the first, and the key of one caller keeps no other waiting", async () => {
+  test("the second waits no longer than the first, and another caller's key makes nobody wait", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const attempt = (key: string, timeout: number) =>
@@ -482,7 +482,7 @@ describe("at once", () => {
     expect(await ok(held)).toMatchObject({ count: 1 });
   });
 
-  test("a first that was refused for its body frees those who wait", async () => {
+  test("a first request that is refused for its body frees the waiting ones", async () => {
     await using hub = await startHub();
     const answers = await Promise.all([
       hub.post("/task/create", {}, keyed("k1")),
@@ -494,7 +494,7 @@ describe("at once", () => {
   });
 });
 
-test("more repeats than may wait are 503 with Retry-After, and those who wait all get the stored answer", async () => {
+test("too many waiting repeats are 503 with Retry-After, and the waiting ones all get the stored answer", async () => {
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
@@ -524,7 +524,7 @@ test("more repeats than may wait are 503 with Retry-After, and those who wait al
   expect(silence).toEqual(Array.from({ length: WAITERS_MAX }, () => 0));
 });
 
-test("a caller that hangs up gets on its return what was taken for it", async () => {
+test("a caller that hung up gets, when it repeats, the messages taken for it", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const body = { node_id: "n1", blocking: true, timeout: 60 };
@@ -536,7 +536,7 @@ test("a caller that hangs up gets on its return what was taken for it", async ()
   expect(list(await ok(again), "messages")).toMatchObject([{ content: "for you" }]);
 });
 
-test("what was answered is answered again after a restart", async () => {
+test("an answer is replayed after a restart", async () => {
   const dataDir = newDataDir();
   try {
     const firsts: Answer[] = [];
@@ -563,7 +563,7 @@ test("what was answered is answered again after a restart", async () => {
   }
 });
 
-test("what luxhub 0.1.0 stored, without the variant, is answered again for its own body", async () => {
+test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for its own body", async () => {
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];

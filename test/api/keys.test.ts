@@ -129,7 +129,7 @@ describe("every endpoint", () => {
     return status === 401 || status === 403 || status === 429 ? `${status} ${body["error"]}` : "in";
   }
 
-  test.each(VARIANTS)("asks of its callers on %s what the specification says", async (variant) => {
+  test.each(VARIANTS)("requires on %s what the specification says", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const outcomes: Record<string, string> = {};
     const wanted: Record<string, string> = {};
@@ -181,7 +181,7 @@ describe("guessing", () => {
     await refused(attempt(hub, "guess 22"), 401, "unauthorized");
   });
 
-  test("a missing secret does not count, nor one that nobody looks at", async () => {
+  test("a missing secret does not count, nor one on a public endpoint", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 0; i < 25; i++) {
       await refused(attempt(hub, null), 401, "unauthorized");
@@ -225,7 +225,7 @@ describe("guessing", () => {
     await refused(attempt(hub, "guess"), 401, "unauthorized");
   });
 
-  test("slowly is not held back", async () => {
+  test("slow guessing is not limited", async () => {
     await using hub = await startHub();
     for (let i = 0; i < 40; i++) {
       await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
@@ -236,7 +236,7 @@ describe("guessing", () => {
 
 // Each starts the program a few times: side by side.
 describe.concurrent("further keys", () => {
-  test("several are valid at once, so that a secret is rotated with no downtime", async () => {
+  test("several are valid at once: a secret is rotated without downtime", async () => {
     await using hub = await startHub();
     const next = await addKey(hub, "next");
     const status = async (secret: string) => (await hub.get("/status", as(secret, { variant: "B" }))).status;
@@ -247,7 +247,7 @@ describe.concurrent("further keys", () => {
     await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
   });
 
-  test("an administrator key is rotated so, too", async () => {
+  test("an administrator key is rotated the same way", async () => {
     await using hub = await startHub();
     const next = await addKey(hub, "next-admin", "--admin");
     const remove = (key: string) =>
@@ -260,7 +260,7 @@ describe.concurrent("further keys", () => {
     await refused(remove(next), 404, "task_not_found");
   });
 
-  test("one that expires ends by the hub's clock", async () => {
+  test("a key expires by the hub's clock", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "short", "--expires", "2h");
     const attempt = () => hub.get("/status", as(secret, { variant: "B" }));
@@ -273,7 +273,7 @@ describe.concurrent("further keys", () => {
     await ok(attempt());
   });
 
-  test("one that is revoked is so in every variant, and no longer sets one", async () => {
+  test("a revoked key is refused in both variants and no longer pins one", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "gone", "--variant", "B");
     expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
@@ -283,7 +283,7 @@ describe.concurrent("further keys", () => {
     await refused(hub.get("/status", as(secret, { variant: "B" })), 401, "unauthorized");
   });
 
-  test("one that is pinned is answered in its variant on the other's listener", async () => {
+  test("a pinned key is answered in its variant on the other listener", async () => {
     await using hub = await startHub();
     const [ofA, ofB] = await Promise.all([
       addKey(hub, "fleet-a", "--variant", "A"),
@@ -305,7 +305,7 @@ describe.concurrent("further keys", () => {
     }
   });
 
-  test("a key may be pinned later, the first one too, and freed", async () => {
+  test("a key, also the first one, can be pinned later and unpinned", async () => {
     await using hub = await startHub();
     const variant = async () => (await ok(hub.get("/status")))["variant"];
     await keys(hub, "pin", "primary", "B");
@@ -316,7 +316,7 @@ describe.concurrent("further keys", () => {
     expect(await variant()).toBe("A");
   });
 
-  test("one that is bound acts for its node only", async () => {
+  test("a bound key acts for its node only", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     await addNodes(hub, ["n1", "n2"]);
@@ -379,7 +379,7 @@ describe.concurrent("further keys", () => {
     expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
   });
 
-  test("one that is bound hands no task of another node on, even with the admin key", async () => {
+  test("a bound key cannot reassign another node's task, even with the admin key", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     await addNodes(hub, ["n1", "n2"]);
@@ -405,7 +405,7 @@ describe.concurrent("further keys", () => {
     expect((await ask(secret))["task_id"]).toBe(second["task_id"]);
   });
 
-  test("they outlive a restart, and no secret is written down", async () => {
+  test("keys survive a restart, and no secret is stored", async () => {
     const dataDir = newDataDir();
     try {
       let secret = "";

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => hub.close());
 
-test("the pages are those of the newest first", () => {
+test("pages are newest first", () => {
   expect(new Set(taskIds).size).toBe(TASKS);
   expect(taskIds).toEqual(taskIds.toSorted().toReversed());
 });
@@ -44,7 +44,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
     "?status=completed&per_page=50",
     "?per_page=50&page=3",
   ])
-    test(`task/list${query} is whole, in order and as declared`, async () => {
+    test(`task/list${query} is complete, in order and as declared`, async () => {
       // The test hub checks every answer against its declared shape.
       const answer = await hub.get(`/task/list${query}`, { variant });
       const body = await ok(answer);
@@ -65,7 +65,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
       expect(answer.headers.get("content-length")).toBeNull();
     });
 
-  test("HEAD tells the head of a list that comes in parts", async () => {
+  test("HEAD answers the head of a list that is sent in parts", async () => {
     const { status, headers } = await hub.call("HEAD", "/task/list?per_page=50", { variant });
     expect([status, headers.get("content-type")]).toEqual([200, "application/json"]);
   });
@@ -76,7 +76,7 @@ test("a small page has a length", async () => {
   expect(Number(headers.get("content-length"))).toBeLessThan(LIST_PART_MAX_BYTES);
 });
 
-test("what is deleted while the list is on its way is left out, and the list stays one", async () => {
+test("a task deleted while the list is being sent is left out, and the list stays valid", async () => {
   await using own = await startHub();
   const ids: string[] = [];
   for (let i = 0; i < 40; i++) ids.push(await addTask(own, { title: `${i}`, description: text("d") }));
@@ -97,7 +97,7 @@ test("what is deleted while the list is on its way is left out, and the list sta
   expect(body["total"]).toBe(40);
 });
 
-test("a list of files with large metadata is whole as well", async () => {
+test("a list of files with large metadata is complete", async () => {
   const sent: string[] = [];
   for (let i = 0; i < 12; i++) {
     const form = new FormData();
@@ -125,7 +125,7 @@ test("a pull holds the best tasks, up to what one answer carries", async () => {
   expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
 });
 
-test("messages that are too much to be held come whole, newest first, and none is taken out", async () => {
+test("messages too large to hold together are all read, newest first, and stay in the mailbox", async () => {
   await using own = await startHub();
   await addNode(own, "n1");
   const ids: string[] = [];
@@ -149,7 +149,7 @@ test("messages that are too much to be held come whole, newest first, and none i
   expect(pick(received, "messages", "id")).toEqual(ids);
 });
 
-test("a stored answer that is large is repeated whole", async () => {
+test("a large stored answer is replayed completely", async () => {
   await using own = await startHub();
   await addNode(own, "n1");
   for (let i = 0; i < 10; i++) await send(own, "op", "n1", { content: text("é").slice(0, 32 * KIB) });
@@ -162,7 +162,7 @@ test("a stored answer that is large is repeated whole", async () => {
   expect(again.body).toEqual(first.body);
 });
 
-test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is whole and in order", async (count) => {
+test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is complete and in order", async (count) => {
   await using own = await startHub();
   const ids = Array.from({ length: count }, (_, i) => `node-${String(i).padStart(5, "0")}`);
   for (let at = 0; at < count; at += 100)

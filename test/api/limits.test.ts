@@ -75,11 +75,11 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["in so long, ms", limit.WRONG_SECRET_WINDOW_MS, 60_000],
 ];
 
-test("the numbers are the ones that were asked for", () => {
+test("every limit has its documented value", () => {
   expect(NAMED.map(([what, is]) => [what, is])).toEqual(NAMED.map(([what, , wanted]) => [what, wanted]));
 });
 
-test("a receive that says nothing takes 10, and blocks for 5 s if it is to block", () => {
+test("a receive without options takes 10, and a blocking one waits 5 s", () => {
   const receive = MESSAGE_ENDPOINTS.find(({ path }) => path === "/api/v1/message/receive");
   const read = receive?.kind === "json" ? receive.input().parse({ node_id: "n1" }) : null;
   expect(read).toEqual({ node_id: "n1", count: 10, blocking: false, timeout: 5_000 });
@@ -159,8 +159,8 @@ function codeOf(act: () => unknown): string {
   }
 }
 
-describe("what is no field", () => {
-  test("a body that is compared is at most 64 levels deep", () => {
+describe("limits outside of fields", () => {
+  test("a body with an Idempotency-Key is at most 64 levels deep", () => {
     const nested = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels));
     expect([64, 65].map((levels) => codeOf(() => hashJson(nested(levels))))).toEqual([
       "taken",

@@ -80,7 +80,7 @@ describe.concurrent("a node goes offline", () => {
     });
   });
 
-  test("by the time of the variant it registered in, whichever speaks to it", async () => {
+  test("after the silence of the variant it registered in, whichever variant it uses later", async () => {
     await using hub = await startHub();
     for (const variant of ["A", "B"] as const) await addNode(hub, `of-${variant}`, {}, variant);
     const heartbeat = (nodeId: string, variant: VariantName) =>
@@ -149,7 +149,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, second)).toMatchObject({ attempts: 2 });
   });
 
-  test("that came through B are assigned anew, those of A are not", async () => {
+  test("created through B are assigned again, those of A are not", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [onB, onB2] = [await addTask(hub, {}, "B"), await addTask(hub, {}, "B")];
@@ -165,7 +165,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, onA)).toMatchObject({ status: "open", attempts: 1 });
   });
 
-  test("of B wait where nobody is left, and go to the first that comes back", async () => {
+  test("of B stay open when no node is left, and go to the first that returns", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const taskId = await addTask(hub, {}, "B");
@@ -175,7 +175,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ assigned_node: "n1", attempts: 1 });
   });
 
-  test("stay with it when the hub is told to keep them", async () => {
+  test("stay assigned when the hub is configured to keep them", async () => {
     await using hub = await startHub({ offlineTasks: "keep" });
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -190,7 +190,7 @@ describe.concurrent("its unfinished tasks", () => {
 });
 
 describe.concurrent("an offline node", () => {
-  test("is given nothing, but keeps its mailbox and may answer for what it holds", async () => {
+  test("gets no task, but keeps its mailbox and may complete its tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const held = await addTaskOf(hub, "n2");
@@ -234,7 +234,7 @@ describe.concurrent("an offline node", () => {
     expect(await taskOf(hub, waits)).toMatchObject({ assigned_node: "n1" });
   });
 
-  test("many heartbeats at once bring it online once", async () => {
+  test("simultaneous heartbeats bring it online once", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await silence(hub, "n1");
@@ -272,7 +272,7 @@ describe.concurrent("a hub that was down", () => {
     }
   });
 
-  test("leaves those offline that were, and takes their tasks back if it is now to do so", async () => {
+  test("leaves offline nodes offline, and requeues their tasks if it is now configured to", async () => {
     const dataDir = newDataDir();
     try {
       const clock = new TestClock();

@@ -68,7 +68,7 @@ async function* repeated(part: string, count: number): AsyncGenerator<string> {
   for (let i = 0; i < count; i++) yield part;
 }
 
-test("a small answer is not counted, and goes out as it is", async () => {
+test("a small answer is sent without being counted", async () => {
   const budget = new Budget(1);
   await budget.take(1);
   const text = "x".repeat(ANSWER_UNCOUNTED_MAX_BYTES);
@@ -83,7 +83,7 @@ describe.each([
   test.each([
     ["read", (outbox: Outbox, exchange: Exchange) => outbox.ofRead(exchange, async () => whole(text))],
     ["written", async (outbox: Outbox, exchange: Exchange) => outbox.ofWrite(exchange, text)],
-  ])("%s, comes whole and gives its room back", async (_kind, asked) => {
+  ])("%s, arrives complete and releases its room", async (_kind, asked) => {
     const budget = new Budget(MIB);
     const { port } = serve(new Outbox(budget), asked);
     const answer = await fetch(`http://127.0.0.1:${port}/`);
@@ -92,7 +92,7 @@ describe.each([
   });
 });
 
-test("one in parts holds a part at a time", async () => {
+test("an answer in parts holds one part at a time", async () => {
   const budget = new Budget(MIB);
   const part = `{"rows":[${JSON.stringify("x".repeat(100_000))}]}`;
   let most = 0;
@@ -111,7 +111,7 @@ test("one in parts holds a part at a time", async () => {
   expect(most).toBeLessThan(2 * part.length);
 });
 
-test("what finds no room waits for its turn, loads anew, and is refused in time when none comes", async () => {
+test("an answer without room waits and loads again, and is refused when no room comes", async () => {
   const budget = new Budget(HUGE);
   let loads = 0;
   const text = "x".repeat(HUGE);
@@ -130,7 +130,7 @@ test("what finds no room waits for its turn, loads anew, and is refused in time 
   await until(() => budget.taken === 0);
 });
 
-test("one that is not taken is cut off, and its room comes back before that", async () => {
+test("an answer that nobody reads is cut off, and its room is released before that", async () => {
   const budget = new Budget(HUGE);
   const text = "x".repeat(HUGE);
   const { port } = serve(new Outbox(budget, BRISK), async (outbox, exchange) =>
@@ -144,7 +144,7 @@ test("one that is not taken is cut off, and its room comes back before that", as
   for (const staller of stallers) staller.hangUp();
 });
 
-test("one whose caller hangs up gives its room back at once", async () => {
+test("an answer whose caller hangs up releases its room at once", async () => {
   const budget = new Budget(HUGE);
   const { port } = serve(new Outbox(budget), async (outbox, exchange) =>
     outbox.ofWrite(exchange, "x".repeat(HUGE)),
@@ -155,7 +155,7 @@ test("one whose caller hangs up gives its room back at once", async () => {
   await until(() => budget.taken === 0);
 });
 
-test("one that breaks off in the middle gives its room back, and is not taken for a whole one", async () => {
+test("an answer that fails in the middle releases its room and does not look complete", async () => {
   const budget = new Budget(HUGE);
   const part = `{"rows":["x"]}`;
   const { port } = serve(new Outbox(budget), (outbox, exchange) =>
@@ -166,7 +166,7 @@ test("one that breaks off in the middle gives its room back, and is not taken fo
   await until(() => budget.taken === 0);
 });
 
-test("a second load that fails gives the room back", async () => {
+test("a second load that fails releases the room", async () => {
   const budget = new Budget(MIB);
   await budget.take(MIB);
   let loads = 0;
@@ -183,7 +183,7 @@ test("a second load that fails gives the room back", async () => {
   expect(budget.taken).toBe(0);
 });
 
-test("HEAD holds nothing", async () => {
+test("HEAD holds no room", async () => {
   const budget = new Budget(HUGE);
   const { port } = serve(new Outbox(budget), (outbox, exchange) =>
     outbox.ofRead(exchange, async () => whole("x".repeat(HUGE))),

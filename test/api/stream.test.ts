@@ -221,7 +221,7 @@ async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame
 }
 
 describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
-  test("opens with the head of an event stream, and says first when to come back", async () => {
+  test("opens with the head of an event stream and a retry time", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -287,7 +287,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
 });
 
 describe("what comes", () => {
-  test("begins now: nothing of before", async () => {
+  test("starts now, without earlier messages", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -300,7 +300,7 @@ describe("what comes", () => {
     expect(client.frames).toHaveLength(1);
   });
 
-  test("is not taken out of the mailbox", async () => {
+  test("stays in the mailbox", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -384,7 +384,7 @@ describe("what comes", () => {
     expect(client.frames).toHaveLength(2);
   });
 
-  test("the largest message, many times", async () => {
+  test("carries the largest message many times", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -398,7 +398,7 @@ describe("what comes", () => {
 });
 
 describe("what is refused", () => {
-  test("a node that is not registered, a node_id that is none, a caller without the secret", async () => {
+  test("an unregistered node, an invalid node_id, a missing secret", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     await refused(hub.get("/agent/sse?node_id=n9"), 404, "node_not_found");
@@ -416,7 +416,7 @@ describe("what is refused", () => {
 });
 
 describe("HEAD", () => {
-  test("is answered with the head of the stream alone, at once", async () => {
+  test("is answered at once with the head alone", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     for (const variant of VARIANTS) {
@@ -430,7 +430,7 @@ describe("HEAD", () => {
     expect((await hub.call("HEAD", "/agent/sse")).status).toBe(400);
   });
 
-  test("leaves the connection fit for the next request", async () => {
+  test("leaves the connection usable", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     const socket = net.connect(hub.port(), "127.0.0.1");
@@ -505,8 +505,8 @@ async function restless(
   return { ids: [...ids, ...client.ids], breaks };
 }
 
-describe("coming back with Last-Event-ID", () => {
-  test("goes on after it: no gap, no repeat", async () => {
+describe("reconnecting with Last-Event-ID", () => {
+  test("resumes after it: no gap, no repeat", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -524,7 +524,7 @@ describe("coming back with Last-Event-ID", () => {
     }
   });
 
-  test("from the end, or beyond it: what comes from now on", async () => {
+  test("at the end, or beyond it: only new events", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -574,7 +574,7 @@ describe("coming back with Last-Event-ID", () => {
   });
 
   for (const seed of [1, 2])
-    test(`again and again while events are committed: each comes once, in order (seed ${seed})`, async () => {
+    test(`again and again while events are committed: each arrives once, in order (seed ${seed})`, async () => {
       await using hub = await startHub();
       await addNodes(hub, ["n1", "n2", "n3"]);
       let running = true;
@@ -623,7 +623,7 @@ describe("coming back with Last-Event-ID", () => {
 });
 
 describe("a slow client", () => {
-  test("gets everything once it reads again, however much was committed meanwhile", async () => {
+  test("gets every event once it reads again, however many were committed meanwhile", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -648,7 +648,7 @@ describe("a slow client", () => {
 });
 
 describe("when the hub goes down", () => {
-  test("a stream ends with its last chunk, and whole", async () => {
+  test("a stream ends with its last chunk, complete", async () => {
     const hub = await startHub();
     using clients = new Clients();
     try {
@@ -669,7 +669,7 @@ describe("when the hub goes down", () => {
     }
   });
 
-  test("what is still being written is not torn: what came is a beginning of what there is", async () => {
+  test("an event being written is not torn: the client has a prefix of the log", async () => {
     const dataDir = newDataDir();
     try {
       const hub = await startHub({ dataDir });

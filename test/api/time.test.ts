@@ -77,7 +77,7 @@ describe.concurrent("a node's lease", () => {
     },
   );
 
-  test("a process that was stopped for an hour gives everyone the full time to come back", async () => {
+  test("a process that was stopped for an hour gives every node a full lease", async () => {
     await using hub = await startHub();
     await addNode(hub, "a", {}, "A");
     await addNode(hub, "b", {}, "B");
@@ -90,7 +90,7 @@ describe.concurrent("a node's lease", () => {
     expect(await statuses(hub)).toBe("a online, b offline");
   });
 
-  test("time that passes while the hub is at work is no stop", async () => {
+  test("time that passes while the hub works is no stop", async () => {
     await using hub = await startHub();
     await addNode(hub, "b", {}, "B");
     hub.clock.pass(91 * SECOND_MS);
@@ -100,7 +100,7 @@ describe.concurrent("a node's lease", () => {
 });
 
 describe.concurrent("a message that wants an ACK", () => {
-  test.each(Object.entries(JUMPS))("%s: comes back once, 30 s after", async (_, ms) => {
+  test.each(Object.entries(JUMPS))("%s: is redelivered once, after 30 s", async (_, ms) => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "A");
     await send(hub, "op", "n1", { require_ack: true });
@@ -151,7 +151,7 @@ describe.concurrent("sign-in", () => {
   });
 });
 
-describe.concurrent("what is kept for a time", () => {
+describe.concurrent("retention", () => {
   const KEYED = { headers: { "Idempotency-Key": "k" } };
   const pay = (hub: TestHub) => hub.post("/signin", { node_id: "n1" }, KEYED);
   const isReplay = async (hub: TestHub): Promise<boolean> =>
@@ -200,7 +200,7 @@ describe.concurrent("what is kept for a time", () => {
     },
   );
 
-  test("a jump that is taken back delays nothing", async () => {
+  test("a jump that is undone delays nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1");
@@ -289,7 +289,7 @@ describe("a clock that was never set", () => {
     }
   });
 
-  test("nothing was ever stored: it begins in the year of the program", () => {
+  test("an empty store starts in the program's release year", () => {
     const clock = clockAt(UNSET);
     const known = knowing(clock, 0);
     expect(new Date(known.now()).getUTCFullYear()).toBe(2026);

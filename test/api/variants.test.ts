@@ -127,7 +127,7 @@ describe("every endpoint on both variants", () => {
     }
   });
 
-  test("the tour leaves no endpoint out", async () => {
+  test("the tour covers every endpoint", async () => {
     const seen = await tour("A");
     const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
       ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
@@ -174,7 +174,7 @@ describe("one store", () => {
     expect(b).toEqual({ ...a, capabilities: ["x", "y"] });
   });
 
-  test("what is asked on one listener is seen on the other", async () => {
+  test("a change through one listener is visible on the other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const taskId = await addTask(hub, { lux_reward: 3 }, "B");
@@ -284,7 +284,7 @@ describe("priority", () => {
     }
   });
 
-  test.each(VARIANTS)("given to %s as anything else is bad", async (variant) => {
+  test.each(VARIANTS)("given to %s in any other form is refused", async (variant) => {
     await using hub = await startHub();
     for (const priority of [3, 5, -1, 1.5, "1", "0", "HIGH", "urgent", "p3", "", null, true, [1], {}]) {
       const body = { title: "t", description: "d", priority };
@@ -322,7 +322,7 @@ describe("capabilities", () => {
     }
   });
 
-  test.each(VARIANTS)("given to %s as anything else are bad", async (variant) => {
+  test.each(VARIANTS)("given to %s in any other form are refused", async (variant) => {
     await using hub = await startHub();
     const attempt = (capabilities: unknown) =>
       hub.post("/node/register", { node_id: "n1", name: "n", capabilities }, { variant });
@@ -419,7 +419,7 @@ describe("batch-assign", () => {
     });
   });
 
-  test("B takes no body, an empty one and an empty object alike", async () => {
+  test("B accepts no body, an empty one and an empty object", async () => {
     await using hub = await startHub();
     for (const body of [undefined, "", "{}"]) {
       const answer = await ok(hub.post("/task/batch-assign", body, { variant: "B" }));
@@ -429,7 +429,7 @@ describe("batch-assign", () => {
 });
 
 describe("complete of an open task", () => {
-  test("A wants it claimed first", async () => {
+  test("A requires a claim first", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub);
@@ -437,7 +437,7 @@ describe("complete of an open task", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", result: null });
   });
 
-  test("B takes it for the node in the same step", async () => {
+  test("B claims it for the node in the same step", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { lux_reward: 7 });
@@ -447,14 +447,14 @@ describe("complete of an open task", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
   });
 
-  test("B takes it for a registered node only", async () => {
+  test("B claims it for registered nodes only", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     await refused(complete(hub, taskId, "ghost", { variant: "B" }), 404, "node_not_found");
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
   });
 
-  test.each(VARIANTS)("%s keeps others off a task that is assigned", async (variant) => {
+  test.each(VARIANTS)("%s refuses other nodes on an assigned task", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await addNode(hub, "n2");
@@ -489,7 +489,7 @@ describe("heartbeat", () => {
 });
 
 describe("auth", () => {
-  test("A is open where the specification says Public, B nowhere", async () => {
+  test("A needs no secret where the specification says Public; B always does", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const bare = { headers: { "X-Matrix-Secret": null } };

@@ -26,7 +26,7 @@ function watchSilence(): { readonly paths: readonly string[]; restore(): void } 
   return { paths, restore: () => spy.mockRestore() };
 }
 
-test("a receive, a poll and a stream may be silent for as long as they wait; a call that does not wait may not", async () => {
+test("blocked receives, polls and streams have no idle timeout; other calls do", async () => {
   const silent = watchSilence();
   try {
     await using hub = await startHub();
@@ -52,7 +52,7 @@ test("a receive, a poll and a stream may be silent for as long as they wait; a c
   }
 });
 
-test("as many wait as may; the next is 503 with Retry-After, and is not left alone", () => {
+test("a waiting call above the limit is 503 with Retry-After", () => {
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   // Of the feed only how many wait is asked for, of the exchange only its server.
@@ -69,7 +69,7 @@ test("as many wait as may; the next is 503 with Retry-After, and is not left alo
   expect(silence).toEqual([0]);
 });
 
-test("a stream that has gone is told of nothing any more, and forgotten", async () => {
+test("a closed stream is no longer notified", async () => {
   const following = new Set<string>();
   const { follow } = Feed.prototype;
   const { close } = StreamRoom.prototype;

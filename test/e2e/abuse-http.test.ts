@@ -450,7 +450,7 @@ describe("a caller that ends its side", () => {
   });
 });
 
-test("a query made to be looked through again and again costs what any other of its length does", async () => {
+test("a query made to be searched again and again costs no more than harmless requests", async () => {
   const workMax = await corpus.workMax();
   for (const word of ["?key", "&key", "key", "?key="]) {
     const connection = await RawConnection.open(corpus.hub.port);
@@ -462,6 +462,6 @@ test("a query made to be looked through again and again costs what any other of 
   }
 });
 
-test("afterwards the hub is well", () => corpus.isWell());
+test("afterwards the hub is healthy", () => corpus.isWell());
 
-test("what is refused changes nothing", () => expectUnchanged([FRAMING, HEADERS, TARGETS, PIPELINED].flat()));
+test("refused requests change nothing", () => expectUnchanged([FRAMING, HEADERS, TARGETS, PIPELINED].flat()));

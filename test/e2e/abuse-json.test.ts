@@ -289,7 +289,7 @@ for (const [title, table] of Object.entries(rows)) {
   });
 }
 
-describe("what is taken is given back as it was sent", () => {
+describe("accepted text is returned unchanged", () => {
   const texts: readonly string[] = [
     "\ufeffbyte order mark",
     "\u2028\u2029 line ends of JavaScript",
@@ -325,6 +325,6 @@ test("no name of a request has become one of every object", async () => {
   expect([refused.status, refused.body["error"]]).toEqual([403, "admin_key_required"]);
 });
 
-test("afterwards the hub is well", () => corpus.isWell());
+test("afterwards the hub is healthy", () => corpus.isWell());
 
-test("what is refused changes nothing", () => expectUnchanged(Object.values(rows).flat()));
+test("refused requests change nothing", () => expectUnchanged(Object.values(rows).flat()));

@@ -35,7 +35,7 @@ const start = (cwd: string, args: readonly string[] = []): Promise<Hub> =>
   Hub.start({ command: [EXECUTABLE], cwd, args, env: NOWHERE });
 
 describe("the executable", () => {
-  test("says its version and its help", async () => {
+  test("prints its version and its help", async () => {
     const cwd = emptyDir("help");
     for (const args of [["version"], ["help"], ["serve", "--help"], ["keys", "--help"]]) {
       const ended = await run(args, { command: [EXECUTABLE], cwd, env: NOWHERE });
@@ -48,7 +48,7 @@ describe("the executable", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test("serves both variants, streams, and files, and ends in order", async () => {
+  test("serves both variants, streams and files, and shuts down in order", async () => {
     const cwd = emptyDir("both");
     await using hub = await start(cwd, ["--listen", "B:127.0.0.1:0"]);
     const headers = { "X-Matrix-Secret": SECRET };
@@ -83,7 +83,7 @@ describe("the executable", () => {
     expect(readdirSync(cwd)).toEqual(["luxhub-data"]);
   });
 
-  test("keeps keys beside a running hub", async () => {
+  test("manages keys while a hub runs", async () => {
     const cwd = emptyDir("keys");
     await using _hub = await start(cwd);
     const env = { ...NOWHERE, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: "e2e-admin-key" };

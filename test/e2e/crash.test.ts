@@ -11,7 +11,7 @@ const CYCLES = 10;
 /** A writer that never gets to work proves nothing. */
 const WORK_EACH_CYCLE = 100;
 
-test("everything that was acknowledged survives kill -9", async () => {
+test("every acknowledged write survives kill -9", async () => {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed ${seed}`);
   const { ledger, findings, recoveriesMs } = await crash(CYCLES, seed, console.log);

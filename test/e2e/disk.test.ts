@@ -14,11 +14,8 @@ const onSmallDisk = reason === null ? test : test.skip;
 const skipped = reason === null ? "" : ` (skipped: ${reason})`;
 
 const ROUNDS: readonly (readonly [string, Extent])[] = [
-  [
-    "the data is on a full disk: reads go on, writes are 507, and with room all is well without a restart",
-    "data",
-  ],
-  ["only the files are on a full disk: uploads are 507 and everything else goes on", "files"],
+  ["full data disk: reads continue, writes are 507, and freed space is used without a restart", "data"],
+  ["full disk for files: uploads are 507 and everything else continues", "files"],
 ];
 
 for (const [name, extent] of ROUNDS)
@@ -31,7 +28,7 @@ for (const [name, extent] of ROUNDS)
   });
 
 onSmallDisk(
-  `a first start on a full disk is refused in one line and leaves nothing in the way of the next${skipped}`,
+  `a first start on a full disk is refused in one line and does not block the next${skipped}`,
   async () => {
     const report = newDiskReport();
     await startOnFullDisk(report);

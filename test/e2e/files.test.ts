@@ -27,7 +27,7 @@ function filesIn(data: string): readonly string[] {
     .map((entry) => entry.name);
 }
 
-test("an upload that breaks off leaves nothing", async () => {
+test("an upload that is cut off leaves nothing", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data });
@@ -43,7 +43,7 @@ test("an upload that breaks off leaves nothing", async () => {
   expect((await hub.get("/status")).status).toBe(200);
 });
 
-test("an upload over the limit is refused in its middle and leaves nothing", async () => {
+test("an upload over the limit is refused midway and leaves nothing", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data, args: ["--max-file", "64KiB"] });
@@ -56,7 +56,7 @@ test("an upload over the limit is refused in its middle and leaves nothing", asy
   await until(() => filesIn(data).length === 0);
 });
 
-test("an upload that was under way when the hub was killed is swept at the next start", async () => {
+test("an upload that a kill interrupts is swept at the next start", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data });

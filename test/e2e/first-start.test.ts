@@ -28,7 +28,7 @@ async function pasteAll(page: string, env: Record<string, string> = {}): Promise
   expect(await paste(create ?? "", env)).toMatchObject({ success: true, status: "open" });
 }
 
-test("the directory, the secret and the admin key are for their owner only", async () => {
+test("only the owner can read the directory, the secret and the admin key", async () => {
   using dir = new TempDir();
   const data = dir.join("deep", "data");
   await using _hub = await Hub.start({ data, ownSecrets: false });
@@ -39,7 +39,7 @@ test("the directory, the secret and the admin key are for their owner only", asy
   }
 });
 
-test("the page has addresses, variants, the secrets and three curl lines that work", async () => {
+test("the start page has addresses, variants, the secrets and three working curl lines", async () => {
   using dir = new TempDir();
   const data = dir.join("it's data of mine");
   const args = ["--listen", "B:127.0.0.1:0"];
@@ -72,7 +72,7 @@ test("the secrets are printed once: the second start reads them from their files
   expect(second.program.stdout).not.toContain(first.secret);
 });
 
-test("a first start that fails keeps no secrets and logs no start: that is for the one that succeeds", async () => {
+test("a failed first start keeps no secrets and logs no start", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using other = await Hub.start({ data: dir.join("other") });
@@ -91,7 +91,7 @@ test("a first start that fails keeps no secrets and logs no start: that is for t
   expect(readFileSync(`${data}/secret`, "utf8").trim()).toBe(hub.secret);
 });
 
-test("secrets of the environment are neither written nor printed", async () => {
+test("secrets from the environment are neither written nor printed", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data });
@@ -109,7 +109,7 @@ test("secrets of the environment are neither written nor printed", async () => {
   }
 });
 
-test("as JSON every line is an object, and no secret is in any", async () => {
+test("with --log json every line is an object without secrets", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const env = { LUXHUB_HOST: "127.0.0.1", LUXHUB_PORT: "0", LUXHUB_LOG: "json" };

@@ -9,7 +9,7 @@ import { NOTHING_WRONG, runFleet, verdictOf, whyNoFleet } from "../torture/fleet
 const reason = whyNoFleet();
 const suffix = reason === null ? "" : ` (skipped: ${reason})`;
 test.skipIf(reason !== null)(
-  `two hubs behind nginx: one killed, Redis cut, PostgreSQL crashed, and nothing acknowledged is lost${suffix}`,
+  `two hubs behind nginx lose nothing acknowledged when a hub is killed, Redis is cut and PostgreSQL crashes${suffix}`,
   async () => {
     const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
     console.log(`seed ${seed}`);

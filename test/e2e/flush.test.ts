@@ -40,7 +40,7 @@ onLinux(`the same program without the flush is found out, at every write${skippe
 });
 
 onLinux(
-  `a flush that fails refuses its commit alone, is 500 and logged, and the hub goes on${skipped}`,
+  `a failed flush is logged and 500 for its own commit only, and the hub continues${skipped}`,
   async () => {
     using dir = new TempDir();
     const inject = ["-e", "inject=fsync,fdatasync:error=EIO:when=40..42"];

@@ -21,7 +21,7 @@ const LINUX = process.platform === "linux";
 const STALLED_MESSAGES = 200;
 
 describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
-  test("the largest broadcasts reach more streams than may hold them at once", async () => {
+  test("the largest broadcasts reach more streams than can buffer them at once", async () => {
     const count = 400;
     const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
     expect(reached).toBe(count);
@@ -30,7 +30,7 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
 
   // Slow uploads are cut after 25 s; upload.test.ts tests what cuts them, and the torture waits for it. The torture also
   // measures how soon slow callers are cut, and what others notice of them.
-  test("slow heads, bodies and chunks are cut, and others are served meanwhile", async () => {
+  test("slow heads, bodies and chunks are cut off, and other callers are served meanwhile", async () => {
     const counts = { head: 100, body: 50, chunks: 50 };
     const { meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 500));
     expect(meanwhile.count).toBeGreaterThan(0);
@@ -41,13 +41,13 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     }
   });
 
-  test("a stream that does not read costs little, and comes back to all that it missed", async () => {
+  test("a stalled stream costs little memory and resumes without loss", async () => {
     const { grewMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
     expect(grewMib).toBeLessThan(STALLED_GROWTH_MIB_MAX);
     expect(came).toEqual(Array.from({ length: STALLED_MESSAGES }, (_, i) => i));
   });
 
-  test("callers of a large list who do not read are not paid for with memory", async () => {
+  test("callers that ask for a large list and do not read cost little memory", async () => {
     const CALLERS = 60;
     const TASKS = 300;
     const description = "d".repeat(60_000);
@@ -79,7 +79,7 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
 
 // Not beside the others: it is about how much is held at once.
 test.skipIf(!LINUX).each(["history", "receive"] as const)(
-  `callers of a large %s who do not read are not paid for with memory${LINUX ? "" : " (needs /proc)"}`,
+  `callers that ask for a large %s and do not read cost little memory${LINUX ? "" : " (needs /proc)"}`,
   async (kind) => {
     const { askedMib, grewMib } = await withHub((hub) => measureUnread(hub, kind, 192, 500, false));
     console.log(`${grewMib.toFixed(0)} MiB for ${askedMib} MiB of ${kind}`);
@@ -89,7 +89,7 @@ test.skipIf(!LINUX).each(["history", "receive"] as const)(
 );
 
 test.concurrent.skipIf(!LINUX)(
-  `out of file descriptors: who is there is served, who comes waits, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
+  `out of file descriptors: open connections are served, new ones wait, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
   async () => {
     using dir = new TempDir();
     const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...FROM_SOURCE];
@@ -120,7 +120,7 @@ test.concurrent.skipIf(!LINUX)(
   },
 );
 
-test.concurrent("a store that takes no more is 503 with Retry-After, and nothing is half-done", async () => {
+test.concurrent("a busy store is 503 with Retry-After, and nothing is half done", async () => {
   using dir = new TempDir();
   await using hub = await Hub.start({ data: dir.join("data") });
   await hub.register("n1");

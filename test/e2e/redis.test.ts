@@ -12,7 +12,7 @@ const OPENSSL = Bun.which("openssl");
 
 describe.skipIf(withoutRedis(true))("redis", () => {
   for (const cut of ["frozen", "killed"] as const)
-    test(`${cut} under load: nothing lost, nothing twice, in order, caught up`, async () => {
+    test(`${cut} under load: no message lost, repeated or out of order`, async () => {
       // That it is caught up with in time is waited for there.
       const {
         sent,
@@ -36,7 +36,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
       expect([received, acked > 0]).toEqual([sent, true]);
     });
 
-  test("one that refuses the password: one line, the hub serves, and uses it once it may", async () => {
+  test("one that refuses the password: one log line, the hub serves, and uses Redis once it may", async () => {
     await using redis = await RedisServer.start("--requirepass", "geheim-1");
     using dir = new TempDir();
     const url = redis.url.replace("//", "//:wrong-geheim-2@");
@@ -57,7 +57,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
     expect(hub.program.stdout + hub.program.stderr).not.toContain("geheim");
   });
 
-  test("one whose password has a % in it, written as it is: it may be away at the start, and go at any time", async () => {
+  test("one whose password has an unescaped %: it may be down at the start and fail at any time", async () => {
     await using redis = await RedisServer.start("--requirepass", "50%off");
     using dir = new TempDir();
     const url = redis.url.replace("//", "//:50%off@");
@@ -97,7 +97,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
     },
   );
 
-  test("a hub whose Redis hangs ends in order", async () => {
+  test("a hub whose Redis hangs shuts down in order", async () => {
     await using redis = await RedisServer.start();
     using dir = new TempDir();
     await using hub = await Hub.start({ data: dir.join("data"), env: { LUXHUB_REDIS: redis.url } });
@@ -106,7 +106,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
   });
 });
 
-test("a Redis that is not there: one line, and the hub serves", async () => {
+test("a missing Redis: one log line, and the hub serves", async () => {
   using dir = new TempDir();
   const env = { LUXHUB_REDIS: `redis://:geheim@${OWN_HOST}:${freePort()}` };
   await using hub = await Hub.start({ data: dir.join("data"), env });
@@ -118,7 +118,7 @@ test("a Redis that is not there: one line, and the hub serves", async () => {
   expect(stdout).not.toContain("geheim");
 });
 
-describe("a Redis that is none is refused, without its password", () => {
+describe("an invalid Redis address is refused without its password", () => {
   for (const url of [
     "geheim",
     "http://:geheim@h",

@@ -128,7 +128,7 @@ function expectNowhere(words: readonly string[], places: Readonly<Record<string,
 
 const WRONG = "marker-wrong-secret-0123456789";
 
-test("from the environment, and made by luxhub keys", async () => {
+test("from the environment and from luxhub keys", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const env = { LUXHUB_SECRET: "marker-of-the-environment", LUXHUB_ADMIN_KEY: "marker-of-the-administrator" };
@@ -175,7 +175,7 @@ test("from the environment, and made by luxhub keys", async () => {
   expect(commandLine).toContain("serve");
 });
 
-test("made by the first start: printed once to a person, never to a collector", async () => {
+test("from the first start: printed once on a terminal, never in a JSON log", async () => {
   using dir = new TempDir();
   const args = ["serve", "--port", "0", "--host", "127.0.0.1", "--data", dir.join("data")];
   const heard = new Heard();
@@ -202,7 +202,7 @@ test("made by the first start: printed once to a person, never to a collector", 
   expect(first.stdout).toContain('"message":"secrets made"');
 });
 
-test("are not in what is said of a setting that cannot be used", async () => {
+test("are not in errors about unusable settings", async () => {
   using dir = new TempDir();
   const secret = "marker of two words";
   writeFileSync(dir.join("luxhub.toml"), `secret = "${secret}"\n`);

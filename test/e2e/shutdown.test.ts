@@ -44,7 +44,7 @@ function filesIn(data: string): readonly string[] {
 
 // At once, for most of it is waiting.
 describe.concurrent("SIGTERM", () => {
-  test("answers who waits, ends streams, finishes what runs, and keeps everything", async () => {
+  test("answers waiting calls, ends streams, finishes running requests and keeps everything", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     await using hub = await Hub.start({ data });
@@ -93,7 +93,7 @@ describe.concurrent("SIGTERM", () => {
     expect(await file.text()).toBe("a".repeat(100_000) + "b".repeat(100_000));
   });
 
-  test("takes no new work", async () => {
+  test("accepts no new requests", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     await using hub = await Hub.start({ data });
@@ -118,7 +118,7 @@ describe.concurrent("SIGTERM", () => {
     expect((await next.get("/file/list")).body).toMatchObject({ total: 0, files: [] });
   });
 
-  test("takes nothing out for a receive that waits for room behind answers that nobody reads", async () => {
+  test("takes no message out for a receive that waits behind unread answers", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     await using hub = await Hub.start({ data });
@@ -149,7 +149,7 @@ describe.concurrent("SIGTERM", () => {
     expect((await next.post("/message/receive", receive)).body["count"]).toBe(33);
   });
 
-  test("ends a hub that has nothing to do before one that waits for an upload, however many idle connections it has", async () => {
+  test("ends an idle hub, however many connections it has, before one that drains an upload", async () => {
     using dir = new TempDir();
     const data = dir.join("waits");
     await using waits = await Hub.start({ data });
@@ -176,7 +176,7 @@ describe.concurrent("SIGTERM", () => {
     expect(hub.program.stdout).toEndWith("ended\n");
   });
 
-  test("a second signal, later on, ends it without waiting any longer", async () => {
+  test("a second signal ends it at once", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     await using hub = await Hub.start({ data });
@@ -194,7 +194,7 @@ describe.concurrent("SIGTERM", () => {
   });
 });
 
-describe("a fault that nobody caught", () => {
+describe("an uncaught fault", () => {
   test.each([
     ["SIGUSR1", "a rejection"],
     ["SIGUSR2", "an exception"],
@@ -209,7 +209,7 @@ describe("a fault that nobody caught", () => {
     expect(await hub.program.ended).toBe(1);
     expect(poll.received).toMatch(/^HTTP\/1\.1 200/);
     expect(hub.program.stdout).toMatch(
-      new RegExp(`ending after a fault that nobody caught cause=.*nobody caught this.*${cause}`),
+      new RegExp(`ending after an uncaught fault cause=.*nobody caught this.*${cause}`),
     );
     expect(hub.program.stdout).toEndWith("ended\n");
   });

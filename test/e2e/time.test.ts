@@ -9,7 +9,7 @@ const HOUR_S = 3_600;
 if (NO_SHIFTED_CLOCK !== null) console.log(`e2e/time.test.ts is skipped: ${NO_SHIFTED_CLOCK}`);
 
 test.skipIf(NO_SHIFTED_CLOCK !== null)(
-  "an hour ahead, an hour back: no storm, no day paid twice, no id again",
+  "a clock an hour ahead or back: no node goes offline, no day is paid twice, no id repeats",
   async () => {
     using dir = new TempDir();
     const clock = new ShiftedClock(dir);

@@ -120,7 +120,7 @@ describe("X-Forwarded-For", () => {
       expect(callerOf(peer, headers, TRUSTED)).toBe(callerOf(is, new Headers(), []));
     });
 
-  test("callers that are not one are told apart", () => {
+  test("different callers stay distinct", () => {
     const peers = ["1.2.3.4", "1.2.3.5", "2001:db8::1", "2001:db8:0:1::1", "::1.2.3.4", "unix"];
     expect(new Set(peers.map((peer) => callerOf(peer, new Headers(), []))).size).toBe(peers.length);
   });
@@ -143,7 +143,7 @@ describe("X-Forwarded-For", () => {
 });
 
 describe("the throttle", () => {
-  test("keeps no more addresses than it may, and forgets the oldest", () => {
+  test("keeps at most its limit of addresses and forgets the oldest", () => {
     const throttle = new Throttle(2, 1_000, 3);
     for (const address of ["a", "b", "c"]) expect(throttle.strike(address, 0)).toBe(0);
     expect(throttle.strike("a", 1)).toBe(999);
@@ -152,7 +152,7 @@ describe("the throttle", () => {
     expect(throttle.strike("a", 3)).toBe(0);
   });
 
-  test("an address that begins anew is no longer the oldest", () => {
+  test("an address that starts a new window is no longer the oldest", () => {
     const throttle = new Throttle(2, 1_000, 2);
     throttle.strike("a", 0);
     throttle.strike("b", 500);

@@ -245,7 +245,7 @@ describe("over a socket", () => {
       expectDownloadHeaders(answer.headers);
     });
 
-    test(`HEAD ${path} ${JSON.stringify(given)}: the head of the whole`, async () => {
+    test(`HEAD ${path} ${JSON.stringify(given)}: the head of the full file`, async () => {
       const answer = await ask("HEAD", path, given);
       expect(answer.status).toBe(200);
       expect(answer.body).toBe("");
@@ -270,7 +270,7 @@ describe("over a socket", () => {
   }
 
   for (const method of ["GET", "HEAD"]) {
-    test(`${method} of what the caller has already: 304 without a body`, async () => {
+    test(`${method} of an unchanged file: 304 without a body`, async () => {
       const answer = await ask(method, "/file", { "If-None-Match": 'W/"abc"', Range: "bytes=2-4" });
       expect([answer.status, answer.body]).toEqual([304, ""]);
       expect(answer.headers.get("etag")).toBe('"abc"');
@@ -293,7 +293,7 @@ describe("over a socket", () => {
   }
 
   for (const method of ["GET", "HEAD"]) {
-    test(`${method} of content that is gone: 500, not a 200 of nothing`, async () => {
+    test(`${method} of missing content: 500, not an empty 200`, async () => {
       expect((await ask(method, "/missing")).status).toBe(500);
     });
   }

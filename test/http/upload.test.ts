@@ -1,4 +1,4 @@
-/** Multipart uploads: what is read and refused (tables), then over real sockets, then with flat memory. */
+/** Multipart uploads: accepted bodies and refused (tables), then over real sockets, then with flat memory. */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
@@ -23,7 +23,7 @@ const LIMITS: UploadLimits = {
   fileNameMaxChars: 20,
 };
 
-test("what comes after one part too many is not parsed", async () => {
+test("nothing after the part above the limit is parsed", async () => {
   let seen = 0;
   const limits = {
     ...LIMITS,
@@ -103,7 +103,7 @@ function utf8(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
 
-describe("what is read", () => {
+describe("accepted bodies", () => {
   const rows: readonly [name: string, body: string, file: string, metadata: string | undefined][] = [
     ["a file and metadata", form(filePart("hello"), textPart("metadata", "{}")), "hello", "{}"],
     ["metadata first", form(textPart("metadata", "{}"), filePart("hello")), "hello", "{}"],
@@ -176,7 +176,7 @@ describe("what is read", () => {
 
   const big = "z".repeat(200_000);
   for (const chunkBytes of [1000, 65_536, 1 << 20]) {
-    test(`a file larger than any buffer on the way, in chunks of ${chunkBytes}`, async () => {
+    test(`a file larger than every buffer, in chunks of ${chunkBytes}`, async () => {
       const sink = new MemorySink();
       await readUpload(
         post(form(filePart(big)), chunkBytes),
@@ -242,7 +242,7 @@ describe("the name and type of the file", () => {
   }
 });
 
-describe("what is refused", () => {
+describe("refused bodies", () => {
   const file = filePart("hello");
   const rows: readonly [name: string, body: string, status: number, path: string | undefined][] = [
     ["no file", form(textPart("metadata", "{}")), 400, "file"],
@@ -341,7 +341,7 @@ describe("what is refused", () => {
     expect(sink.discards).toBe(1);
   });
 
-  test("the next chunk is not read before the sink has taken this one", async () => {
+  test("backpressure: the next chunk is read only after the sink has written this one", async () => {
     let pulled = 0;
     const head = form(filePart("")).slice(0, -9);
     const body = new ReadableStream<Uint8Array>(
@@ -457,7 +457,7 @@ describe("over a socket", () => {
     return hub;
   }
 
-  test("a body that is declared too long is refused unread, and the connection closed", async () => {
+  test("a Content-Length above the limit is refused unread, and the connection closed", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     caller.socket.write(head(`Content-Length: ${uploadMaxBytes(LIMITS) + 1}`));
@@ -467,7 +467,7 @@ describe("over a socket", () => {
     expect((await hub.ended).sink.discards).toBe(0); // never opened
   });
 
-  test("a caller who sends more than is taken, and then listens, gets his 413", async () => {
+  test("a caller that sends too much before it reads still gets the 413", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     const piece = httpChunk("y".repeat(16_384));
@@ -477,7 +477,7 @@ describe("over a socket", () => {
     expect((await hub.ended).sink.discards).toBe(1);
   });
 
-  test("a caller who never stops sending is cut off: nobody reads on", async () => {
+  test("a caller that never stops sending is cut off", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     caller.socket.write(head("Transfer-Encoding: chunked") + httpChunk(`${OPEN_FILE}y`));

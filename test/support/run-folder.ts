@@ -14,9 +14,9 @@ const WANTED_BYTES = 2 * 2 ** 30;
 const NAME = `luxhub-run-${OWNER}`;
 
 /**
- * Waits for the end of $1, then for the servers (keeper.ts) to end and kills the programs that do not end by themselves:
- * those of executable $3, or of one in the folder $2, that name the folder in their arguments or their environment. So
- * does the end of this process, which is why it must not be one of them. Without /proc it only removes the folder.
+ * Waits for the end of $1. Then kills what still uses the folder $2 (in its arguments, its environment or as working
+ * directory) and runs the executable $3, one in the folder, or Redis; servers of keeper.ts end by themselves. Removes the
+ * folder when nobody uses it any more. Without /proc it only removes the folder.
  */
 const REAPER = `
   (
@@ -24,10 +24,11 @@ const REAPER = `
     tries=0
     while [ $tries -lt 300 ]; do
       left=0
-      for at in $(grep -slF "$2" /proc/[0-9]*/cmdline /proc/[0-9]*/environ); do
-        at=\${at%/*}
-        case $(readlink $at/exe) in
-          "$3" | "$2"/*) kill -s KILL \${at#/proc/} ;;
+      named=$(grep -slF "$2" /proc/[0-9]*/cmdline /proc/[0-9]*/environ | cut -d / -f 3)
+      inside=$(ls -l /proc/[0-9]*/cwd | grep -F -- "-> $2" | sed 's|.* /proc/\\([0-9]*\\)/cwd.*|\\1|')
+      for pid in $named $inside; do
+        case $(readlink /proc/$pid/exe) in
+          "$3" | "$2"/* | */redis-* | */valkey-*) kill -s KILL $pid ;;
           "" | */grep | */sh | */dash | */bash | */busybox) continue ;; # over by now, or a reaper
         esac
         left=1
