@@ -7,7 +7,7 @@
 import { expect, test } from "bun:test";
 import { crash } from "../torture/crash.ts";
 
-const CYCLES = 10;
+const CYCLES = 6;
 /** A writer that never gets to work proves nothing. */
 const WORK_EACH_CYCLE = 100;
 

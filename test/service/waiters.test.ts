@@ -347,9 +347,9 @@ async function quiesce(mailbox: Mailbox): Promise<void> {
   }
 }
 
-test("10,000 random interleavings: nobody waits beside a row, and all is gone in the end", async () => {
+test("4,000 random interleavings: nobody waits beside a row, and all is gone in the end", async () => {
   let waited = 0;
-  for (let seed = 1; seed <= 10_000; seed++) {
+  for (let seed = 1; seed <= 4_000; seed++) {
     const random = seeded(seed);
     const mailbox = new Mailbox(random);
     for (let steps = 10 + random(30); steps > 0; steps--) await step(mailbox, random);
@@ -363,7 +363,7 @@ test("10,000 random interleavings: nobody waits beside a row, and all is gone in
     if (left.size + left.keys + left.timers > 0)
       throw new Error(`seed ${seed}: left behind ${JSON.stringify(left)}`);
   }
-  expect(waited).toBeGreaterThan(1_000); // else the first check would have had nothing to see
+  expect(waited).toBeGreaterThan(400); // else the first check would have had nothing to see
 });
 
 test("a wake-up among 20,000 waiters costs about what one among 1,000 does", async () => {
