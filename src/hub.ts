@@ -1,8 +1,9 @@
 /**
  * The composition root: opens the store, the mail, the files and the listeners, joins them, and closes them again.
- * The only file that names concrete engines; those that are not of one machine are loaded when they are asked for.
+ * The only file that names concrete engines. PostgreSQL and Redis are imported only when they are configured.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import {
   ANSWERS_HELD_MAX_BYTES,
   DRAIN_MS,
@@ -10,45 +11,44 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import { ENDPOINTS } from "./api/endpoints.ts";
+import { ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
-import { problemOf } from "./api/problems.ts";
-import { StreamRoom } from "./api/stream.ts";
+import { problemOf } from "./api/error-table.ts";
+import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
-import { faultOfPair } from "./http/certificate.ts";
+import { findCertificateFault } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
-import { Budget } from "./lib/budget.ts";
-import { type Clock, knowing } from "./lib/clock.ts";
-import { parseIp } from "./lib/ip.ts";
+import { type Clock, notBefore } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
+import { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
-import { type ChoreParts, choresOf } from "./service/chores.ts";
+import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
-import { type Chore, Sweeper } from "./service/sweeper.ts";
+import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
-import { Turns } from "./service/turns.ts";
-import { inspectDatabase } from "./store/inspect.ts";
-import { isHeld, takeLock } from "./store/lock.ts";
-import { newestEvents } from "./store/queries.ts";
-import { type SqliteStore, openSqlite } from "./store/sqlite.ts";
+import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
+import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
+import { newestEvents } from "./store/sql/events.ts";
+import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
+import { type SqliteStore, openSqlite } from "./store/sqlite/engine.ts";
 import { type Store, StoreFull } from "./store/store.ts";
-import { VARIANTS } from "./variant/variants.ts";
+import { VARIANTS } from "./variant/by-name.ts";
 import { SOFTWARE } from "./version.ts";
 
 export type OpenListener = Listener & { readonly spec: ListenSpec };
@@ -59,20 +59,20 @@ export type HubParts = {
   readonly secrets: PrimarySecrets;
   readonly clock: Clock;
   readonly log: Log;
-  /** Called when the hub cannot be opened, while the data directory is still its own. */
+  /** Called when the hub cannot be opened, while it still holds the lock of the data directory. */
   readonly onFailure?: () => void;
 };
 
 /** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
-  /** Does the periodic work that is due now; by itself the hub does so every second. */
+  /** Runs the periodic work that is due now; the hub also does so every second. */
   sweep(): Promise<void>;
-  /** Takes no new work, answers who waits, lets running requests end, then closes everything. Idempotent. */
+  /** Drains: takes no new requests, answers waiting calls, lets running requests end; then closes all. Idempotent. */
   close(): Promise<void>;
 };
 
-/** What has been opened so far and must be closed, last first. */
+/** How to close what has been opened so far; run in reverse order. */
 type Closing = (() => Promise<void> | void)[];
 
 /**
@@ -84,14 +84,14 @@ export async function openHub(parts: HubParts): Promise<Hub> {
   try {
     return await assemble(parts, closing);
   } catch (error) {
-    if (closing.length > 0) parts.onFailure?.(); // the lock of the directory is the first that is taken
+    if (closing.length > 0) parts.onFailure?.(); // else the lock, which comes first, was not taken
     await closeAll(closing);
     if (error instanceof StoreFull || error instanceof BlobsFull) throw new DiskFullError(parts.dir, error);
     throw error;
   }
 }
 
-/** There is no room to start in; the message is one line for the operator. */
+/** The disk is too full to start; the message is one line for the operator. */
 class DiskFullError extends Error {
   override readonly name = "DiskFullError";
 
@@ -105,13 +105,14 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
-  takeLock(dir.pin)?.release(); // makes the file as the hub's own, whoever will run the first backup
-  const onFault = (error: unknown): void =>
-    log.error("what a commit brought about failed", { cause: String(error) });
+  takeLock(dir.pin)?.release(); // creates the file, so that the hub owns it, whoever runs the first backup
+  const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
   const { store, clock: storeClock } = await openStore(hubParts, onFault);
+  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // the -shm file has just made room for it
   closing.push(() => store.close());
+  if (config.database === null) fillBallast(dir.ballast);
   const [newest] = await store.read(newestEvents(null, 1));
-  const clock = knowing(storeClock, newest?.at ?? 0);
+  const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
@@ -122,10 +123,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
-  const answers = new Budget(ANSWERS_HELD_MAX_BYTES);
+  const answers = new Semaphore(ANSWERS_HELD_MAX_BYTES);
   const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
   const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
-  const chores: ChoreParts = {
+  const choreParts: ChoreParts = {
     ...services,
     store,
     blobs,
@@ -135,33 +136,34 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
   };
-  const turns = new Turns(chores);
-  await turns.isOurs(); // before a node can speak, and before anybody is found silent
+  const leadership = new Leadership(store, () => renewLeases(choreParts));
+  await leadership.isLeader().catch(ignoreFull); // before requests and periodic work: it renews the leases if no hub ran
 
-  const streams = new StreamRoom(feed, log);
+  const streams = new EventStreams(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
   const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
   const listeners: OpenListener[] = [];
-  closing.push(() => services.messages.putBackOwed());
+  closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
     feed.drain();
-    answers.drain(); // else a receive would get its room when nobody hears it any more
+    answers.close(); // else a receive that waits for memory would take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });
   await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
-  await logStart(store, clock); // only now: a port in use is no start
+  const started = startChore(store, clock);
+  await started.run(new AbortController().signal, 0); // only now: with a port in use the hub has not started
 
-  const shared = turns.share([...choresOf(chores), uploadsChore(blobs)]);
-  const sweeper = new Sweeper(clock, log, SWEEP_EVERY_MS, shared);
-  sweeper.start();
-  void sweeper.sweep(); // what the last stop left behind, which may be much, is taken up while the hub serves
-  closing.push(() => sweeper.stop());
+  const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
+  scheduler.start();
+  void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
+  closing.push(() => scheduler.stop());
   let closed: Promise<void> | null = null;
-  return { listeners, sweep: () => sweeper.sweep(), close: () => (closed ??= closeAll(closing)) };
+  return { listeners, sweep: () => scheduler.sweep(), close: () => (closed ??= closeAll(closing)) };
 }
 
-/** Opens what the configuration names; what is open stands in `listeners` also when the next cannot be. */
+/** Opens the configured listeners. If one fails, those that are open are in `listeners`, to be closed. */
 async function listen(
   { config, log }: HubParts,
   routesOf: (variant: ListenSpec["variant"]) => Common["routes"],
@@ -175,13 +177,13 @@ async function listen(
   }
 }
 
-/** The store that the configuration names, and the clock that goes with it. */
+/** The configured store, and its clock: hubs on one PostgreSQL share the clock of the database. */
 async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock }> {
-  if (config.database === null) return { store: openFile(dir, log, onFault), clock };
-  const { openPostgres } = await import("./store/postgres.ts");
+  if (config.database === null) return { store: openFileOnFullDisk(dir, log, onFault), clock };
+  const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
   return { store, clock: store.clock };
 }
@@ -201,7 +203,18 @@ async function openFiles({ path }: DataDir): Promise<Blobs> {
   }
 }
 
-/** Opens the database, or makes it where there never was one. What is not in order is refused and left as it is. */
+/** Opens the database; on a full disk it deletes the ballast first, so that SQLite has room to open it. */
+function openFileOnFullDisk(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
+  try {
+    return openFile(dir, log, onFault);
+  } catch (error) {
+    if (!(error instanceof StoreFull) || !releaseBallast(dir.ballast)) throw error;
+    log.error("the disk is full: the ballast was given up to open the database", { ballast: dir.ballast });
+    return openFile(dir, log, onFault);
+  }
+}
+
+/** Opens the database, or creates it if there never was one. A damaged or missing one is refused and left as it is. */
 function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
   const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
   if (found.kind === "damaged") {
@@ -218,7 +231,7 @@ function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): Sq
     log.info("the database is too large to be checked at each start", { look_with: "luxhub doctor" });
   }
   const store = openSqlite(dir.database, onFault);
-  if (store.broughtForward) log.info("the database was brought forward", store.broughtForward);
+  if (store.migration) log.info("the database was migrated", store.migration);
   return store;
 }
 
@@ -229,21 +242,15 @@ function whatToDo({ path }: DataDir): string {
   );
 }
 
-type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Budget };
+type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Semaphore };
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
   const { config, clock, log, answers } = parts;
-  const embedded = new EmbeddedMail(store, answers);
-  if (config.redis === null) return embedded;
-  const onBell = (nodeId: string): void => feed.mail.wakeOne(nodeId);
-  const [{ RedisMail }, { FallbackMail }] = await Promise.all([
-    import("./mail/redis.ts"),
-    import("./mail/fallback.ts"),
-  ]);
-  const redis = await RedisMail.over(store, { url: config.redis, clock, onBell, room: answers });
-  const mail = new FallbackMail(redis, embedded, store, clock, log);
+  if (config.redis === null) return new EmbeddedMail(store, answers);
+  const onWakeUp = (nodeId: string): void => feed.receivers.wakeOne(nodeId);
+  const { RedisMail } = await import("./mail/redis.ts");
+  const mail = await RedisMail.open(store, { url: config.redis, clock, log, onWakeUp, room: answers });
   closing.push(() => mail.close());
-  await mail.start();
   return mail;
 }
 
@@ -262,26 +269,43 @@ function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
     feed,
     tasks,
     nodes: new NodeService(store, clock, tasks),
-    messages: new MessageService(store, mail, clock, newId, feed.mail),
+    messages: new MessageService(store, mail, clock, newId, feed.receivers),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
     system: new SystemService(store, mail, blobs, clock, SOFTWARE),
   };
 }
 
-/** Uploads of a hub that died while others live. */
+/** Removes unfinished uploads of a hub that died, while other hubs run. */
 function uploadsChore(blobs: Blobs): Chore {
   const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
-  return { name: "uploads", everyMs: PRUNE_EVERY_MS, ofEveryHub: true, run };
+  return { name: "uploads", everyMs: PRUNE_EVERY_MS, onEveryHub: true, run };
 }
 
-async function logStart(store: Store, clock: Clock): Promise<void> {
+/** Logs the event hub.started, once: at the start, or, on a full disk, as soon as there is room. */
+function startChore(store: Store, clock: Clock): Chore {
   const event = { kind: "hub.started", at: clock.now(), nodeId: null, taskId: null } as const;
   const data = { software: SOFTWARE };
-  await store.transact({}, () => accept(null, [{ kind: "event.logged", event: { ...event, data } }]));
+  let isLogged = false;
+  const run = async (): Promise<void> => {
+    if (isLogged || !store.writable) return;
+    isLogged = true;
+    await store
+      .transact({}, () => accept(null, [{ kind: "event.logged", event: { ...event, data } }]))
+      .catch((error: unknown) => {
+        isLogged = false;
+        ignoreFull(error);
+      });
+  };
+  return { name: "started", everyMs: 0, onEveryHub: true, run };
 }
 
-/** The two in PEM, and how each is named to the operator. */
+/** A full disk keeps a hub that has a database from writing, not from serving reads: the sweeper writes what is left. */
+function ignoreFull(error: unknown): void {
+  if (!(error instanceof StoreFull)) throw error;
+}
+
+/** Certificate and key in PEM, and their names in messages to the operator. */
 type Tls = {
   readonly cert: string;
   readonly key: string;
@@ -300,7 +324,7 @@ function readPem(path: string, name: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(`cannot read ${name}: ${reasonOf(error)}`);
+    throw new Error(`cannot read ${name}: ${reasonOf(error)}`, { cause: error });
   }
 }
 
@@ -309,16 +333,16 @@ type Common = Omit<Parameters<typeof openListener>[0], "address">;
 async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Listener> {
   const { host, port } = spec;
   const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  // A name is looked up first: of one that there is not, the socket says that it is in use. (Bun 1.4.5's own resolver
-  // would keep the process for a second, also one that has ended by then.)
-  if (parseIp(host) === null)
+  // A host name is resolved first: for an unknown one, the socket would say that the port is in use. (Bun 1.4.5's own
+  // resolver would keep the process alive for a second.)
+  if (isIP(host) === 0)
     await Bun.dns.lookup(host, { backend: "system" }).catch(() => {
       throw new ListenError(`cannot listen on ${where}: there is no such address`);
     });
   try {
     return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
-    const fault = spec.tls && tls !== null ? await faultOfPair(tls) : null;
+    const fault = spec.tls && tls !== null ? await findCertificateFault(tls) : null;
     if (fault !== null) throw new ConfigError(`cannot use ${tls?.names[fault.of]}: ${fault.what}`);
     const reason = LISTEN_REASONS[codeOf(error)] ?? reasonOf(error);
     throw new ListenError(`cannot listen on ${where}: ${reason}`, { cause: error });
@@ -331,12 +355,12 @@ const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EACCES: "permission denied; a port below 1024 wants root or the capability CAP_NET_BIND_SERVICE",
 };
 
-/** An address that cannot be listened on; the message is one line for the operator. */
+/** The hub cannot listen on an address; the message is one line for the operator. */
 export class ListenError extends Error {
   override readonly name = "ListenError";
 }
 
-/** Lets running answers end, for a bounded time. */
+/** Lets running requests end, for DRAIN_MS at most. */
 async function stopListeners(listeners: readonly Listener[]): Promise<void> {
   let timer: Timer | undefined;
   const late = new Promise<"late">((resolve) => {
@@ -354,7 +378,7 @@ async function closeAll(closing: Closing): Promise<void> {
     try {
       await close();
     } catch (error) {
-      failures.push(error); // what is left must be closed all the same
+      failures.push(error); // the others must be closed all the same
     }
   }
   if (failures.length > 0) throw failures[0];

@@ -1,39 +1,41 @@
 /**
- * GET agent/sse (specification 6, decisions.md Events): a node's messages and the events of its tasks, as they come.
+ * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages and of the events of its tasks.
  *
- * A stream is a cursor in the event log: what comes after it is sent, in order, once. A client that does not take what
- * it is sent is not read for any further until it does.
+ * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
+ * the stream loads nothing more for it.
  */
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
-import { Heartbeats, type SseStream, frame, openEventStream } from "../http/sse.ts";
-import { Budget } from "../lib/budget.ts";
+import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.ts";
 import type { Log } from "../lib/log.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { checkActsFor, inputParser } from "./input.ts";
-import { overloaded } from "./problems.ts";
-import { encodeEvent, encodeMessage } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import { checkActsFor } from "./auth.ts";
+import { inputParser } from "./input.ts";
+import { overloaded } from "./error-table.ts";
+import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
-/** Where a client that comes back goes on; null for a new one, or for what is no id. */
+/** The cursor of a client that reconnects; null for a new client, and for what is not an event id. */
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
 
 const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
 
-/** Sent first: how long a client waits before it comes back after a break. */
+/** Sent first: how long a client waits before it reconnects. */
 const RETRY = "retry: 3000\n\n";
 
 /** All open streams of the hub. */
-export class StreamRoom {
+export class EventStreams {
   readonly endpoint: Endpoint;
   readonly #feed: Feed;
   readonly #log: Log;
-  readonly #heartbeats = new Heartbeats();
+  readonly #keepAlive = new KeepAlive();
   readonly #open = new Set<NodeStream>();
-  readonly #budget = new Budget(limit.STREAMS_HELD_MAX_BYTES);
+  /** Bytes held for streams that are read slowly. */
+  readonly #held = new Semaphore(limit.STREAMS_HELD_MAX_BYTES);
   #closed = false;
 
   constructor(feed: Feed, log: Log) {
@@ -69,52 +71,52 @@ export class StreamRoom {
     const cursor = Math.min(
       parseLastEventId(exchange.request.headers.get("last-event-id")) ?? lastId,
       lastId,
-    ); // beyond the log it is none of ours
+    ); // an id past the end of the log comes from before a backup was restored
     if (this.#open.size >= limit.STREAMS_MAX) throw overloaded("The hub has as many streams open as it can.");
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
-      heartbeats: this.#heartbeats,
-      isScarce: () => this.#budget.isScarce,
+      keepAlive: this.#keepAlive,
+      isContended: () => this.#held.contended,
       onClose: () => {
-        unfollow();
+        unsubscribe();
         this.#open.delete(nodeStream);
       },
     });
-    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#budget, this.#log);
-    const unfollow = this.#feed.follow(nodeId, (eventId) => nodeStream.tell(eventId));
+    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#held, this.#log);
+    const unsubscribe = this.#feed.subscribe(nodeId, (eventId) => nodeStream.notify(eventId));
     this.#open.add(nodeStream);
     stream.send(RETRY);
     nodeStream.start();
-    // HEAD is answered with the head of the stream alone.
+    // A HEAD request gets the headers only.
     if (this.#closed || exchange.request.method === "HEAD") stream.close();
     return response;
   }
 }
 
 /**
- * One stream. It is either catching up, reading the log from its cursor on, or following, reading the events that it is
- * told of; a client that is too slow for what it is told goes back to catching up.
+ * One stream. It either catches up (reads the log from its cursor on) or follows (reads the events it is notified of).
+ * When more notifications are pending than it keeps, because the client is slow, it catches up again.
  */
 class NodeStream {
   readonly #nodeId: string;
   readonly #stream: SseStream;
   readonly #feed: Feed;
-  readonly #budget: Budget;
+  readonly #held: Semaphore;
   readonly #log: Log;
   #cursor: number;
   #catchingUp = true;
-  /** Ids that it was told of and has not read yet. */
-  #told: number[] = [];
-  /** It was told of more than it keeps, since the last look into the log. */
-  #lostCount = false;
+  /** Ids of events that it was notified of and has not read yet. */
+  #pending: number[] = [];
+  /** Pending ids were dropped since it last began to read the log. */
+  #droppedIds = false;
   #reading = false;
 
-  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, budget: Budget, log: Log) {
+  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, held: Semaphore, log: Log) {
     this.#nodeId = nodeId;
     this.#cursor = cursor;
     this.#stream = stream;
     this.#feed = feed;
-    this.#budget = budget;
+    this.#held = held;
     this.#log = log;
   }
 
@@ -123,13 +125,13 @@ class NodeStream {
   }
 
   /**
-   * An event of the node was committed. Called in the middle of a commit's news, so it is read afterwards. News of
-   * another hub's commit may come after the event has been read from the log.
+   * An event of the node was committed. The call comes from within the store's commit notification, so the event is read
+   * later. For another hub's commit it may come after the event has been read from the log.
    */
-  tell(eventId: number): void {
+  notify(eventId: number): void {
     if (eventId <= this.#cursor) return;
-    this.#told.push(eventId);
-    if (this.#told.length > limit.STREAM_TOLD_MAX) this.#fallBack();
+    this.#pending.push(eventId);
+    if (this.#pending.length > limit.STREAM_PENDING_MAX) this.#catchUpAgain();
     this.#readLater();
   }
 
@@ -137,10 +139,10 @@ class NodeStream {
     this.#stream.close();
   }
 
-  #fallBack(): void {
+  #catchUpAgain(): void {
     this.#catchingUp = true;
-    this.#lostCount = true;
-    this.#told = [];
+    this.#droppedIds = true;
+    this.#pending = [];
   }
 
   #readLater(): void {
@@ -151,20 +153,20 @@ class NodeStream {
 
   async #read(): Promise<void> {
     try {
-      while (!this.#stream.closed && (this.#catchingUp || this.#told.length > 0)) {
+      while (!this.#stream.closed && (this.#catchingUp || this.#pending.length > 0)) {
         if (this.#catchingUp) await this.#sendFromLog();
-        else await this.#sendTold();
+        else await this.#sendPending();
       }
     } catch (error) {
       this.#log.error("stream failed", { node_id: this.#nodeId, cause: String(error) });
-      this.#stream.close(); // the client comes back with Last-Event-ID
+      this.#stream.close(); // the client reconnects with Last-Event-ID
     } finally {
       this.#reading = false;
     }
   }
 
   async #sendFromLog(): Promise<void> {
-    this.#lostCount = false;
+    this.#droppedIds = false;
     const { events, cursor, atEnd } = await this.#feed.catchUp(
       this.#nodeId,
       this.#cursor,
@@ -172,22 +174,22 @@ class NodeStream {
     );
     if (!(await this.#send(events))) return;
     this.#cursor = cursor;
-    if (atEnd && !this.#lostCount) {
-      // What was committed since that look has been told, so from here on the ids say all.
-      this.#told = this.#told.filter((id) => id > cursor);
+    if (atEnd && !this.#droppedIds) {
+      // The stream has been notified of all that was committed since that read, so the pending ids are complete.
+      this.#pending = this.#pending.filter((id) => id > cursor);
       this.#catchingUp = false;
     } else {
-      await Bun.sleep(0); // a long way back is gone in steps, others in between
+      await Bun.sleep(0); // catching up may take many steps: lets other work in between
     }
   }
 
-  async #sendTold(): Promise<void> {
-    const ids = this.#told.splice(0, limit.STREAM_BATCH);
+  async #sendPending(): Promise<void> {
+    const ids = this.#pending.splice(0, limit.STREAM_BATCH);
     if (await this.#send(await this.#feed.eventsById(ids)))
       this.#cursor = Math.max(this.#cursor, ids.at(-1) ?? 0);
   }
 
-  /** Piece by piece as the client takes them: a slow one is waited for, and never cut for what it was just sent. */
+  /** Sends one event at a time and waits until the client has read it: so a slow client never exceeds its backlog. */
   async #send(events: readonly LoggedEvent[]): Promise<boolean> {
     for (const event of events) {
       if (this.#stream.backlogBytes > 0 && !(await this.#stream.drained())) return false;
@@ -197,20 +199,23 @@ class NodeStream {
     return true;
   }
 
-  /** What an event says is loaded only when all streams together may hold it, and counts until the socket has it. */
+  /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
-    await this.#budget.take(limit.CONTENT_MAX_BYTES);
-    let text = "";
+    await this.#held.acquire(limit.CONTENT_MAX_BYTES);
+    let bytes = 0;
     try {
       const item = this.#stream.closed ? null : await this.#feed.itemOf(event);
-      if (item !== null) text = framed(item);
+      if (item !== null) {
+        const text = framed(item);
+        bytes = Buffer.byteLength(text);
+        this.#held.overdraw(bytes);
+        this.#stream.send(text);
+      }
     } finally {
-      this.#budget.give(limit.CONTENT_MAX_BYTES - Buffer.byteLength(text));
+      this.#held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (text !== "") this.#stream.send(text);
-    const free = (): void => this.#budget.give(Buffer.byteLength(text));
-    if (this.#stream.backlogBytes === 0) free();
-    else void this.#stream.drained().then(free);
+    if (this.#stream.backlogBytes === 0) this.#held.release(bytes);
+    else void this.#stream.drained().then(() => this.#held.release(bytes));
     return !this.#stream.closed;
   }
 }

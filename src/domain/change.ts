@@ -1,18 +1,21 @@
 /**
- * Every write there is: a closed union. Each change is one statement of store/statements.ts.
- * A new kind of write is added here first; the compiler then names every place that must know it.
+ * Every kind of write, as a closed union: a decision returns changes, and the store writes each with one statement
+ * (store/sql/statements.ts). Add a new kind here first; the compiler then names every place that must handle it.
  */
 import type { NewEvent } from "./event.ts";
-import type { FileRecord } from "./file.ts";
-import type { StoredAnswer } from "./idempotency.ts";
-import type { KeyRecord } from "./key.ts";
-import type { LastEntry, LedgerEntry } from "./lux.ts";
-import type { DeliveryState, Message } from "./message.ts";
-import type { Node } from "./node.ts";
-import type { Task } from "./task.ts";
+import type {
+  DeliveryState,
+  FileRecord,
+  KeyRecord,
+  LedgerEntry,
+  Message,
+  Node,
+  StoredAnswer,
+  Task,
+} from "./model.ts";
 
 export type Change =
-  /** What a node says of itself when it registers, which is a heartbeat too: a `node.beaten` comes with it. */
+  /** The registration of a node. A `node.beaten` comes with it, because a registration is a heartbeat too. */
   | { readonly kind: "node.saved"; readonly node: Node }
   | {
       readonly kind: "node.beaten";
@@ -20,32 +23,27 @@ export type Change =
       readonly lastHeartbeatAt: number;
       readonly leaseUntil: number;
     }
-  /** Online again after it was offline; what its heartbeat changes is `node.beaten`. */
+  /** Online again after it was offline. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
-  /** The running totals of one node are added to what is there; what stands below them takes its place. */
+  /** What a step adds to the running totals of one node. */
   | {
       readonly kind: "node.tallied";
       readonly nodeId: string;
       readonly assigned: number;
       readonly completed: number;
       readonly luxEarnedMicro: number;
+      /** Entries in the LUX ledger, and what they add to the balance. */
+      readonly entries: number;
+      readonly balanceMicro: number;
+      /** Not added: the moment of the step. */
       readonly idleSince: number;
-      /** Its newest ledger entry; null: as it was. */
-      readonly lastEntry: LastEntry;
-      /** See Node; null: as they were. */
-      readonly held: readonly number[] | null;
-      readonly unfiled: readonly number[] | null;
     }
   | { readonly kind: "task.created"; readonly task: Task }
-  /** The fields of a task that change in its life. */
+  /** The mutable fields of a task: state, node, attempts, result. */
   | { readonly kind: "task.moved"; readonly task: Task }
-  | { readonly kind: "task.deleted"; readonly taskId: string; readonly seq: number }
-  /** A task that a node holds is found by its node from now on: see Task's `listed`. */
-  | { readonly kind: "task.listed"; readonly nodeId: string; readonly seq: number }
-  /** A completed task is entered among those of its node, or taken out again: see Node's `unfiled`. */
-  | { readonly kind: "task.filed" | "task.unfiled"; readonly nodeId: string; readonly seq: number }
-  /** The running totals of all tasks by state; all are added to what is there. */
+  | { readonly kind: "task.deleted"; readonly taskId: string }
+  /** What a step adds to the running totals of all tasks by state. */
   | {
       readonly kind: "tasks.tallied";
       readonly open: number;
@@ -74,17 +72,17 @@ export type Change =
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
-  /** Every lease that runs starts anew: after a stop, a sleep or a jump of the clock nobody is blamed for it. */
+  /** Restarts all running leases, so that no node is blamed for a stop, a sleep or a jump of the clock. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
-  /** Stored answers that were live by the old reading of a clock that jumped are dated by the new one. */
+  /** Moves the dates of stored answers with a clock that jumped, so that their age stays the same. */
   | {
       readonly kind: "answers.shifted";
       readonly after: number;
       readonly upTo: number;
       readonly movedMs: number;
     }
-  /** Old rows go, at most `limit` of them: a sweep is short and comes again. */
+  /** Removes old rows, at most `limit` in one step: retention runs in short steps. */
   | {
       readonly kind: "deliveries.pruned";
       readonly broadcast: boolean;

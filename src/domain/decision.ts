@@ -1,10 +1,9 @@
 /**
- * What a rule answers: accepted with the changes to write, rejected with a stable code, or undecided.
- * Decisions are plain data: they do nothing by themselves.
+ * What a rule returns: accepted with the changes to write, rejected with a stable code, or undecided. Plain data.
  */
 import type { Change } from "./change.ts";
 
-/** The stable codes for "the state of things does not allow that". api/problems.ts gives each its HTTP status. */
+/** The error codes for "the state does not allow that". api/error-table.ts maps each to an HTTP status. */
 export const REJECTION_CODES = [
   "node_not_found",
   "task_not_found",
@@ -22,17 +21,17 @@ export const REJECTION_CODES = [
 
 export type RejectionCode = (typeof REJECTION_CODES)[number];
 
-/** The rule holds: write `changes` in one commit, then give `answer`. */
+/** Write `changes` in one commit, then return `answer`. */
 export type Accepted<A> = {
   readonly kind: "accepted";
   readonly answer: A;
   readonly changes: readonly Change[];
 };
 
-/** The rule forbids it: nothing is written. `detail` is a sentence that says what the caller can do. */
+/** The rule forbids it: nothing is written. `detail` is a sentence that tells the caller what to do. */
 export type Rejected = { readonly kind: "rejected"; readonly code: RejectionCode; readonly detail: string };
 
-/** Nothing to decide on yet (an empty mailbox, rows that must be loaded first): nothing is written. */
+/** Nothing to decide yet (an empty mailbox, rows that must be loaded first): nothing is written. */
 export type Undecided = { readonly kind: "undecided" };
 
 export type Decision<A> = Accepted<A> | Rejected;
@@ -47,7 +46,7 @@ export function reject(code: RejectionCode, detail: string): Rejected {
 
 export const UNDECIDED: Undecided = { kind: "undecided" };
 
-/** A Rejected on its way up through async code. */
+/** A Rejected, thrown through async code. */
 export class Rejection extends Error {
   readonly code: RejectionCode;
 

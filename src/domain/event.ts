@@ -1,6 +1,6 @@
 /**
- * The event log: a closed set of kinds, one append-only sequence (decisions.md, Events).
- * An event says that something happened and to whom. It never carries the content of a message or a secret.
+ * The event log: one append-only sequence of a closed set of kinds (docs/api.md, Events).
+ * An event says what happened and to whom. It never contains the content of a message or a secret.
  */
 
 export const EVENT_KINDS = [
@@ -28,12 +28,12 @@ export type EventKind = (typeof EVENT_KINDS)[number];
 
 export type EventData = Readonly<Record<string, string | number | boolean | null>>;
 
-/** An event as a rule makes it; the store gives it the next id of the log. */
+/** An event as a rule returns it; the store assigns the next id of the log. */
 export type NewEvent = {
   readonly kind: EventKind;
   /** Epoch milliseconds, wall clock. */
   readonly at: number;
-  /** The node it concerns: of a message, its recipient. */
+  /** The node that it concerns; for a message, its recipient. */
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly data: EventData;

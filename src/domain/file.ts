@@ -1,29 +1,12 @@
-/** Files: the record of what was uploaded (decisions.md Files). The bytes are the blob store's business. */
+/** File rules: the record of an upload (specification 2, File). The bytes are in the blob store (blobs/). */
 import { type Decision, type Rejected, accept, nodeNotFound, reject, taskNotFound } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
-import type { Node } from "./node.ts";
-import type { Task } from "./task.ts";
+import type { FileRecord, Node, Task } from "./model.ts";
 
-/** What one of a task's files takes in an answer: its id, which is a UUID, the quotes and a comma. */
+/** Bytes of one file id in the answer of its task: a UUID, the quotes and a comma. */
 export const FILE_ID_BYTES = 39;
 
-export type FileRecord = {
-  /** Also the id of its blob. */
-  readonly fileId: string;
-  /** The base name the uploader gave; for people, never a path. */
-  readonly name: string;
-  readonly sizeBytes: number;
-  /** Lower-case hex. */
-  readonly sha256: string;
-  readonly contentType: string;
-  /** The uploader's JSON object, as JSON text. */
-  readonly metadata: string;
-  readonly nodeId: string | null;
-  readonly taskId: string | null;
-  readonly uploadedAt: number;
-};
-
-/** Records an upload whose bytes are on disk; the task or node it names must exist, and the task have room for it. */
+/** Records an upload whose bytes are on disk. The task and node that it names must exist, and the task have room. */
 export function upload(file: FileRecord, task: Task | null, node: Node | null): Decision<FileRecord> {
   if (file.taskId !== null && !task) return taskNotFound(file.taskId);
   if (file.nodeId !== null && !node) return nodeNotFound(file.nodeId);

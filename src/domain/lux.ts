@@ -1,36 +1,17 @@
 /**
- * LUX: an append-only ledger (decisions.md LUX). A balance is never edited: each entry carries the sum of all
- * entries of its node up to itself, so the newest entry tells the balance and the rows prove it. Each names the entry
- * of its node before it, and the node its newest: the ledger is kept in order of arrival, and read along that chain.
+ * LUX: an append-only ledger (specification 4, LUX economy). A balance is never edited: each entry carries the sum of all
+ * entries of its node up to itself, so the newest entry tells the balance and the rows prove it.
  * Amounts are whole millionths of a LUX: integers, exact.
  */
 import { DAY_MS, utcDayStart } from "../lib/clock.ts";
 import { type Decision, accept, nodeNotFound, reject } from "./decision.ts";
 import { BALANCE_MAX_MICRO, MICRO_PER_LUX, SIGNIN_LUX } from "./limits.ts";
-import type { Node } from "./node.ts";
-import type { Task } from "./task.ts";
+import type { LedgerEntry, Node, Task } from "./model.ts";
 
-export type LuxKind = "reward" | "signin";
+type Payment = Omit<LedgerEntry, "n" | "balanceMicro" | "at">;
 
-export type LedgerEntry = {
-  readonly id: string;
-  /** The entry of its node before this one; null: it is the first. */
-  readonly previousId: string | null;
-  readonly nodeId: string;
-  /** The how manieth entry of its node: 1, 2, 3, … */
-  readonly n: number;
-  readonly amountMicro: number;
-  /** The node's balance with this entry. */
-  readonly balanceMicro: bigint;
-  readonly kind: LuxKind;
-  readonly taskId: string | null;
-  readonly at: number;
-};
-
-/** The newest entry of a node: how many there are and its balance; null when nothing was ever paid. */
-export type LastEntry = Pick<LedgerEntry, "id" | "n" | "balanceMicro"> | null;
-
-type Payment = Omit<LedgerEntry, "previousId" | "n" | "balanceMicro" | "at">;
+/** What the ledger says of a node so far. */
+type Account = Pick<Node, "entries" | "balanceMicro">;
 
 export type SignIn = {
   readonly luxEarnedMicro: number;
@@ -67,8 +48,7 @@ export function signIn(
   now: number,
 ): Decision<SignIn> {
   if (!node) return nodeNotFound(asked.nodeId);
-  const last = node.lastEntry;
-  const balanceMicro = last?.balanceMicro ?? 0n;
+  const { balanceMicro, idleSince } = node;
   // Tomorrow's counts too: a clock set back over midnight must not pay a day for a second time.
   if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
     const nextSigninAt = utcDayStart(lastSigninAt) + DAY_MS;
@@ -83,50 +63,38 @@ export function signIn(
     kind: "signin",
     taskId: null,
   } as const;
-  const paid = pay(entry, last, now);
+  const paid = pay(entry, node, now);
   if (paid.kind === "rejected") return paid;
-  const nothing = { assigned: 0, completed: 0, luxEarnedMicro: 0, held: null, unfiled: null } as const;
-  const { idleSince } = node;
-  return accept(
-    {
-      luxEarnedMicro: amountMicro,
-      already: false,
-      balanceMicro: paid.answer?.balanceMicro ?? 0n,
-      nextSigninAt,
-    },
-    [
-      { kind: "node.tallied", nodeId: node.nodeId, ...nothing, idleSince, lastEntry: paid.answer },
-      ...paid.changes,
-    ],
-  );
+  const earned = {
+    assigned: 0,
+    completed: 0,
+    luxEarnedMicro: 0,
+    entries: 1,
+    balanceMicro: amountMicro,
+  } as const;
+  return accept({ luxEarnedMicro: amountMicro, already: false, balanceMicro: paid.answer, nextSigninAt }, [
+    { kind: "node.tallied", nodeId: node.nodeId, ...earned, idleSince },
+    ...paid.changes,
+  ]);
 }
 
-/**
- * The changes of the ledger that pay a task's reward; none when it has none. The answer is the newest entry then, which
- * the caller has the node told.
- */
-export function payReward(
-  nodeId: string,
-  task: Task,
-  last: LastEntry,
-  entryId: string,
-  now: number,
-): Decision<LastEntry> {
-  if (task.luxRewardMicro === 0) return accept(last);
+/** The ledger entry that pays a task's reward; none when it has none. The answer is the node's balance then. */
+export function payReward(node: Node, task: Task, entryId: string, now: number): Decision<bigint> {
+  if (task.luxRewardMicro === 0) return accept(node.balanceMicro);
+  const { nodeId } = node;
   const amountMicro = task.luxRewardMicro;
-  return pay({ id: entryId, nodeId, amountMicro, kind: "reward", taskId: task.taskId }, last, now);
+  return pay({ id: entryId, nodeId, amountMicro, kind: "reward", taskId: task.taskId }, node, now);
 }
 
-function pay(payment: Payment, last: LastEntry, now: number): Decision<LastEntry> {
+function pay(payment: Payment, account: Account, now: number): Decision<bigint> {
   const { nodeId, taskId, amountMicro } = payment;
-  const balanceMicro = (last?.balanceMicro ?? 0n) + BigInt(amountMicro);
+  const balanceMicro = account.balanceMicro + BigInt(amountMicro);
   if (balanceMicro > BALANCE_MAX_MICRO) {
     return reject("lux_balance_limit", `Node ${nodeId} holds as much LUX as the hub can count.`);
   }
   const kind = payment.kind === "reward" ? "lux.paid" : "lux.signin";
-  const newest = { id: payment.id, n: (last?.n ?? 0) + 1, balanceMicro };
-  return accept(newest, [
-    { kind: "lux.entered", entry: { ...payment, ...newest, previousId: last?.id ?? null, at: now } },
+  return accept(balanceMicro, [
+    { kind: "lux.entered", entry: { ...payment, n: account.entries + 1, balanceMicro, at: now } },
     { kind: "event.logged", event: { kind, at: now, nodeId, taskId, data: { amount: toLux(amountMicro) } } },
   ]);
 }

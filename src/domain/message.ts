@@ -1,12 +1,17 @@
 /**
- * Messages: one mailbox a node, spoken by agent/* (A) and message/* (B) alike (decisions.md Messages).
- * A message is stored once; a delivery says how far it got with one recipient:
+ * Mailbox rules: a queue for each node, first in first out, the same for agent/* (A) and message/* (B). Delivery is at
+ * most once without an ACK, and at least once with one: the visibility timeout (ACK_LEASE_MS) redelivers a message that
+ * is not acknowledged in time, and a message that keeps failing is parked (a dead letter).
  *
- *   waiting --receive--> gone                        (no ACK asked)
- *   waiting --receive--> leased --ack--> acked       (ACK asked)
- *                        leased --30 s--> waiting    (comes back, at most REDELIVERIES_MAX times)
- *                        leased --30 s--> parked     (then it stays in history, and an event says so)
+ * A message is stored once; a delivery is its state with one recipient:
+ *
+ *   waiting --receive--> gone                                     (no ACK asked)
+ *   waiting --receive--> leased --ack--> acked                    (ACK asked)
+ *                        leased --visibility timeout--> waiting   (redelivery, at most REDELIVERIES_MAX times)
+ *                        leased --visibility timeout--> parked    (after the last one: it stays in history, an event says so)
  *   any --ack--> acked
+ *
+ * Must not: load or write anything; every function here is pure.
  */
 import type { Change } from "./change.ts";
 import {
@@ -20,46 +25,12 @@ import {
 } from "./decision.ts";
 import type { EventKind } from "./event.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "./limits.ts";
-import type { Node } from "./node.ts";
+import type { Delivery, DeliveryStub, Message, Node } from "./model.ts";
 
-export const SEND_TYPES = ["text", "task", "status"] as const;
-export const BROADCAST_TYPES = ["broadcast", "alert", "update"] as const;
+/** One hand-out of a delivery: tells it from a later one when it has to be put back. */
+export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
 
-export type MessageType = (typeof SEND_TYPES)[number] | (typeof BROADCAST_TYPES)[number];
-
-export type DeliveryState = "waiting" | "leased" | "gone" | "acked" | "parked";
-
-export type Message = {
-  readonly messageId: string;
-  readonly fromNode: string;
-  /** null: a broadcast. */
-  readonly toNode: string | null;
-  readonly type: MessageType;
-  readonly content: string;
-  readonly requireAck: boolean;
-  readonly sentAt: number;
-};
-
-/** A message on its way to one recipient. */
-export type Delivery = {
-  readonly message: Message;
-  /** The order of arrival in the hub. */
-  readonly seq: number;
-  readonly toNode: string;
-  readonly state: DeliveryState;
-  /** How often it was handed out. */
-  readonly deliveries: number;
-  /** Steady clock; only while leased. */
-  readonly leaseUntil: number | null;
-};
-
-/** A delivery without the message's content: what acking and expiring look at. */
-export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
-
-/** What is known of a delivery by who took it, and is enough to put it back. */
-export type Handed = Pick<Delivery, "seq" | "state" | "deliveries">;
-
-/** All that is looked at of a node here: that there is one. */
+/** Of a node, only that it exists matters here. */
 export type Registered = Pick<Node, "nodeId">;
 
 /** Stores a message for one registered node. */
@@ -68,7 +39,7 @@ export function send(message: Message, recipient: Registered | null, toNode: str
   return accept(message, [{ kind: "message.stored", message }, ...queue(message, recipient.nodeId)]);
 }
 
-/** Stores a message for each of `recipients` but its sender. The answer is who gets it. */
+/** Stores a message for each of `recipients` except its sender. The answer is who gets it. */
 export function broadcast(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
   const receivers = recipients.filter((nodeId) => nodeId !== message.fromNode);
   return accept(receivers, [
@@ -77,7 +48,7 @@ export function broadcast(message: Message, recipients: readonly string[]): Acce
   ]);
 }
 
-/** Hands out what waits, oldest first; undecided when nothing does. Answers the deliveries as they are now. */
+/** Takes all of `waiting`, oldest first; undecided when it is empty. Answers the deliveries in their new state. */
 export function receive(
   node: Registered | null,
   nodeId: string,
@@ -101,12 +72,12 @@ export function receive(
   );
 }
 
-/** Puts back what was handed to a caller who was gone before the answer left: as if it had not been taken. */
-export function putBack(taken: readonly Handed[], current: readonly DeliveryStub[]): Accepted<number> {
-  const handed = new Map(taken.map((delivery) => [delivery.seq, delivery]));
+/** Undoes a receive whose caller hung up before the answer left; deliveries that changed since stay as they are. */
+export function putBack(taken: readonly HandOut[], current: readonly DeliveryStub[]): Accepted<number> {
+  const handOuts = new Map(taken.map((handOut) => [handOut.seq, handOut]));
   const untouched = current.filter((stub) => {
-    const mine = handed.get(stub.seq);
-    return mine !== undefined && mine.state === stub.state && mine.deliveries === stub.deliveries;
+    const ours = handOuts.get(stub.seq);
+    return ours !== undefined && ours.state === stub.state && ours.deliveries === stub.deliveries;
   });
   const changes = untouched.map((stub) =>
     moved({ ...stub, state: "waiting", deliveries: stub.deliveries - 1, leaseUntil: null }),
@@ -114,7 +85,7 @@ export function putBack(taken: readonly Handed[], current: readonly DeliveryStub
   return accept(changes.length, changes);
 }
 
-/** Confirms a message; a repeat is a success too. */
+/** Acknowledges a message; a repeat is a success too. */
 export function acknowledge(
   message: Pick<Message, "messageId"> | null,
   delivery: DeliveryStub | null,
@@ -126,7 +97,7 @@ export function acknowledge(
   if (!message) {
     return reject(
       "message_not_found",
-      `There is no message ${asked.messageId}: it never was, or is past its time.`,
+      `There is no message ${asked.messageId}: it never existed, or was deleted after its retention time.`,
     );
   }
   if (!delivery) {
@@ -142,12 +113,12 @@ export function acknowledge(
   ]);
 }
 
-/** What becomes of deliveries whose 30 seconds are over: they come back, or are parked. */
+/** Deliveries whose visibility timeout is over wait again, or are parked. */
 export function expireLeases(expired: readonly DeliveryStub[], now: number): Accepted<number> {
   const changes = expired.flatMap((delivery): Change[] => {
-    const comesBack = delivery.deliveries <= REDELIVERIES_MAX;
-    const next = moved({ ...delivery, state: comesBack ? "waiting" : "parked", leaseUntil: null });
-    if (comesBack) return [next];
+    const isRedelivered = delivery.deliveries <= REDELIVERIES_MAX;
+    const next = moved({ ...delivery, state: isRedelivered ? "waiting" : "parked", leaseUntil: null });
+    if (isRedelivered) return [next];
     return [next, messageEvent("message.parked", delivery.toNode, delivery.messageId, now)];
   });
   return accept(expired.length, changes);

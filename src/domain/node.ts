@@ -1,63 +1,27 @@
 /**
- * Nodes: registration, heartbeats, going offline (specification 3 Node, decisions.md Nodes).
+ * Node rules: registration, heartbeats, going offline (specification 3, Node).
  *
  *   (none) --register--> online --silence for offlineAfterMs--> offline --heartbeat or register--> online
  *
- * A heartbeat is a lease: `leaseUntil` is a reading of the steady clock, so that a jump of the wall clock
- * neither kills nor saves a node.
+ * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
-import { balance } from "./fleet.ts";
-import type { LastEntry } from "./lux.ts";
-import { type Task, assignTo } from "./task.ts";
+import { balance } from "./balancer.ts";
+import type { Node, Pulse, Task } from "./model.ts";
+import { assignTo } from "./task.ts";
 
-export type VariantName = "A" | "B";
-
-export type Node = {
-  readonly nodeId: string;
-  readonly name: string;
-  readonly host: string | null;
-  readonly port: number | null;
-  readonly capabilities: readonly string[];
-  /** The variant it registered through: it sets the heartbeat interval. */
-  readonly variant: VariantName;
-  /** How many unfinished tasks the balancer may give it; null is any number. */
-  readonly maxTasks: number | null;
-  readonly online: boolean;
-  readonly registeredAt: number;
-  readonly lastHeartbeatAt: number;
-  /** Steady clock: without a heartbeat by then the node is offline. */
-  readonly leaseUntil: number;
-  readonly tasksAssigned: number;
-  readonly tasksCompleted: number;
-  /** Rewards of its completed tasks, in millionths of a LUX. */
-  readonly luxEarnedMicro: bigint;
-  /** When its set of tasks last changed: the balancer prefers who has been idle longest. */
-  readonly idleSince: number;
-  readonly lastEntry: LastEntry;
-  // A list by node is a page to write wherever the node is in it. So the newest of its tasks stand in its own row, which
-  // is written anyway: FILED_TOGETHER at most, each by its `seq`.
-  /** What it has claimed and holds, and is not listed. Tasks that were taken from it may still stand there. */
-  readonly held: readonly number[];
-  /** Which of its completed tasks are not filed yet: all of them are at once, when they are enough. */
-  readonly unfiled: readonly number[];
-};
-
-/** What a heartbeat looks at of a node. */
-export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "tasksAssigned">;
-
-/** What a caller says of a node when it registers. */
+/** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
   Node,
   "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks"
 >;
 
-/** The two readings of the clock and the length of a lease that a heartbeat starts. */
+/** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
 export type Beat = { readonly now: number; readonly steady: number; readonly leaseMs: number };
 
-/** Makes or updates a node, puts it online, and gives it what waits for it. `waiting` are open tasks of the balancer. */
+/** Creates or updates a node, puts it online, and assigns it open tasks. `waiting`: tasks that the balancer may assign. */
 export function register(
   profile: NodeProfile,
   existing: Node | null,
@@ -74,9 +38,8 @@ export function register(
     tasksCompleted: existing?.tasksCompleted ?? 0,
     luxEarnedMicro: existing?.luxEarnedMicro ?? 0n,
     idleSince: existing?.idleSince ?? beat.now,
-    lastEntry: existing?.lastEntry ?? null,
-    held: existing?.held ?? [],
-    unfiled: existing?.unfiled ?? [],
+    entries: existing?.entries ?? 0,
+    balanceMicro: existing?.balanceMicro ?? 0n,
   };
   const changes: Change[] = [...saved(node)];
   if (!existing) changes.push(nodeEvent("node.registered", node, beat.now));
@@ -87,8 +50,8 @@ export function register(
 }
 
 /**
- * Renews the lease of an online node. Of an offline one nothing is decided: the caller loads the tasks that wait
- * and calls comeBack, so that the path of every heartbeat stays short.
+ * Renews the lease of an online node. Undecided for an offline node: the caller then loads the waiting tasks and calls
+ * comeBack. So the common heartbeat reads one row.
  */
 export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Decision<Pulse> | Undecided {
   if (!pulse) return nodeNotFound(nodeId);
@@ -96,7 +59,7 @@ export function heartbeat(pulse: Pulse | null, nodeId: string, beat: Beat): Deci
   return accept(pulse, [beaten(nodeId, beat)]);
 }
 
-/** The first heartbeat of an offline node: online again, and given what waits for it. */
+/** The first heartbeat of an offline node: puts it online and assigns it open tasks. */
 export function comeBack(
   node: Node | null,
   nodeId: string,
@@ -116,10 +79,9 @@ export function comeBack(
   return accept(given.node, changes);
 }
 
-/** Puts the nodes offline whose lease has run out. */
+/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of task.ts. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
-    ...listHeld(node), // what offline nodes hold is found by its node, all at once
     { kind: "node.offline", nodeId: node.nodeId },
     nodeEvent("node.offline", node, now),
   ]);
@@ -129,16 +91,7 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
-function listHeld({ nodeId, held, idleSince }: Node): Change[] {
-  if (held.length === 0) return [];
-  const nothing = { assigned: 0, completed: 0, luxEarnedMicro: 0, lastEntry: null, unfiled: null } as const;
-  return [
-    ...held.map((seq): Change => ({ kind: "task.listed", nodeId, seq })),
-    { kind: "node.tallied", nodeId, ...nothing, idleSince, held: [] },
-  ];
-}
-
-/** Writes a node: what it said of itself, and that it is alive. Its totals are those that are stored. */
+/** The changes that save a registration and its heartbeat. They do not change the stored totals. */
 export function saved(node: Node): readonly Change[] {
   const { nodeId, lastHeartbeatAt, leaseUntil } = node;
   return [

@@ -1,5 +1,5 @@
 /**
- * Tasks: the state diagram and its rules (specification 3 Task, decisions.md Tasks).
+ * Task rules and state diagram (specification 3, Task).
  *
  *            create                 claim, assign, balancer            complete
  *   (none) ---------> open -------------------------------> assigned ----------> completed
@@ -8,7 +8,7 @@
  *                      +-------------------------------------+   +--+
  *   any --delete--> (none)
  *
- * Every step goes through `move`, which keeps the running totals in step with the states.
+ * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { pick } from "./balancer.ts";
 import type { Change } from "./change.ts";
@@ -22,47 +22,10 @@ import {
   taskNotFound,
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { FILED_TOGETHER } from "./limits.ts";
 import { payReward } from "./lux.ts";
-import type { Node } from "./node.ts";
+import type { Node, Task, TaskResult, TaskStatus } from "./model.ts";
 
-export type TaskStatus = "open" | "assigned" | "completed";
-
-/** 0 is the highest; 5 is background work, after 2. */
-export type Priority = 0 | 1 | 2 | 5;
-
-export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
-
-export type Task = {
-  /** Its place in the order of creation; 0 until it is stored. */
-  readonly seq: number;
-  readonly taskId: string;
-  readonly title: string;
-  readonly description: string;
-  /** "" is none. */
-  readonly taskType: string;
-  readonly priority: Priority;
-  readonly creatorNode: string | null;
-  readonly status: TaskStatus;
-  /** Millionths of a LUX. */
-  readonly luxRewardMicro: number;
-  readonly assignedNode: string | null;
-  /** Whether it is found by its node in the list of what nodes hold; else its node names it (`held`). */
-  readonly listed: boolean;
-  readonly result: TaskResult | null;
-  /** Whether the balancer may give it away by itself: it was created through variant B. */
-  readonly balanced: boolean;
-  /** The node it was last revoked from: the balancer does not give it straight back. */
-  readonly revokedFrom: string | null;
-  /** How often a node went offline with it. */
-  readonly attempts: number;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  /** The files that are attached to it. */
-  readonly files: readonly string[];
-};
-
-/** What a caller says of a task when it creates it. */
+/** The fields of a task that its creator sets. */
 export type TaskDraft = Pick<
   Task,
   "title" | "description" | "taskType" | "priority" | "creatorNode" | "luxRewardMicro" | "balanced"
@@ -70,7 +33,7 @@ export type TaskDraft = Pick<
 
 export type AssignedBy = "claim" | "assign" | "balancer" | "complete" | "revoke";
 
-/** Makes an open task; one of the balancer's goes to the best of `candidates` in the same step. */
+/** Creates an open task. If the balancer may assign it, it goes to the best of `candidates` at once. */
 export function create(
   draft: TaskDraft,
   taskId: string,
@@ -83,7 +46,6 @@ export function create(
     taskId,
     status: "open",
     assignedNode: null,
-    listed: true,
     result: null,
     revokedFrom: null,
     attempts: 0,
@@ -102,7 +64,7 @@ export function create(
   return accept(created, changes);
 }
 
-/** Gives an open task to a node that asked for it (claim) or was named by an administrator (assign). */
+/** Assigns an open task: to the node that asks for it (claim), or to one that an administrator names (assign). */
 export function take(
   task: Task | null,
   node: Node | null,
@@ -112,35 +74,23 @@ export function take(
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
   if (task.status === "completed") return completedAlready(task);
-  if (task.assignedNode === node.nodeId) return accept(task); // a repeated call gets the same answer
+  if (task.assignedNode === node.nodeId) return accept(task); // a repeated call succeeds and changes nothing
   if (task.status === "assigned") return notOpen(task);
   if (!node.online) return offline(node);
-  if (asked.by === "assign") {
-    const { after, changes } = assignTo(task, node.nodeId, asked.by, now); // of many at once, the node may be one
-    return accept(after, changes);
-  }
-  const { nodeId } = node;
-  const held = hold(node, task.seq);
-  const claimed = {
-    status: "assigned",
-    assignedNode: nodeId,
-    listed: held === null,
-    revokedFrom: null,
-  } as const;
-  const { after, changes } = move(task, claimed, now, { ...NOTHING_EARNED, held });
-  return accept(after, [...changes, taskEvent("task.assigned", after, nodeId, now, { by: asked.by })]);
+  const { after, changes } = assignTo(task, node.nodeId, asked.by, now);
+  return accept(after, changes);
 }
 
 export type Completion = {
   readonly taskId: string;
   readonly luxPaidMicro: number;
-  /** The node has a limit and one task less: the balancer may have something for it. */
+  /** The node has a task limit and one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
 };
 
 /**
- * Completes a task and pays its reward, once. `claimOnComplete` (variant B, which has no claim) lets a registered
- * node complete an open task. A repeat with the same result gets the same answer and pays nothing more.
+ * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
+ * complete an open task. A repeat with the same result succeeds and pays nothing more.
  */
 export function complete(
   task: Task | null,
@@ -161,23 +111,19 @@ export function complete(
     before = { ...task, status: "assigned", assignedNode: node.nodeId };
     changes.push(taskEvent("task.assigned", before, node.nodeId, now, { by: "complete" }));
   }
-  const payment = payReward(node.nodeId, task, node.lastEntry, asked.entryId, now);
+  const payment = payReward(node, task, asked.entryId, now);
   if (payment.kind === "rejected") return payment;
   const after: Task = { ...before, status: "completed", result: asked.result, updatedAt: now };
   changes.push({ kind: "task.moved", task: after });
-  const filing = file(node, task.seq);
-  const lastEntry = task.luxRewardMicro === 0 ? null : payment.answer;
-  const held = without(node.held, task.seq);
-  const earned = { luxEarnedMicro: task.luxRewardMicro, lastEntry, held, unfiled: filing.list };
-  changes.push(...tallies(task, after, now, earned), ...filing.changes);
+  changes.push(...tallies(task, after, now, task.luxRewardMicro));
   changes.push(taskEvent("task.completed", after, node.nodeId, now, {}));
   changes.push(...payment.changes);
   return accept(completion(after, node.maxTasks !== null), changes);
 }
 
 /**
- * Takes an assigned task back, or hands it to another node. Revoking to the node that has it already is a repeat.
- * A task of the balancer that comes free goes to the best of `candidates`.
+ * Takes an assigned task from its node, or gives it to another. Revoking to the node that holds it changes nothing.
+ * If the balancer may assign the freed task, it goes to the best of `candidates`.
  */
 export function revoke(
   task: Task | null,
@@ -204,7 +150,7 @@ export function revoke(
   return accept(given.after, [...changes, ...given.changes]);
 }
 
-/** Takes the unfinished tasks of nodes that are offline back to the pool. */
+/** Reopens the unfinished tasks of offline nodes; each has one attempt more. */
 export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
   const changes = tasks.flatMap((task) => {
     const moved = move(task, { status: "open", assignedNode: null, attempts: task.attempts + 1 }, now);
@@ -214,53 +160,35 @@ export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
   return accept(tasks.length, changes);
 }
 
-/** Removes a task for good, whatever its state. LUX that was paid for it stays paid. `node` is the one that has it. */
-export function remove(task: Task | null, node: Node | null, taskId: string, now: number): Decision<Task> {
+/** Deletes a task in any state. LUX that was paid for it stays paid. */
+export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
   if (!task) return taskNotFound(taskId);
-  const filing = node && task.status === "completed" ? unfile(node, task.seq) : NOT_FILED;
   return accept(task, [
-    { kind: "task.deleted", taskId, seq: task.seq },
-    ...tallies(task, null, now, { ...NOTHING_EARNED, unfiled: filing.list }),
-    ...filing.changes,
+    { kind: "task.deleted", taskId },
+    ...tallies(task, null, now),
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
   ]);
 }
 
-/** Open -> assigned, without asking: the callers above have. */
+/** Open -> assigned. The caller has checked that the node may have the task. */
 export function assignTo(
   task: Task,
   nodeId: string,
   by: AssignedBy,
   now: number,
 ): { after: Task; changes: readonly Change[] } {
-  const given = { status: "assigned", assignedNode: nodeId, listed: true, revokedFrom: null } as const;
+  const given = { status: "assigned", assignedNode: nodeId, revokedFrom: null } as const;
   const { after, changes } = move(task, given, now);
   return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, now, { by })] };
 }
 
-function move(
-  before: Task,
-  patch: Partial<Task>,
-  now: number,
-  earned = NOTHING_EARNED,
-): { after: Task; changes: readonly Change[] } {
+function move(before: Task, patch: Partial<Task>, now: number): { after: Task; changes: readonly Change[] } {
   const after: Task = { ...before, ...patch, updatedAt: now };
-  return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, now, earned)] };
+  return { after, changes: [{ kind: "task.moved", task: after }, ...tallies(before, after, now)] };
 }
 
-/** What a step brings its node besides a task more or less. */
-type Earned = Pick<
-  Extract<Change, { kind: "node.tallied" }>,
-  "luxEarnedMicro" | "lastEntry" | "held" | "unfiled"
->;
-const NOTHING_EARNED: Earned = { luxEarnedMicro: 0, lastEntry: null, held: null, unfiled: null };
-
-/** What becomes of a list of a node's tasks in its row (null: it stays), and the changes elsewhere. */
-type Filing = { readonly list: readonly number[] | null; readonly changes: readonly Change[] };
-const NOT_FILED: Filing = { list: null, changes: [] };
-
-/** The changes of the running totals that a step from `before` to `after` means (null: no task). */
-function tallies(before: Task | null, after: Task | null, now: number, earned = NOTHING_EARNED): Change[] {
+/** The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is paid `rewardMicro`. */
+function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);
   const changes: Change[] = [];
@@ -274,8 +202,8 @@ function tallies(before: Task | null, after: Task | null, now: number, earned = 
   }
   const giver = before?.assignedNode ?? null;
   const taker = after?.assignedNode ?? null;
-  if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, earned));
-  if (taker !== null) changes.push(nodeTally(taker, before, after, now, earned));
+  if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, rewardMicro));
+  if (taker !== null) changes.push(nodeTally(taker, before, after, now, rewardMicro));
   return changes;
 }
 
@@ -284,7 +212,7 @@ function nodeTally(
   before: Task | null,
   after: Task | null,
   now: number,
-  earned: Earned,
+  rewardMicro: number,
 ): Change {
   const holds = (task: Task | null, status: TaskStatus): number =>
     Number(task?.assignedNode === nodeId && task.status === status);
@@ -293,32 +221,11 @@ function nodeTally(
     nodeId,
     assigned: holds(after, "assigned") - holds(before, "assigned"),
     completed: holds(after, "completed") - holds(before, "completed"),
+    luxEarnedMicro: rewardMicro,
+    entries: Number(rewardMicro > 0),
+    balanceMicro: rewardMicro,
     idleSince: now,
-    ...earned,
   };
-}
-
-/** Enters a task that is completed now among those of its node: alone in the node's own row, or with all there at once. */
-function file({ nodeId, unfiled }: Node, seq: number): Filing {
-  const waiting = [...unfiled, seq];
-  if (waiting.length < FILED_TOGETHER) return { list: waiting, changes: [] };
-  return { list: [], changes: waiting.map((one) => ({ kind: "task.filed", nodeId, seq: one })) };
-}
-
-/** The list in the node's row with a task that it claims now; null when the list is full. */
-function hold({ held, tasksAssigned }: Node, seq: number): readonly number[] | null {
-  const all = tasksAssigned === 0 ? [seq] : [...held.filter((one) => one !== seq), seq];
-  return all.length < FILED_TOGETHER ? all : null;
-}
-
-/** The list without one of it; null when that is not in it. */
-function without(list: readonly number[], seq: number): readonly number[] | null {
-  return list.includes(seq) ? list.filter((one) => one !== seq) : null;
-}
-
-function unfile({ nodeId, unfiled }: Node, seq: number): Filing {
-  const rest = without(unfiled, seq);
-  return { list: rest, changes: rest ? [] : [{ kind: "task.unfiled", nodeId, seq }] };
 }
 
 function completion(task: Task, madeRoom: boolean): Completion {

@@ -1,6 +1,6 @@
 /**
- * What carries messages, as the event log tells it: `transport.changed` at each change, once, however many hubs notice it.
- * The log itself is what they share: who finds there what it came to say keeps quiet.
+ * The event `transport.changed`: logged once for each change of what carries messages, however many hubs notice it. The
+ * hubs coordinate through the log: a hub whose change is already there logs nothing.
  */
 import { type Accepted, accept } from "./decision.ts";
 import type { LoggedEvent } from "./event.ts";
@@ -8,7 +8,7 @@ import type { LoggedEvent } from "./event.ts";
 /** A change as one hub sees it. */
 export type TransportChange = { readonly from: string; readonly to: string; readonly at: number };
 
-/** Logs a change, unless the newest one in the log (null: none, or past its time) has led there already. */
+/** Logs a change, unless the newest one in the log (null: none, or deleted after its retention time) led there already. */
 export function changeTransport(newest: LoggedEvent | null, seen: TransportChange): Accepted<null> {
   const from = newest === null ? seen.from : String(newest.data["to"]);
   const { to, at } = seen;

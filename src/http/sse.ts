@@ -1,18 +1,18 @@
 /**
- * Event streams (Server-Sent Events, WHATWG HTML section 9.2): frames, one open answer, and the heartbeats of all.
+ * Server-Sent Events (WHATWG HTML section 9.2): framing, one open response, and the keep-alive comments of all streams.
  *
- * Invariant: a stream holds at most its backlog limit, or one piece if that alone is larger; its onClose runs exactly
- * once, whatever ended it. Must not: know what it carries, or remember what a slow client missed. A client that was cut
- * comes back with Last-Event-ID, and whoever feeds the stream goes on from there.
+ * Invariant: a stream holds at most its backlog limit, or one frame if that alone is larger; its onClose runs exactly
+ * once, whatever ended it. Must not: know what it carries, or remember what a slow client missed. A client whose stream
+ * was cut reconnects with Last-Event-ID, and the owner of the stream resumes from there.
  *
  * A "direct" ReadableStream, because on Bun 1.4.5 it is the lightest: 4.2 KiB a stream at 10,000 (4.7 with a queue), a
- * third of the work for each event, and its write() tells when the socket is full. An async generator is not told of a
- * hang-up while it waits.
+ * third of the work for each event, and its write() tells when the socket is full. An async generator does not learn of
+ * a hang-up while it waits.
  */
 import type { Server } from "bun";
 import { NO_SNIFF } from "./exchange.ts";
 
-/** One event as the wire has it. `id` and `event` hold no line break; `retry` is in milliseconds. */
+/** The fields of one event. `id` and `event` hold no line break; `retry` is in milliseconds. */
 export type SseEvent = {
   readonly id?: number | string;
   readonly event?: string;
@@ -22,41 +22,42 @@ export type SseEvent = {
 
 export type SseStream = {
   /**
-   * Appends one framed piece (see frame()); pieces of one turn leave together. False when the stream is closed, or was
-   * cut by this: pieces were waiting already, and with this one they would pass the limit.
+   * Appends one frame (see frame()); frames of one event-loop tick are written together. False when the stream is closed,
+   * and when this call cut it: frames were waiting already, and this one would exceed the limit.
    */
   send(text: string): boolean;
-  /** Resolves when nothing waits any more: true, or false as soon as the stream is closed. Never rejects. */
+  /** Resolves to true when nothing waits any more, or to false as soon as the stream is closed. Never rejects. */
   drained(): Promise<boolean>;
-  /** Bytes sent but not yet taken by the socket; an upper bound, for a piece counts until the whole of it is taken. */
+  /** Bytes sent but not yet taken by the socket; an upper bound, as a write counts until all of it is taken. */
   readonly backlogBytes: number;
-  /** Sends a comment so that both ends see life; cuts the stream when nothing has moved for the last beats. */
-  beat(): void;
-  /** Ends the chunked body cleanly, after what still waits; the socket has 10 s to take that. Idempotent. */
+  /** Sends a keep-alive comment. Cuts the stream when the client has read nothing for the last few of them. */
+  keepAlive(): void;
+  /** Ends the chunked body cleanly after what still waits; the socket has 10 s to take that. Idempotent. */
   close(): void;
   readonly closed: boolean;
 };
 
 export type SseOptions = {
   readonly maxBacklogBytes: number;
-  /** Where the stream gets its beats from, as long as it is open. */
-  readonly heartbeats?: Heartbeats;
+  /** The timer that calls keepAlive() while the stream is open. */
+  readonly keepAlive?: KeepAlive;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether what is held for streams that do not read is needed by others: then they are cut sooner. */
-  readonly isScarce?: () => boolean;
+  /** Whether other streams wait for the memory that stalled streams hold: then these are cut sooner. */
+  readonly isContended?: () => boolean;
   /** Runs once: on hang-up, cut or close(). Never before openEventStream has returned. Must not throw. */
   readonly onClose: () => void;
 };
 
-/** Comments are no events: a client's parser drops them. */
+/** The keep-alive comment: a client's parser drops it. */
 const COMMENT = ":\n\n";
-const STALLED_BEATS_MAX = 4;
-const STALLED_BEATS_MAX_WHEN_SCARCE = 2;
-/** Set before the end, else Bun would keep a stalled connection for ever (the stream itself has no idle timeout). */
+/** A stream is cut at the n-th keep-alive in a row that finds unread bytes. */
+const STALLED_MAX = 4;
+const STALLED_MAX_WHEN_CONTENDED = 2;
+/** Set before the end, else Bun would keep a stalled connection forever: the stream itself has no idle timeout. */
 const CLOSE_IDLE_SECONDS = 10;
 const LINE_BREAK = /\r\n|\r|\n/;
 
-/** An event in WHATWG framing, one data line for each line of `data`. @throws RangeError for what would break it */
+/** An event in WHATWG framing, one data line for each line of `data`. @throws RangeError for a field that would break it */
 export function frame(event: SseEvent): string {
   let text = "";
   if (event.id !== undefined) text += `id: ${singleLine(String(event.id))}\n`;
@@ -78,8 +79,8 @@ function wholeNumber(value: number): number {
 }
 
 /**
- * Opens an event stream. Return `response` as the answer to `request`; what is sent before that waits for it.
- * If the answer is never returned, close() the stream (heartbeats would cut it after a minute).
+ * Opens an event stream. Return `response` as the response to `request`; what is sent before that is held.
+ * If the response is never returned, close() the stream (else the keep-alive timer cuts it after a minute).
  */
 export function openEventStream(
   request: Request,
@@ -103,35 +104,35 @@ export function openEventStream(
   return { response: new Response(body, { headers }), stream };
 }
 
-const NEVER_SCARCE = (): boolean => false;
+const NEVER_CONTENDED = (): boolean => false;
 
 class EventStream implements SseStream {
   readonly #request: Request;
   readonly #server: Server<undefined>;
   readonly #maxBacklogBytes: number;
-  readonly #isScarce: () => boolean;
+  readonly #isContended: () => boolean;
   readonly #onClose: () => void;
   readonly #onAbort = () => this.detach();
-  readonly #stopBeats: (() => void) | undefined;
-  /** How it ended: "closed" still lets what waits leave; "cut" and "gone" drop it. */
+  readonly #stopKeepAlive: (() => void) | undefined;
+  /** How it ended: after "closed" the held text is still sent; after "cut" and "gone" it is dropped. */
   #end: "closed" | "cut" | "gone" | undefined;
-  /** Where to write, from the moment the answer is on its way. */
+  /** Where to write; set once Bun sends the response. */
   #sink: ReadableStreamDirectController | undefined;
-  /** What waits for the sink, or for the sink to take the last write. */
+  /** Text not yet given to the sink: there is none yet, or its last write is still in flight. */
   #held = "";
   #heldBytes = 0;
   #inFlightBytes = 0;
-  #stalledBeats = 0;
+  #stalled = 0;
   #drained: PromiseWithResolvers<boolean> | undefined;
 
   constructor(request: Request, server: Server<undefined>, options: SseOptions) {
     this.#request = request;
     this.#server = server;
     this.#maxBacklogBytes = options.maxBacklogBytes;
-    this.#isScarce = options.isScarce ?? NEVER_SCARCE;
+    this.#isContended = options.isContended ?? NEVER_CONTENDED;
     this.#onClose = options.onClose;
     request.signal.addEventListener("abort", this.#onAbort); // cancel() alone would do on 1.4.5; it has not always
-    this.#stopBeats = options.heartbeats?.add(this);
+    this.#stopKeepAlive = options.keepAlive?.add(this);
   }
 
   get closed(): boolean {
@@ -163,17 +164,17 @@ class EventStream implements SseStream {
     return this.#drained.promise;
   }
 
-  beat(): void {
+  keepAlive(): void {
     if (this.backlogBytes === 0) return void this.send(COMMENT);
-    const most = this.#isScarce() ? STALLED_BEATS_MAX_WHEN_SCARCE : STALLED_BEATS_MAX;
-    if (++this.#stalledBeats >= most) this.#finish("cut");
+    const most = this.#isContended() ? STALLED_MAX_WHEN_CONTENDED : STALLED_MAX;
+    if (++this.#stalled >= most) this.#finish("cut");
   }
 
   close(): void {
     this.#finish("closed");
   }
 
-  /** The answer is on its way. Its head leaves with the first byte, so there must be one. */
+  /** Bun sends the response. Its headers go out with the first byte of the body, so there must be one. */
   attach(sink: ReadableStreamDirectController): void {
     this.#sink = sink;
     if (this.#end !== undefined) return this.#endBody(sink);
@@ -186,7 +187,7 @@ class EventStream implements SseStream {
     this.#finish("gone");
   }
 
-  /** Hands over all that is held. The sink takes it in any case; a promise says that the socket was full. */
+  /** Writes all that is held. The sink always takes it; it returns a promise when the socket is full. */
   #write(): void {
     const sink = this.#sink;
     if (sink === undefined || this.#heldBytes === 0) return;
@@ -208,7 +209,7 @@ class EventStream implements SseStream {
 
   #taken(): void {
     this.#inFlightBytes = 0;
-    this.#stalledBeats = 0;
+    this.#stalled = 0;
     if (this.backlogBytes > 0) return;
     this.#drained?.resolve(this.#end === undefined);
     this.#drained = undefined;
@@ -217,7 +218,7 @@ class EventStream implements SseStream {
   #finish(end: "closed" | "cut" | "gone"): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.#stopBeats?.();
+    this.#stopKeepAlive?.();
     this.#request.signal.removeEventListener("abort", this.#onAbort);
     if (this.#sink !== undefined) this.#endBody(this.#sink);
     this.#drained?.resolve(false);
@@ -225,7 +226,7 @@ class EventStream implements SseStream {
     this.#onClose();
   }
 
-  /** A clean end lets the rest leave; a cut resets the connection, which drops what the sink holds as well. */
+  /** A clean end still sends the rest; a cut resets the connection, which also drops what the sink holds. */
   #endBody(sink: ReadableStreamDirectController): void {
     if (this.#end === "closed") {
       this.#server.timeout(this.#request, CLOSE_IDLE_SECONDS);
@@ -240,7 +241,7 @@ class EventStream implements SseStream {
   }
 }
 
-/** Runs `tick` every `ms` until what it returns is called. */
+/** Runs `tick` every `ms` until the returned function is called. */
 export type Every = (ms: number, tick: () => void) => () => void;
 
 const everyInterval: Every = (ms, tick) => {
@@ -251,11 +252,12 @@ const everyInterval: Every = (ms, tick) => {
 const SLOTS = 15;
 
 /**
- * The pulse of all open streams: one timer, running while there is a stream. Each is beaten every `intervalMs`, the
- * first time sooner. The streams are spread evenly over 15 slots, one slot a tick, so that 10,000 make no burst.
+ * The keep-alive timer of all open streams: one timer, running while there is a stream. It calls keepAlive() of each
+ * every `intervalMs`, the first time sooner. The streams are spread evenly over 15 slots, one slot a tick, so that
+ * 10,000 make no burst.
  */
-export class Heartbeats {
-  readonly #slots: readonly Set<{ beat(): void }>[] = Array.from({ length: SLOTS }, () => new Set());
+export class KeepAlive {
+  readonly #slots: readonly Set<{ keepAlive(): void }>[] = Array.from({ length: SLOTS }, () => new Set());
   readonly #tickMs: number;
   readonly #every: Every;
   #next = 0;
@@ -267,8 +269,8 @@ export class Heartbeats {
     this.#every = every;
   }
 
-  /** Beats the stream from now on. Returns what ends it (idempotent). The caller bounds how many there are. */
-  add(stream: { beat(): void }): () => void {
+  /** Adds a stream; returns the way to remove it (idempotent). The caller bounds the number of streams. */
+  add(stream: { keepAlive(): void }): () => void {
     const slot = this.#emptiestSlot();
     slot.add(stream);
     this.#size++;
@@ -282,7 +284,7 @@ export class Heartbeats {
     };
   }
 
-  /** Streams that are beaten; the timer runs while there are any. */
+  /** Streams added; the timer runs while there are any. */
   get size(): number {
     return this.#size;
   }
@@ -290,11 +292,11 @@ export class Heartbeats {
   #tick(): void {
     const slot = this.#slots[this.#next];
     this.#next = (this.#next + 1) % SLOTS;
-    for (const stream of slot ?? []) stream.beat();
+    for (const stream of slot ?? []) stream.keepAlive();
   }
 
-  /** Among equals the one whose turn is farthest off. */
-  #emptiestSlot(): Set<{ beat(): void }> {
+  /** Among equals, the slot that is due last. */
+  #emptiestSlot(): Set<{ keepAlive(): void }> {
     let emptiest = this.#slots[(this.#next + SLOTS - 1) % SLOTS] ?? new Set();
     for (let back = 2; back <= SLOTS; back++) {
       const slot = this.#slots[(this.#next + SLOTS - back) % SLOTS];

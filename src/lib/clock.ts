@@ -1,19 +1,19 @@
 /**
- * The hub's sense of time. Nothing else may call Date.now() or performance.now().
+ * The hub's clocks. Nothing else may call Date.now() or performance.now().
  *
- * Two readings, because a wall clock jumps (NTP, an operator, a board without a battery) and a lease must not:
- * what is shown to people is `now`, what is waited for is `steady`.
+ * A wall clock jumps (NTP, an operator, a board without a battery), and a lease must not: so what people see is dated
+ * by `now`, and leases and deadlines run by `steady`.
  */
 
 export interface Clock {
-  /** Wall clock, epoch milliseconds: for what is stored to be shown, and for calendar days. */
+  /** Wall clock, epoch milliseconds: for stored dates and calendar days. */
   now(): number;
   /**
-   * Milliseconds that never jump: starts at the wall clock's reading and then runs with the monotonic clock.
+   * Milliseconds that never jump: starts at the wall clock's time and then runs with the monotonic clock.
    * For leases and deadlines. It does not advance while the machine is suspended.
    */
   steady(): number;
-  /** Milliseconds by the clock that timers run by: one that fires late says that the process stood still. */
+  /** Milliseconds by the clock of the timers: a timer that fires late shows that the process stood still. */
   timers(): number;
 }
 
@@ -27,17 +27,17 @@ export function systemClock(): Clock {
   };
 }
 
-/** No clock that is right shows less: a board without a battery starts in 1970 until the network tells it the time. */
+/** A clock that shows less is not set: a board without a battery starts in 1970, until the network sets it. */
 const NEVER_BEFORE = Date.UTC(2026, 0, 1);
 
 /**
- * A clock whose wall time, while the machine's has not been set, goes on from what is known to be past. So what is
- * written by then is not dated before what was written long ago, and what had expired stays so.
- * @param known a wall time that has been, epoch milliseconds
+ * A clock whose wall time goes on from `past` while the machine's clock is not set. So new rows are not dated before old
+ * ones, and what had expired stays expired.
+ * @param past a wall time that has passed, epoch milliseconds
  */
-export function knowing(clock: Clock, known: number): Clock {
+export function notBefore(clock: Clock, past: number): Clock {
   const startedAt = clock.steady();
-  const floor = Math.max(known, NEVER_BEFORE);
+  const floor = Math.max(past, NEVER_BEFORE);
   return {
     now: () => {
       const wall = clock.now();
@@ -48,19 +48,19 @@ export function knowing(clock: Clock, known: number): Clock {
   };
 }
 
-let wordedMs = Number.NaN;
-let worded = "";
+let encodedMs = Number.NaN;
+let encoded = "";
 
 /**
- * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last one is remembered: under load many
- * times that are worded after one another fall into one millisecond.
+ * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last result is cached: under load many times
+ * in a row fall into the same millisecond.
  */
 export function isoTime(epochMs: number): string {
-  if (epochMs !== wordedMs) {
-    worded = new Date(epochMs).toISOString();
-    wordedMs = epochMs;
+  if (epochMs !== encodedMs) {
+    encoded = new Date(epochMs).toISOString();
+    encodedMs = epochMs;
   }
-  return worded;
+  return encoded;
 }
 
 export const SECOND_MS = 1_000;
@@ -68,7 +68,7 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** The start of the UTC day that holds `epochMs`. */
+/** The start of the UTC day in which `epochMs` falls. */
 export function utcDayStart(epochMs: number): number {
   return Math.floor(epochMs / DAY_MS) * DAY_MS;
 }

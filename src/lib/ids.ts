@@ -1,11 +1,11 @@
-/** Fresh ids: UUIDv7, so that they sort by age. Callers treat them as opaque. */
+/** New ids: UUIDv7, which sort by age. Callers treat them as opaque. */
 export type NewId = () => string;
 
 export const newId: NewId = () => Bun.randomUUIDv7();
 
-/** Ids that only have to differ from one another, for less than a UUID costs: one random start, then a count. */
+/** Unique ids at less cost than a UUID each: one random prefix, then a counter. */
 export function countingIds(): NewId {
-  let start: string | null = null; // made with the first id: the generator costs 0.2 MiB, which an idle hub does without
+  let prefix: string | null = null; // made with the first id: the generator costs 0.2 MiB, which an idle hub saves
   let count = 0;
-  return () => `${(start ??= Bun.randomUUIDv7())}-${(count++).toString(36)}`;
+  return () => `${(prefix ??= Bun.randomUUIDv7())}-${(count++).toString(36)}`;
 }

@@ -1,7 +1,7 @@
 /**
  * The log: lines on a stream, for people (pretty) or for a collector (json).
  *
- * Lines are gathered and written together, so that a request does not pay for a system call of its own.
+ * Lines are buffered and written together, so that not every request costs a system call.
  * Must not be given a secret, the content of a message, or a body.
  */
 import { isoTime } from "./clock.ts";
@@ -14,33 +14,33 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** Adds a line that is in the log's format already. */
+  /** Adds a line that already has the log's format. */
   line(text: string): void;
-  /** The time as it stands at the head of a line. */
+  /** The current time as a line begins with it. */
   time(): string;
-  /** Writes out what is gathered. */
+  /** Writes the buffered lines. */
   flush(): void;
 }
 
-const GATHER_MS = 100;
-const GATHER_MAX_CHARS = 1024 * 1024;
+const BUFFER_MS = 100;
+const BUFFER_MAX_CHARS = 1024 * 1024;
 
-/** A log that hands its lines to `write`; each call of it gets whole lines. */
+/** A log that passes whole lines to `write`. */
 export function openLog(format: LogFormat, now: () => number, write: (text: string) => void): Log {
-  let gathered = "";
+  let buffered = "";
   let timer: Timer | null = null;
   const flush = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    if (gathered === "") return;
-    const text = gathered;
-    gathered = "";
+    if (buffered === "") return;
+    const text = buffered;
+    buffered = "";
     write(text);
   };
   const line = (text: string): void => {
-    gathered += `${text}\n`;
-    if (gathered.length >= GATHER_MAX_CHARS) flush();
-    else timer ??= setTimeout(flush, GATHER_MS).unref();
+    buffered += `${text}\n`;
+    if (buffered.length >= BUFFER_MAX_CHARS) flush();
+    else timer ??= setTimeout(flush, BUFFER_MS).unref();
   };
   const time = (): string => isoTime(now());
   const toLine = format === "json" ? jsonLine : prettyLine;
@@ -65,7 +65,7 @@ function prettyLine(time: string, level: string, message: string, fields: LogFie
   return text;
 }
 
-/** An error with all that caused it, for the log; it is never a caller's to see. */
+/** An error with its chain of causes, for the log. Never part of an answer: it has paths and stacks. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : ` <- ${causeOf(error.cause)}`;

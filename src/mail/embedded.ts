@@ -1,115 +1,112 @@
-/** Mail carried by the store itself: a mailbox is the rows that wait for a node. */
+/**
+ * Mail carried by the store: a mailbox is the deliveries in state `waiting` for one node.
+ *
+ * Must not: decide. The rules are those of domain/message.ts.
+ */
 import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import {
-  type Delivery,
-  type Handed,
-  type Message,
   acknowledge,
   broadcast,
   expireLeases,
   putBack,
   receive,
   send,
+  type HandOut,
 } from "../domain/message.ts";
+import type { Delivery, Message } from "../domain/model.ts";
 import {
   deliveriesOf,
   deliveryOf,
   expiredDeliveries,
   mailboxOwner,
   messageById,
-  lightDeliveries,
-  waitingBehind,
   waitingDeliveries,
-} from "../store/mail-queries.ts";
-import { onlineNodeIds } from "../store/queries.ts";
-import { Budget } from "../lib/budget.ts";
+  waitingDeliveriesIfSmall,
+} from "../store/sql/messages.ts";
+import { onlineNodeIds } from "../store/sql/nodes.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import type { Mail, Sent, Taken, Transport } from "./mail.ts";
 
 export class EmbeddedMail implements Mail {
-  readonly transport: Transport;
   readonly #store: Store;
-  readonly #room: Budget;
+  readonly #answers: Semaphore;
 
-  /**
-   * @param room what large answers may hold, in bytes: what may be one is loaded only when there is room for it
-   * @param transport what answers name: the store, unless another engine builds on this one
-   */
-  constructor(
-    store: Store,
-    room: Budget = new Budget(limit.ANSWERS_HELD_MAX_BYTES),
-    transport: Transport = store.engine,
-  ) {
+  /** @param answers bytes held of large answers: messages that may make one are loaded only when it has room for them */
+  constructor(store: Store, answers: Semaphore = new Semaphore(limit.ANSWERS_HELD_MAX_BYTES)) {
     this.#store = store;
-    this.#room = room;
-    this.transport = transport;
+    this.#answers = answers;
+  }
+
+  get transport(): Transport {
+    return this.#store.engine;
   }
 
   send(transact: Transact, message: Message, toNode: string): Promise<Sent> {
+    const { transport } = this;
     return transact({ recipient: mailboxOwner(toNode) }, ({ recipient }) => {
       const decision = send(message, recipient, toNode);
       if (decision.kind === "rejected") return decision;
-      return accept(this.#sent(message, [toNode]), decision.changes);
+      return accept({ messageId: message.messageId, receivers: [toNode], transport }, decision.changes);
     });
   }
 
   broadcast(transact: Transact, message: Message): Promise<Sent> {
+    const { transport } = this;
     return transact({ nodeIds: onlineNodeIds() }, ({ nodeIds }) => {
-      const decision = broadcast(message, nodeIds);
-      return accept(this.#sent(message, decision.answer), decision.changes);
+      const { answer: receivers, changes } = broadcast(message, nodeIds);
+      return accept({ messageId: message.messageId, receivers, transport }, changes);
     });
   }
 
-  /** `elsewhere`: message ids that are just being handed out by other hubs, see waitingBehind(). */
   async take(
     transact: Transact,
     nodeId: string,
     count: number,
     steady: number,
     signal?: AbortSignal,
-    elsewhere: readonly string[] = [],
   ): Promise<Taken | undefined> {
-    const light = await this.#hand(transact, nodeId, lightDeliveries(nodeId, count, elsewhere), steady);
-    if (light !== "heavy") return light;
-    const all =
-      elsewhere.length === 0 ? waitingDeliveries(nodeId, count) : waitingBehind(nodeId, count, elsewhere);
+    const small = await this.#take(transact, nodeId, waitingDeliveriesIfSmall(nodeId, count), steady);
+    if (small !== "large") return small;
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
-    await this.#room.takeWithin(mostBytes, limit.ANSWER_TURN_MS);
+    await this.#answers.acquire(mostBytes, limit.ANSWER_WAIT_MS);
     try {
-      if (signal?.aborted) return undefined; // what is taken and put back may be overtaken meanwhile
-      const taken = await this.#hand(transact, nodeId, all, steady);
-      return taken === "heavy" ? undefined : taken;
+      if (signal?.aborted) return undefined; // messages that are taken and put back may be overtaken meanwhile
+      const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);
+      return taken === "large" ? undefined : taken;
     } finally {
-      this.#room.give(mostBytes); // from here on the answer is counted as what it is
+      this.#answers.release(mostBytes); // the answer itself is accounted for from here on
     }
   }
 
-  /** Takes out what a query finds; "heavy" when it finds that it is too much to be loaded without room for it. */
-  async #hand(
+  /** Takes the messages that a query finds; "large" when they are too large to load without a share of the memory. */
+  async #take(
     transact: Transact,
     nodeId: string,
     waiting: Query<readonly Delivery[] | null>,
     steady: number,
-  ): Promise<Taken | "heavy" | undefined> {
-    let isHeavy = false;
+  ): Promise<Taken | "large" | undefined> {
+    const { transport } = this;
+    let isLarge = false;
     const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
-      isHeavy = rows.node !== null && rows.waiting === null;
-      if (isHeavy) return UNDECIDED;
+      isLarge = rows.node !== null && rows.waiting === null;
+      if (isLarge) return UNDECIDED;
       const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady);
       if (decision.kind !== "accepted") return decision;
-      return accept({ deliveries: decision.answer, transport: this.transport }, decision.changes);
+      return accept({ deliveries: decision.answer, transport }, decision.changes);
     });
-    return isHeavy ? "heavy" : taken;
+    return isLarge ? "large" : taken;
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
+    const { transport } = this;
     return transact({ node: mailboxOwner(nodeId) }, ({ node }) =>
-      node ? accept({ deliveries: [], transport: this.transport }) : nodeNotFound(nodeId),
+      node ? accept({ deliveries: [], transport }) : nodeNotFound(nodeId),
     );
   }
 
-  async putBack(nodeId: string, taken: readonly Handed[]): Promise<void> {
+  async putBack(nodeId: string, taken: readonly HandOut[]): Promise<void> {
     const seqs = taken.map(({ seq }) => seq);
     await this.#store.transact({ current: deliveriesOf(nodeId, seqs) }, ({ current }) =>
       putBack(taken, current),
@@ -130,9 +127,5 @@ export class EmbeddedMail implements Mail {
   expireSome(now: number, steady: number): Promise<number> {
     const load = { expired: expiredDeliveries(steady, limit.SWEEP_BATCH) };
     return this.#store.transact(load, ({ expired }) => expireLeases(expired, now));
-  }
-
-  #sent({ messageId }: Message, receivers: readonly string[]): Sent {
-    return { messageId, receivers, transport: this.transport };
   }
 }

@@ -1,15 +1,16 @@
 /**
- * The feed: reading the event log by cursor, and waking who follows it.
+ * The event feed: reads the event log by cursor, serves long polls, and notifies the subscribers (SSE streams) and
+ * blocking receives that a commit concerns.
  *
- * Correctness comes from the cursors over stored rows; a wake-up only says when to look. So a reader may be woken for
- * nothing, or late, but misses nothing and sees nothing twice.
+ * Correctness comes from cursors over stored rows; a wake-up only says when to read. So a reader may be woken in vain,
+ * or late, but misses nothing and sees nothing twice.
  */
 import type { Change } from "../domain/change.ts";
 import { type EventKind, type LoggedEvent, TASK_EVENT_KINDS, isTaskEvent } from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
-import type { Message } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { messageById } from "../store/mail-queries.ts";
+import { messageById } from "../store/sql/messages.ts";
 import {
   eventsAfter,
   eventsById,
@@ -17,53 +18,53 @@ import {
   lastEventId,
   newestEvents,
   nodeEventsIn,
-} from "../store/queries.ts";
+} from "../store/sql/events.ts";
 import type { Store } from "../store/store.ts";
-import { Waiters } from "./waiters.ts";
+import { WaitQueue } from "./wait-queue.ts";
 
-/** Events, oldest first, and the id from which to go on. */
+/** Events, oldest first; the next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
 
-/** One piece of a node's stream: an event of its tasks, or a message with its content. */
+/** One item of a node's stream: an event of its tasks, or a message with its content. */
 export type StreamItem =
   | { readonly kind: "task"; readonly event: LoggedEvent }
   | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
 
-/** A part of the log of a node, where to go on, and whether there is nothing after it at this moment. */
+/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. */
 export type LogPart = EventBatch & { readonly atEnd: boolean };
 
-export type Follower = (eventId: number) => void;
+export type Subscriber = (eventId: number) => void;
 
-const EVERYONE = "";
-const NOBODY: readonly Follower[] = [];
-/** How much of the log one step of catching up looks through: a millisecond's worth. */
+/** All polls wait in one queue: each wants every task event. */
+const POLLS = "";
+const NO_SUBSCRIBERS: readonly Subscriber[] = [];
+/** How many events of the log one step of catching up scans: about a millisecond. */
 const LOG_WINDOW = 2_000;
 
 export class Feed {
-  /** Who waits for a mailbox, by node_id: blocked receives. */
-  readonly mail = new Waiters();
-  /** Who waits for task events: polls. */
-  readonly #tasks = new Waiters();
-  /** Looks for task events that are under way, by cursor, since the last commit that logged one. */
-  readonly #looks = new Map<number, Promise<EventBatch>>();
-  /** Who follows a node, by node_id: streams. */
-  readonly #followers = new Map<string, Set<Follower>>();
+  /** Blocking receives, by node_id. */
+  readonly receivers = new WaitQueue();
+  readonly #polls = new WaitQueue();
+  /** Reads of task events in flight, by cursor (single-flight); emptied by each commit that logs a task event. */
+  readonly #inFlight = new Map<number, Promise<EventBatch>>();
+  /** Streams, by node_id. */
+  readonly #subscribers = new Map<string, Set<Subscriber>>();
   readonly #store: Store;
   readonly #clock: Clock;
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    store.onCommit((changes, eventIds) => this.#wake(changes, eventIds));
+    store.onCommit((changes, eventIds) => this.#notify(changes, eventIds));
   }
 
   /**
-   * `since` exclusive; null gives the newest. A cursor beyond the log is one from before a backup was restored: nothing
-   * comes after it, and the answer's cursor is where the log ends, so that whoever goes on from there misses nothing more.
+   * Events after `since`; null gives the newest. A cursor past the end of the log comes from before a backup was
+   * restored: nothing comes after it, and the batch has the end of the log as its cursor, to go on from.
    */
   async events(since: number | null, kind: EventKind | null, limit: number): Promise<EventBatch> {
     if (since === null) {
-      const lastId = await this.lastId(); // first: of what is committed meanwhile the cursor must not be past
+      const lastId = await this.lastId(); // first, so that the cursor does not skip what is committed meanwhile
       const events = await this.#store.read(newestEvents(kind, limit));
       return { events, cursor: events.at(-1)?.id ?? lastId };
     }
@@ -72,18 +73,18 @@ export class Feed {
   }
 
   /**
-   * Task events after `since` (null: from now), at once if there are any, else when the first comes. A cursor beyond the
-   * log is answered at once, like by `events`: what it waits for may have come and gone by then.
+   * Long poll: task events after `since` (null: from now), at once if there are any, else as soon as one comes. A cursor
+   * past the end of the log is answered at once, as by `events`: what it waits for may have come and gone.
    */
   async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {
     const lastId = await this.lastId();
     const cursor = since ?? lastId;
     if (cursor > lastId) return { events: [], cursor: lastId };
     const deadline = this.#clock.steady() + waitMs;
-    const waiter = this.#tasks.join(EVERYONE);
+    const waiter = this.#polls.join(POLLS);
     try {
       for (;;) {
-        const batch = await this.#lookForTasks(cursor);
+        const batch = await this.#taskEvents(cursor);
         if (batch.events.length > 0) return batch;
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
         if (outcome !== "woken") return { events: [], cursor };
@@ -93,38 +94,38 @@ export class Feed {
     }
   }
 
-  /** Those who are woken together and wait from one cursor, as all do who were answered together, look once. */
-  #lookForTasks(cursor: number): Promise<EventBatch> {
-    const under = this.#looks.get(cursor);
-    if (under) return under;
-    const look = this.#readTasks(cursor).finally(() => {
-      if (this.#looks.get(cursor) === look) this.#looks.delete(cursor);
+  /** Polls that wait on the same cursor share one query: a commit wakes them together. */
+  #taskEvents(cursor: number): Promise<EventBatch> {
+    const inFlight = this.#inFlight.get(cursor);
+    if (inFlight) return inFlight;
+    const read = this.#readTaskEvents(cursor).finally(() => {
+      if (this.#inFlight.get(cursor) === read) this.#inFlight.delete(cursor);
     });
-    this.#looks.set(cursor, look);
-    return look;
+    this.#inFlight.set(cursor, read);
+    return read;
   }
 
-  async #readTasks(cursor: number): Promise<EventBatch> {
+  async #readTaskEvents(cursor: number): Promise<EventBatch> {
     const events = await this.#store.read(eventsAfter(cursor, TASK_EVENT_KINDS, EVENTS_MAX));
     return { events, cursor: events.at(-1)?.id ?? cursor };
   }
 
-  /** The next part of a node's log after a cursor; `cursor` moves past what is not the node's. */
+  /** The next batch of a node's log after a cursor; the new cursor is past other nodes' events too. */
   async catchUp(nodeId: string, since: number, limit: number): Promise<LogPart> {
     const lastId = await this.lastId();
-    const after = Math.max(since, (await this.#store.read(firstEventId())) - 1); // what is pruned need not be walked
+    const after = Math.max(since, (await this.#store.read(firstEventId())) - 1); // skips what was pruned
     const window = { after, upTo: Math.min(after + LOG_WINDOW, lastId) };
     const events = await this.#store.read(nodeEventsIn(nodeId, window, limit));
     const cursor = events.length < limit ? Math.max(since, window.upTo) : (events.at(-1)?.id ?? since);
     return { events, cursor, atEnd: cursor >= lastId };
   }
 
-  /** Certain events of a node's log, by the ids that its follower was told. */
+  /** The events with these ids, of which a subscriber was notified. */
   eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
     return this.#store.read(eventsById(ids));
   }
 
-  /** What a stream shows of an event; null for what it does not show, or for a message that is past its time. */
+  /** What a stream shows of an event; null for a kind that it does not show, and for a message that was pruned. */
   async itemOf(event: LoggedEvent): Promise<StreamItem | null> {
     if (isTaskEvent(event.kind)) return { kind: "task", event };
     if (event.kind !== "message.sent") return null;
@@ -133,15 +134,16 @@ export class Feed {
   }
 
   /**
-   * Tells a follower the id of each event of a node, in order, after its commit. Called in the middle of the news of a
-   * commit: a follower reads afterwards. Returns what ends it.
+   * Calls the subscriber with the id of each event of a node, in order, after its commit. The call comes from within the
+   * store's commit notification: read later. Returns the way to unsubscribe.
    */
-  follow(nodeId: string, follower: Follower): () => void {
-    const followers = this.#followers.get(nodeId) ?? new Set();
-    this.#followers.set(nodeId, followers.add(follower));
+  subscribe(nodeId: string, subscriber: Subscriber): () => void {
+    const subscribers = this.#subscribers.get(nodeId) ?? new Set();
+    this.#subscribers.set(nodeId, subscribers.add(subscriber));
     return () => {
-      followers.delete(follower);
-      if (followers.size === 0 && this.#followers.get(nodeId) === followers) this.#followers.delete(nodeId);
+      subscribers.delete(subscriber);
+      if (subscribers.size === 0 && this.#subscribers.get(nodeId) === subscribers)
+        this.#subscribers.delete(nodeId);
     };
   }
 
@@ -149,33 +151,34 @@ export class Feed {
     return this.#store.read(lastEventId());
   }
 
-  /** Everyone who waits gets an empty answer, now and from now on. */
+  /** Answers every waiting call without events or messages, now and from now on: the hub shuts down. */
   drain(): void {
-    this.mail.drain();
-    this.#tasks.drain();
+    this.receivers.drain();
+    this.#polls.drain();
   }
 
-  /** How many calls wait, over all kinds. */
+  /** How many calls wait: receives and polls. */
   get waiting(): number {
-    return this.mail.size + this.#tasks.size;
+    return this.receivers.size + this.#polls.size;
   }
 
-  #wake(changes: readonly Change[], eventIds: readonly number[]): void {
-    let tasks = false;
+  #notify(changes: readonly Change[], eventIds: readonly number[]): void {
+    let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {
-      if (change.kind === "delivery.queued") this.mail.wakeOne(change.toNode);
+      if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
       else if (change.kind === "delivery.moved" && change.state === "waiting")
-        this.mail.wakeOne(change.toNode);
+        this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { kind, nodeId } = change.event;
         const eventId = eventIds[logged++] ?? 0;
-        if (nodeId !== null) for (const tell of this.#followers.get(nodeId) ?? NOBODY) tell(eventId);
-        tasks ||= isTaskEvent(kind);
+        if (nodeId !== null)
+          for (const notify of this.#subscribers.get(nodeId) ?? NO_SUBSCRIBERS) notify(eventId);
+        hasTaskEvent ||= isTaskEvent(kind);
       }
     }
-    if (!tasks) return;
-    this.#looks.clear(); // what was read before does not have it
-    this.#tasks.wakeAll(EVERYONE);
+    if (!hasTaskEvent) return;
+    this.#inFlight.clear(); // a read that began before the commit does not have its events
+    this.#polls.wakeAll(POLLS);
   }
 }

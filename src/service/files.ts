@@ -1,16 +1,21 @@
 /**
- * The use cases of files. The bytes are on disk before their record is, and go after it: a record without bytes cannot
- * be. Bytes without a record are left by a crash, or by a removal during a backup, and are swept.
+ * The use cases of files. Invariant: every record has its bytes. Bytes are durable before their record is written, and
+ * are removed after it is. A crash, or a removal during a backup, leaves orphans (bytes without a record): sweepShard()
+ * removes them.
  */
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
-import { type FileRecord, fileNotFound, remove, upload } from "../domain/file.ts";
+import { fileNotFound, remove, upload } from "../domain/file.ts";
 import { Rejection } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
+import type { FileRecord } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { NOTHING, fileById, fileIdsAmong, nodeById, taskById } from "../store/queries.ts";
-import { filePage, fileSizes, filesById, filesCount } from "../store/list-queries.ts";
+import { fileById, fileIdsAmong } from "../store/sql/files.ts";
+import { nodeById } from "../store/sql/nodes.ts";
+import { NOTHING } from "../store/sql/query.ts";
+import { taskById } from "../store/sql/tasks.ts";
+import { fileSizes, filesBySeq, filesCount } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
-import { type Page, type PageRequest, Pages } from "./pages.ts";
+import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
 /** What the uploader says of a file. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
@@ -20,18 +25,18 @@ export class FileService {
   readonly #clock: Clock;
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
-  readonly #pages: Pages;
-  /** Blobs whose bytes may be there before their record is. */
+  readonly #pages: ListPages;
+  /** Blobs being saved: their bytes may be there without a record, and are no orphans. */
   readonly #saving = new Set<string>();
-  #shelf = 0;
+  #shard = 0;
 
-  /** `pinned`: whether a backup copies files now. Then no bytes go: it may be about to copy them. */
+  /** `pinned`: whether a backup is copying files now. Then no bytes are removed: it may be about to copy them. */
   constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
     this.#store = store;
     this.#clock = clock;
     this.#blobs = blobs;
     this.#pinned = pinned;
-    this.#pages = new Pages(store);
+    this.#pages = new ListPages(store);
   }
 
   /** A writer for the bytes of a new file; give it to `save`, or discard it. */
@@ -40,8 +45,8 @@ export class FileService {
   }
 
   /**
-   * Makes the bytes durable, then records the file. If it is refused, nothing is left; if nobody knows whether it was
-   * recorded, the bytes are, and go with the next sweep if it was not.
+   * Makes the bytes durable, then records the file. If the record is rejected, the bytes are removed. If it is unknown
+   * whether it was written, the bytes stay; without a record the next sweep removes them.
    */
   async save(transact: Transact, writer: BlobWriter, draft: FileDraft): Promise<FileRecord> {
     this.#saving.add(writer.blobId);
@@ -68,7 +73,7 @@ export class FileService {
     try {
       return await transact(load, ({ task, node }) => upload(file, task, node));
     } catch (error) {
-      // Of one that may be recorded nothing goes, and what cannot go now is swept away: the caller is told why he is refused.
+      // Bytes that may have a record stay. A failed removal is left to the sweep: the caller gets the first error.
       if (!(error instanceof OutcomeUnknown)) await this.#blobs.remove(file.fileId).catch(() => {});
       throw error;
     }
@@ -84,15 +89,13 @@ export class FileService {
   list(page: PageRequest): Promise<Page<FileRecord>> {
     return this.#pages.load(page, async (read) => ({
       total: await read(filesCount()),
-      slice: filePage,
       sizes: fileSizes,
-      some: filesById,
-      sizeOf: ({ fileId, name, metadata }) => ({ id: fileId, bytes: name.length + metadata.length }),
+      rowsBySeq: filesBySeq,
     }));
   }
 
   /**
-   * The bytes from `start` to before `endExclusive`; null when they are not where the record says.
+   * The bytes from `start` to before `endExclusive`; null when the record stands and its bytes are missing.
    * @throws {Rejection} file_not_found when it has been deleted since the record was read
    */
   async open(file: FileRecord, start: number, endExclusive: number): Promise<BlobContent | null> {
@@ -104,17 +107,17 @@ export class FileService {
   async remove(transact: Transact, fileId: string): Promise<FileRecord> {
     const now = this.#clock.now();
     const removed = await transact({ file: fileById(fileId) }, ({ file }) => remove(file, fileId, now));
-    // Asked after the commit: a backup that is not under way now will not find the record.
+    // Asked after the commit: a backup that starts later does not find the record.
     if (!this.#pinned()) await this.#blobs.remove(fileId);
     return removed;
   }
 
-  /** Removes what is on the next shelf of blobs without a record. Answers how many that were. */
-  async sweepShelf(): Promise<number> {
-    const shelf = this.#shelf;
-    this.#shelf = (shelf + 1) % this.#blobs.shelves;
-    // What is listed and not being saved any more has its record by now, if it gets one.
-    const left = (await this.#blobs.list(shelf)).filter((blobId) => !this.#saving.has(blobId));
+  /** Removes orphans from the next shard of the blobs. Returns how many. */
+  async sweepShard(): Promise<number> {
+    const shard = this.#shard;
+    this.#shard = (shard + 1) % this.#blobs.shards;
+    // Blobs are recorded before they leave #saving: one that is listed and not in it has its record, or is an orphan.
+    const left = (await this.#blobs.list(shard)).filter((blobId) => !this.#saving.has(blobId));
     let removed = 0;
     while (left.length > 0) removed += await this.#sweepSome(left.splice(0, SWEEP_BATCH));
     return removed;

@@ -1,16 +1,11 @@
 /**
- * The keys that are valid now, found by the hash of their secret. Read from the store again and again, so that a key
- * that was added, pinned or revoked by another process holds without a restart.
+ * The key ring: finds a valid key by its secret. The periodic work refreshes it from the store, so that what another
+ * process does to keys (adds, pins, revokes) takes effect without a restart.
  */
-import {
-  type KeyRecord,
-  type KeyRole,
-  PRIMARY_ADMIN_KEY_ID,
-  PRIMARY_KEY_ID,
-  isValid,
-} from "../domain/key.ts";
+import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
+import type { KeyRecord, KeyRole } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { allKeys } from "../store/key-queries.ts";
+import { allKeys } from "../store/sql/keys.ts";
 import type { Store } from "../store/store.ts";
 
 /** The two secrets that the hub was started with. */
@@ -20,26 +15,27 @@ export class KeyRing {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #primary: readonly KeyRecord[];
-  #byStart: KeyIndex;
+  /** By the first two bytes of the hash. */
+  #byPrefix: KeyIndex;
 
   constructor(store: Store, clock: Clock, secrets: PrimarySecrets) {
     this.#store = store;
     this.#clock = clock;
     this.#primary = primaryKeys(secrets);
-    this.#byStart = indexed(this.#primary);
+    this.#byPrefix = indexed(this.#primary);
   }
 
-  /** Reads the keys again. A stored row of a primary key's id replaces it: so it can be pinned, expired or revoked. */
+  /** Reads the keys again. */
   async refresh(): Promise<void> {
     const stored = await this.#store.read(allKeys());
-    this.#byStart = indexed(everyKey(this.#primary, stored));
+    this.#byPrefix = indexed(everyKey(this.#primary, stored));
   }
 
   /** The valid key of this role with this secret. */
   find(secret: string, role: KeyRole): KeyRecord | null {
-    // Where a hash starts tells an attacker nothing of the secret; the comparison that decides takes constant time.
+    // The timing of the prefix lookup reveals nothing about the secret; the comparison that decides is constant-time.
     Bun.SHA256.hash(secret, HASH);
-    for (const { key, bytes } of this.#byStart.get(startOf(HASH)) ?? []) {
+    for (const { key, bytes } of this.#byPrefix.get(prefixOf(HASH)) ?? []) {
       if (key.role !== role || !crypto.timingSafeEqual(HASH, bytes)) continue;
       return isValid(key, this.#clock.now()) ? key : null;
     }
@@ -47,12 +43,12 @@ export class KeyRing {
   }
 }
 
-/** Lower-case hex SHA-256. Made secrets carry 192 random bits, so that a slow hash would add nothing. */
+/** Lower-case hex SHA-256. Generated secrets have 192 random bits, so a slow hash would add nothing. */
 export function hashSecret(secret: string): string {
   return Bun.SHA256.hash(secret, "hex");
 }
 
-/** The records that stand for the secrets the hub was started with, of those that are known. */
+/** The key records of the secrets the hub was started with. */
 export function primaryKeys({ secret, adminKey }: Partial<PrimarySecrets>): readonly KeyRecord[] {
   const base = { variant: null, nodeId: null, createdAt: 0, expiresAt: null, revokedAt: null };
   const keys: KeyRecord[] = [];
@@ -66,8 +62,8 @@ export function primaryKeys({ secret, adminKey }: Partial<PrimarySecrets>): read
 }
 
 /**
- * The stored keys and the primary ones. A stored row stands for a primary key as long as the secret is the same: so a
- * primary key can be pinned, expired or revoked, and one with a new secret starts afresh.
+ * The stored keys and the primary keys. A stored row with a primary key's id and hash replaces it: so a primary key can be
+ * pinned, expired or revoked. With a new secret the primary key is valid again.
  */
 export function everyKey(primary: readonly KeyRecord[], stored: readonly KeyRecord[]): readonly KeyRecord[] {
   const current = primary.map(
@@ -78,14 +74,14 @@ export function everyKey(primary: readonly KeyRecord[], stored: readonly KeyReco
 
 type KeyIndex = ReadonlyMap<number, readonly { readonly key: KeyRecord; readonly bytes: Uint8Array }[]>;
 
-/** Where a secret is hashed to; read before the next is. */
+/** Reused for each hash; safe because find() is synchronous. */
 const HASH = new Uint8Array(32);
 
 function indexed(keys: readonly KeyRecord[]): KeyIndex {
   const hashed = keys.map((key) => ({ key, bytes: Uint8Array.fromHex(key.hash) }));
-  return Map.groupBy(hashed, ({ bytes }) => startOf(bytes));
+  return Map.groupBy(hashed, ({ bytes }) => prefixOf(bytes));
 }
 
-function startOf(hash: Uint8Array): number {
+function prefixOf(hash: Uint8Array): number {
   return (hash[0] ?? 0) * 256 + (hash[1] ?? 0);
 }

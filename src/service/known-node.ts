@@ -1,7 +1,7 @@
-/** The node that a use case is about, for those that only read: who is not registered is refused alike everywhere. */
+/** Loads the node that a read is about, or refuses it. (A write loads the node in its transaction; the domain refuses.) */
 import { Rejection, nodeNotFound } from "../domain/decision.ts";
-import type { Node } from "../domain/node.ts";
-import { nodeById } from "../store/queries.ts";
+import type { Node } from "../domain/model.ts";
+import { nodeById } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
 /** @throws {Rejection} node_not_found */

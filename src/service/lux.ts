@@ -1,11 +1,13 @@
 /** The use cases of LUX: the daily sign-in and the ledger. */
-import { type LedgerEntry, type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
+import { type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
+import type { LedgerEntry } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { lastSigninAt, ledgerPage, nodeById } from "../store/queries.ts";
+import { lastSigninAt, ledgerPage } from "../store/sql/lux.ts";
+import { nodeById } from "../store/sql/nodes.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, pageOf } from "./pages.ts";
+import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
 export class LuxService {
   readonly #store: Store;
@@ -28,11 +30,10 @@ export class LuxService {
 
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<LedgerEntry>> {
-    const { lastEntry } = await knownNode(this.#store, nodeId);
-    const total = lastEntry?.n ?? 0;
-    return pageOf(page, total, ({ limit, offset }) => {
-      const newest = total - offset;
-      return this.#store.read(ledgerPage(nodeId, Math.max(newest - limit, 0) + 1, newest));
-    });
+    const { entries: total } = await knownNode(this.#store, nodeId);
+    const newest = total - (page.page - 1) * page.perPage;
+    const oldest = Math.max(newest - page.perPage, 0) + 1;
+    const entries = newest < 1 ? [] : await this.#store.read(ledgerPage(nodeId, oldest, newest));
+    return pageOf(page, total, new Rows(entries)); // entries are small
   }
 }

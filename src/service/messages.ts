@@ -1,36 +1,38 @@
 /**
- * The use cases of messages: one mailbox a node, whichever variant's words are used for it.
+ * The use cases of messages: one mailbox a node, the same for both variants.
  *
- * A receive that finds nothing waits in line until a commit puts something into the mailbox. It takes only what it can
- * still hand out: a caller who hung up meanwhile gets nothing, and what it was handed too late is put back, if not at
- * once (the disk may be full by then) then by the periodic work.
+ * A receive is a long poll: when the mailbox is empty it waits, first come first served, for the wake-up that follows a
+ * commit. A caller who hangs up while messages are taken for it loses none: they are put back, at once or, when the
+ * disk refuses that, by the periodic work.
+ *
+ * Must not: answer a receive before its commit.
  */
 import { Rejection, reject } from "../domain/decision.ts";
-import { TICKET_HOLD_MS } from "../domain/limits.ts";
-import type { Handed, Message } from "../domain/message.ts";
+import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
+import type { HandOut } from "../domain/message.ts";
+import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
-import type { Sized } from "../store/list-queries.ts";
-import { history, mailbox, messageById, messagesById } from "../store/mail-queries.ts";
+import type { Sized } from "../store/sql/query.ts";
+import { historySizes, mailboxSizes, messageById, messagesBySeq } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { inPartsOf } from "./pages.ts";
-import type { Waiters } from "./waiters.ts";
+import { type Rows, loadRows, upToBytes } from "./list-pages.ts";
+import type { WaitQueue } from "./wait-queue.ts";
 
-/** What a caller says of a message. */
+/** The part of a message that its sender decides. */
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 
-/** How long a receive may wait, and how it learns that its caller is gone. */
+/** How long a receive may wait, and the signal that its caller hung up. */
 export type Patience = { readonly waitMs: number; readonly signal: AbortSignal };
 
-/** Messages, newest first, or the first part of them. */
+/** Messages, newest first, as many as one answer carries. */
 export type MessageList = {
-  readonly messages: readonly Message[];
-  /** How many there are with those of `rest`. */
+  readonly rows: Rows<Message>;
+  /** How many there are in all parts. */
   readonly count: number;
   readonly transport: Transport;
-  readonly rest: AsyncGenerator<MessageList> | null;
 };
 
 export class MessageService {
@@ -38,11 +40,11 @@ export class MessageService {
   readonly #mail: Mail;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #receivers: Waiters;
-  /** What could not be put back yet. A message is taken only while the disk takes writes, so that this stays short. */
-  readonly #owed: { readonly nodeId: string; readonly handed: readonly Handed[] }[] = [];
+  readonly #receivers: WaitQueue;
+  /** Hand-outs that could not be put back yet. Few: messages are taken only while the disk accepts writes. */
+  readonly #failedPutBacks: { readonly nodeId: string; readonly taken: readonly HandOut[] }[] = [];
 
-  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: Waiters) {
+  constructor(store: Store, mail: Mail, clock: Clock, newId: NewId, receivers: WaitQueue) {
     this.#store = store;
     this.#mail = mail;
     this.#clock = clock;
@@ -58,28 +60,22 @@ export class MessageService {
       : this.#mail.send(transact, message, draft.toNode);
   }
 
-  /**
-   * Takes up to `count` messages out, oldest first; waits for the first as long as `patience` lasts, and for what another
-   * hub has in its hands until it is known what becomes of it.
-   */
+  /** Takes up to `count` messages, oldest first; waits for the first of them for at most `patience.waitMs`. */
   async receive(transact: Transact, nodeId: string, count: number, patience: Patience): Promise<Taken> {
     const { signal } = patience;
     const start = this.#clock.steady();
-    const waiter = this.#receivers.join(nodeId); // before the first look, so that no wake-up falls in between
+    const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     try {
       for (let isAgain = false; !signal.aborted; isAgain = true) {
-        const met = await this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
-        const isElsewhere = met?.deliveries.length === 0;
-        const taken = isElsewhere ? undefined : met;
-        if (taken) await socketsHeard(); // who hung up during the commit has not been noticed yet
+        const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
+        if (taken) await socketsPolled(); // to notice a caller who hung up during the commit
         if (taken && !signal.aborted) {
-          waiter.took(); // every row has a wake of its own: the next in line need not look for this one
+          waiter.markServed(); // each message has a wake-up of its own, so this one is used up
           return taken;
         }
         if (taken) await this.#putBack(nodeId, taken);
-        const waitMs = isElsewhere ? Math.max(patience.waitMs, TICKET_HOLD_MS) : patience.waitMs;
-        const leftMs = start + waitMs - this.#clock.steady();
-        if (isAgain && leftMs <= 0) break; // and leaves his wake to the next in line
+        const leftMs = start + patience.waitMs - this.#clock.steady();
+        if (isAgain && leftMs <= 0) break; // leave() passes the wake-up on to the next waiter
         const outcome = await waiter.wait(leftMs, signal);
         if (outcome !== "woken") break;
       }
@@ -93,70 +89,62 @@ export class MessageService {
     return this.#mail.acknowledge(transact, asked, this.#clock.now());
   }
 
-  /** What a node sent or got, newest first. @throws {Rejection} node_not_found */
+  /** What a node sent or received, newest first. @throws {Rejection} node_not_found */
   async history(nodeId: string, count: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
-    return this.#listed(history(nodeId, count));
+    return this.#load(await this.#measure(historySizes(nodeId, count)));
   }
 
   /**
-   * What a node got, newest first, taking nothing out: the newest, or the first `limit` after the message `since`.
+   * What a node received, newest first, without taking anything: the newest, or the first `limit` after the message
+   * `since`.
    * @throws {Rejection} node_not_found, message_not_found
    */
   async mailbox(nodeId: string, since: string | null, limit: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
     const mark = since === null ? null : await this.#store.read(messageById(since));
     if (since !== null && !mark) {
-      const detail = `There is no message ${since}: it never was, or is past its time. Leave since out to start with the newest.`;
+      const detail = `There is no message ${since}: it never existed, or was deleted after its retention time. Leave since out to start with the newest.`;
       throw new Rejection(reject("message_not_found", detail));
     }
-    return this.#listed(mailbox(nodeId, mark?.seq ?? null, limit));
+    const sizes = await this.#measure(mailboxSizes(nodeId, mark?.seq ?? null, limit));
+    return this.#load(mark ? sizes.toReversed() : sizes);
   }
 
-  /** A message never changes; one that is past its time while the list is on its way is left out of it. */
-  async #listed(query: Query<readonly Sized[]>): Promise<MessageList> {
-    const sizes = await this.#store.read(query);
-    const { items, rest } = await inPartsOf(sizes, MESSAGES, this.#store);
-    const head = { count: sizes.length, transport: this.#store.engine };
-    return { ...head, messages: items, rest: rest && restOf(head, rest) };
+  async #measure(query: Query<readonly Sized[]>): Promise<readonly Sized[]> {
+    return upToBytes(await this.#store.read(query), MESSAGES_ANSWER_MAX_BYTES);
   }
 
-  /** Brings back, or parks, what was not confirmed in time, one bounded step. The answer is how many. */
+  /** A message never changes; one that is deleted while the list is being sent is left out. */
+  async #load(sizes: readonly Sized[]): Promise<MessageList> {
+    const rows = await loadRows(sizes, messagesBySeq, (query) => this.#store.read(query));
+    return { rows, count: sizes.length, transport: this.#store.engine };
+  }
+
+  /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
   }
 
-  /** Puts back what could not be put back at its time. What fails again is still owed. */
-  async putBackOwed(): Promise<void> {
-    for (let owed = this.#owed[0]; owed; owed = this.#owed[0]) {
-      await this.#mail.putBack(owed.nodeId, owed.handed);
-      this.#owed.shift();
+  /** Retries what could not be put back. Throws at the first failure; that one and the rest stay for the next time. */
+  async retryPutBacks(): Promise<void> {
+    for (let failed = this.#failedPutBacks[0]; failed; failed = this.#failedPutBacks[0]) {
+      await this.#mail.putBack(failed.nodeId, failed.taken);
+      this.#failedPutBacks.shift();
     }
   }
 
-  async #putBack(nodeId: string, { deliveries: taken }: Taken): Promise<void> {
-    const handed = taken.map(({ seq, state, deliveries }): Handed => ({ seq, state, deliveries })); // no contents
+  async #putBack(nodeId: string, { deliveries: delivered }: Taken): Promise<void> {
+    const taken = delivered.map(({ seq, state, deliveries }): HandOut => ({ seq, state, deliveries })); // no contents
     try {
-      await this.#mail.putBack(nodeId, handed);
+      await this.#mail.putBack(nodeId, taken);
     } catch {
-      this.#owed.push({ nodeId, handed }); // the periodic work reports it if it fails there too
+      this.#failedPutBacks.push({ nodeId, taken }); // the periodic work reports it if it fails there too
     }
   }
 }
 
-const MESSAGES = {
-  some: messagesById,
-  sizeOf: ({ messageId, content }: Message): Sized => ({ id: messageId, bytes: content.length }),
-};
-
-async function* restOf(
-  head: Omit<MessageList, "messages" | "rest">,
-  parts: AsyncGenerator<readonly Message[]>,
-): AsyncGenerator<MessageList> {
-  for await (const messages of parts) yield { ...head, messages, rest: null };
-}
-
-/** Resolves when the event loop has looked at the sockets once more. */
-function socketsHeard(): Promise<void> {
+/** Resolves after the event loop has polled the sockets once more. */
+function socketsPolled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

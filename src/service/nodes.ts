@@ -1,49 +1,38 @@
-/** The use cases of nodes: registration, heartbeats, listing, and the lease that silence ends. */
+/** The use cases of nodes: registration, heartbeats, listing, and the leases of nodes, which end when a node is silent. */
 import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
-import { Rejection, UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
-import {
-  type Beat,
-  type Node,
-  type NodeProfile,
-  type Pulse,
-  comeBack,
-  expire,
-  heartbeat,
-  register,
-} from "../domain/node.ts";
-import { Budget } from "../lib/budget.ts";
+import { UNDECIDED, accept } from "../domain/decision.ts";
+import type { Node, Pulse } from "../domain/model.ts";
+import { type Beat, type NodeProfile, comeBack, expire, heartbeat, register } from "../domain/node.ts";
 import type { Clock } from "../lib/clock.ts";
-import { waitingPart } from "../store/mail-queries.ts";
-import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf, waitingFor } from "../store/queries.ts";
+import { TickQueue } from "../lib/semaphore.ts";
+import { waitingPart } from "../store/sql/messages.ts";
+import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
+import { waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { VARIANTS } from "../variant/variants.ts";
+import { VARIANTS } from "../variant/by-name.ts";
+import { knownNode } from "./known-node.ts";
+import { type NextPart, Rows } from "./list-pages.ts";
 import type { TaskService } from "./tasks.ts";
 
-/** No lease that begins is shorter. */
+/** The shortest lease of any variant. */
 const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
 
-/** A node as it stands after a heartbeat, and how many messages wait for it. */
-export type Beaten = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
+/** What a heartbeat returns: the node's counters, and how many messages wait for it. */
+export type HeartbeatResult = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
 
-/** How long the variant in which a node registered lets it be silent, milliseconds. */
+/** The lease in milliseconds, by the variant in which the node registered. */
 type LeaseOf = (node: Pick<Node, "variant">) => number;
 
 export type Registration = { readonly node: Node; readonly created: boolean };
-
-/** `rest` is what comes after `nodes`; null when that is all. */
-export type NodeList = {
-  readonly nodes: readonly Node[];
-  readonly rest: AsyncGenerator<NodeList> | null;
-};
 
 export class NodeService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
-  /** Steady clock: no lease ends before, so until then nobody is looked for. */
+  /** Steady clock: no lease ends before this, so until then expireSome() has nothing to read. */
   #leasesHoldUntil = 0;
-  /** Whose turn it is to count a part of a mailbox. */
-  readonly #counting = new Budget(1);
+  /** Mailboxes are counted one step per tick. */
+  readonly #counting = new TickQueue();
 
   constructor(store: Store, clock: Clock, tasks: TaskService) {
     this.#store = store;
@@ -51,52 +40,48 @@ export class NodeService {
     this.#tasks = tasks;
   }
 
-  /** `leaseMs` is how long the variant lets a node be silent. */
+  /** `leaseMs`: how long the variant lets a node be silent. */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
     const beat = this.#beat(leaseMs);
     const load = { node: nodeById(profile.nodeId), waiting: waitingFor(profile, SWEEP_BATCH) };
     const registered = await transact(load, ({ node, waiting }) => register(profile, node, waiting, beat));
-    await this.#fillOn(registered.node);
+    await this.#fillFurther(registered.node);
     return registered;
   }
 
-  /** Short, for nothing is asked more often: who was offline, or has a mailbox that takes long to count, is dealt with apart. */
-  async heartbeat(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<Beaten> {
+  /** The most frequent request, so the usual case is one short transaction; #comeBack has the rest (UNDECIDED). */
+  async heartbeat(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const load = { pulse: pulseOf(nodeId), mail: waitingPart(nodeId, 0) };
     const beat = this.#beat(0);
     const beaten = await transact(load, ({ pulse, mail }) => {
       if (mail.count === WAITING_PART_MAX) return UNDECIDED;
       const decision = heartbeat(pulse, nodeId, pulse ? { ...beat, leaseMs: leaseOf(pulse) } : beat);
       if (decision.kind !== "accepted") return decision;
-      const told = { lastHeartbeatAt: beat.now, messagesWaiting: mail.count };
-      return { ...decision, answer: { ...decision.answer, ...told } };
+      const answer = { ...decision.answer, lastHeartbeatAt: beat.now, messagesWaiting: mail.count };
+      return { ...decision, answer };
     });
     return beaten ?? this.#comeBack(transact, nodeId, leaseOf);
   }
 
-  /** All nodes, or the first part of them and the way to the rest. */
-  async list(): Promise<NodeList> {
-    const nodes = await this.#store.read(nodesAfter("", NODES_PART));
-    const last = lastOfPart(nodes);
-    return { nodes, rest: last === null ? null : this.#listAfter(last) };
-  }
-
-  async *#listAfter(first: string): AsyncGenerator<NodeList> {
-    for (let last: string | null = first; last !== null;) {
+  /** All nodes. Of a part that was loaded only the last id is kept, so that the nodes can be freed. */
+  async list(): Promise<Rows<Node>> {
+    let last: string | null = "";
+    const next: NextPart<Node> = async () => {
+      if (last === null) return null;
       const nodes = await this.#store.read(nodesAfter(last, NODES_PART));
-      last = lastOfPart(nodes);
-      yield { nodes, rest: null };
-    }
+      last = nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
+      return nodes;
+    };
+    const first = (await next()) ?? [];
+    return new Rows(first, last === null ? null : next);
   }
 
   /** @throws {Rejection} node_not_found */
-  async get(nodeId: string): Promise<Node> {
-    const node = await this.#store.read(nodeById(nodeId));
-    if (!node) throw new Rejection(nodeNotFound(nodeId));
-    return node;
+  get(nodeId: string): Promise<Node> {
+    return knownNode(this.#store, nodeId);
   }
 
-  /** Puts nodes offline whose lease has run out, at most one step's worth. The answer is how many. */
+  /** Puts nodes offline whose lease has run out, SWEEP_BATCH at most. Returns how many. */
   async expireSome(): Promise<number> {
     const now = this.#clock.now();
     const steady = this.#clock.steady();
@@ -112,7 +97,8 @@ export class NodeService {
     return expired;
   }
 
-  async #comeBack(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<Beaten> {
+  /** A heartbeat of a node that was offline (it may get tasks), or whose mailbox takes several steps to count. */
+  async #comeBack(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const messagesWaiting = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
     const beat = this.#beat(leaseOf(known));
@@ -122,41 +108,28 @@ export class NodeService {
       if (decision.kind === "rejected") return decision;
       return { ...decision, answer: { ...decision.answer, messagesWaiting } };
     });
-    await this.#fillOn(back);
+    await this.#fillFurther(back);
     return back;
   }
 
-  /**
-   * Counts a mailbox in parts, with the work of others between them; of all that count one has a turn at a time. What is
-   * sent or taken meanwhile may be counted or not: each message is, by whether it waits when its part is.
-   */
+  /** Counts a mailbox in steps, one per tick. A message that is sent or received meanwhile may be counted or not. */
   async #countWaiting(nodeId: string): Promise<number> {
     let waiting = 0;
     for (let after = 0; ;) {
-      await this.#counting.take(1);
-      try {
-        const { count, last } = await this.#store.read(waitingPart(nodeId, after));
-        waiting += count;
-        if (count < WAITING_PART_MAX) return waiting;
-        after = last;
-        await Bun.sleep(0);
-      } finally {
-        this.#counting.give(1);
-      }
+      await this.#counting.next();
+      const { count, last } = await this.#store.read(waitingPart(nodeId, after));
+      waiting += count;
+      if (count < WAITING_PART_MAX) return waiting;
+      after = last;
     }
   }
 
-  /** A first step's worth was given in the commit of the call itself; a longer queue takes more steps. */
-  async #fillOn(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
+  /** The call's own commit assigned up to SWEEP_BATCH tasks; a longer queue takes more commits. */
+  async #fillFurther(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
     if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fillIfPossible(node.nodeId);
   }
 
   #beat(leaseMs: number): Beat {
     return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
   }
-}
-
-/** After whom the next part begins; null when a part is the last. No more of it is kept while the caller takes it. */
-function lastOfPart(nodes: readonly Node[]): string | null {
-  return nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
 }

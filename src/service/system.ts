@@ -1,13 +1,14 @@
-/** The use cases of the hub itself: how it is, and how its store is. */
+/** The use cases of the hub itself: its status, and the diagnosis of its store. */
 import type { Blobs } from "../blobs/blobs.ts";
 import { DIAGNOSIS_MAX_MS } from "../domain/limits.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Mail } from "../mail/mail.ts";
-import { nodesCount, taskTotals } from "../store/queries.ts";
+import { nodesCount } from "../store/sql/nodes.ts";
+import { taskTotals } from "../store/sql/tasks.ts";
 import { type Diagnosis, type Store, StoreUnavailable } from "../store/store.ts";
 
 export type HubStatus = {
-  /** False while the database or the files refuse writes: their last one failed. Reads go on. */
+  /** False while the last write to the database or the files failed (a full disk). Reads still work. */
   readonly writable: boolean;
   readonly uptimeMs: number;
   readonly nodesCount: number;
@@ -18,7 +19,7 @@ export type HubStatus = {
 
 type Found = Diagnosis & { readonly latencyMs: number };
 
-/** `fault` says in what way a database is away of which nothing was found out. */
+/** `fault`: why the database could not be diagnosed. */
 export type StoreReport = { readonly engine: Store["engine"] } & (
   { readonly found: Found; readonly fault: null } | { readonly found: null; readonly fault: string }
 );
@@ -53,13 +54,13 @@ export class SystemService {
     };
   }
 
-  /** Tells of a database that is away too, and within DIAGNOSIS_MAX_MS. */
+  /** Answers within DIAGNOSIS_MAX_MS, also when the database is unavailable. */
   async diagnose(): Promise<StoreReport> {
     const { engine } = this.#store;
     const { promise: timeIsUp, resolve } = Promise.withResolvers<null>();
     const timer = setTimeout(resolve, DIAGNOSIS_MAX_MS, null);
     try {
-      const found = await Promise.race([this.#look(), timeIsUp]);
+      const found = await Promise.race([this.#measure(), timeIsUp]);
       if (found) return { engine, found, fault: null };
       return { engine, found, fault: `The database has not answered for ${DIAGNOSIS_MAX_MS / SECOND_MS} s.` };
     } catch (error) {
@@ -70,7 +71,7 @@ export class SystemService {
     }
   }
 
-  async #look(): Promise<Found> {
+  async #measure(): Promise<Found> {
     const started = performance.now();
     await this.#store.read(taskTotals());
     const latencyMs = performance.now() - started;

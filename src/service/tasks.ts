@@ -1,17 +1,12 @@
-/** The use cases of tasks. Writes go through the Transact they are given, so that a caller can add to the commit. */
-import { isAvailable } from "../domain/balancer.ts";
+/** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
+import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { FILE_ID_BYTES } from "../domain/file.ts";
-import { balance } from "../domain/fleet.ts";
-import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Node } from "../domain/node.ts";
+import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
+import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
   type Completion,
-  type Task,
   type TaskDraft,
-  type TaskResult,
-  type TaskStatus,
   assignTo,
   complete,
   create,
@@ -22,50 +17,46 @@ import {
 } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { candidatesFor } from "../store/balancer-queries.ts";
+import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
+import { nodeById, nodesById } from "../store/sql/nodes.ts";
+import { NOTHING } from "../store/sql/query.ts";
 import {
-  NOTHING,
   type TaskTotals,
-  claimable,
   claimableSizes,
-  holderOf,
-  nodeById,
-  nodesById,
   strandedTasks,
   taskById,
+  taskSizes,
   taskTotals,
   tasksById,
+  tasksBySeq,
   waitingFor,
-} from "../store/queries.ts";
-import { type Sized, taskPage, taskSizes } from "../store/list-queries.ts";
+} from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { type Assignment, Balancing, type Round } from "./balancing.ts";
+import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, Pages, inPartsOf } from "./pages.ts";
+import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
-/** One item's fate in a batch; `code` is null when it was assigned. */
+/** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
-/** Tasks, or the first part of them; `rest` is what comes after them, null when that is all. */
-export type TaskList = { readonly tasks: readonly Task[]; readonly rest: AsyncGenerator<TaskList> | null };
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #balancing: Balancing;
+  readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
-  readonly #pages: Pages;
+  readonly #pages: ListPages;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
-    this.#balancing = new Balancing(store, clock);
+    this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
-    this.#pages = new Pages(store);
+    this.#pages = new ListPages(store);
   }
 
   create(transact: Transact, draft: TaskDraft): Promise<Task> {
@@ -102,7 +93,7 @@ export class TaskService {
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const now = this.#clock.now();
-    // Who may take it over depends on the task: a look before, and the rule looks again at both.
+    // The candidates depend on the task, so it is read first; the rule checks both again.
     const before = await this.#store.read(taskById(asked.taskId));
     const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
     const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
@@ -115,14 +106,13 @@ export class TaskService {
 
   async remove(transact: Transact, taskId: string): Promise<Task> {
     const now = this.#clock.now();
-    const load = { task: taskById(taskId), node: holderOf(taskId) };
-    const task = await transact(load, ({ task, node }) => remove(task, node, taskId, now));
+    const task = await transact({ task: taskById(taskId) }, ({ task }) => remove(task, taskId, now));
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
   }
 
-  /** Assigns a list of tasks, each by itself, in order and in one commit. */
+  /** Assigns a list of tasks in order and in one commit; a rejected item does not affect the others. */
   assignAll(transact: Transact, asked: readonly Assignment[]): Promise<readonly BatchItem[]> {
     const now = this.#clock.now();
     const load = {
@@ -145,20 +135,15 @@ export class TaskService {
     });
   }
 
-  /** Gives out what waits: see Balancing. */
-  balance(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
-    return this.#balancing.run(onlyBalanced, signal);
-  }
-
-  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; who gets as many asks again. */
+  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
-    const { assignments } = await this.balance(false);
+    const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 
   /**
-   * Gives a node that has room what waits for it. What was asked for is on disk by then, so a failure here is not the
-   * caller's: the balancer's next round makes up for it.
+   * Assigns open tasks to a node that has room. The caller's own write is on disk by then, so a failure here is not
+   * reported to it: the balancer's next round makes up for it.
    */
   async fillIfPossible(nodeId: string): Promise<void> {
     await this.#fill(nodeId).catch(() => {});
@@ -167,7 +152,7 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     const node = await this.#store.read(nodeById(nodeId));
     if (!node || !isAvailable(node)) return;
-    // What of a very long queue is left then is the next round's.
+    // The rest of a very long queue is left to the balancer's next round.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
       const now = this.#clock.now();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
@@ -180,7 +165,7 @@ export class TaskService {
     }
   }
 
-  /** Takes the tasks of offline nodes back, a bounded step at a time. The answer is how many there were. */
+  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many there were. */
   async requeueStranded(signal: AbortSignal): Promise<number> {
     let total = 0;
     while (!signal.aborted) {
@@ -193,7 +178,7 @@ export class TaskService {
     return total;
   }
 
-  /** One page of tasks in any of `statuses`, of one node if given, newest first. */
+  /** One page of the tasks in any of `statuses`, of one node if given, newest first. */
   list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
     return this.#pages.load(page, async (read) => {
       const node = nodeId === null ? null : await read(nodeById(nodeId));
@@ -201,23 +186,18 @@ export class TaskService {
       const totals = node ? totalsOf(node) : await read(taskTotals());
       return {
         total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        slice: (slice) => taskPage(statuses, node, slice),
-        sizes: (slice) => taskSizes(statuses, node, slice),
-        some: tasksById,
-        sizeOf,
+        sizes: (slice) => taskSizes(statuses, nodeId, slice),
+        rowsBySeq: tasksBySeq,
       };
     });
   }
 
-  /** The open tasks that the node could claim, best first. @throws {Rejection} node_not_found */
-  async claimable(nodeId: string, limit: number): Promise<TaskList> {
+  /** The open tasks that the node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
+  async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities } = await knownNode(this.#store, nodeId);
-    if (limit <= LIST_UNMEASURED_MAX) {
-      return { tasks: await this.#store.read(claimable(capabilities, limit)), rest: null };
-    }
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
-    const { items, rest } = await inPartsOf(sizes, { some: tasksById, sizeOf }, this.#store);
-    return { tasks: items.filter(isOpen), rest: rest && restOf(rest) };
+    // A task that was open when the list began may have been taken by the time its part is loaded: openTasks() omits it.
+    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
 
   async stats(): Promise<TaskStats> {
@@ -226,21 +206,7 @@ export class TaskService {
   }
 }
 
-/** What was open when the list was begun may have been taken by the time its part is loaded. */
-async function* restOf(parts: AsyncGenerator<readonly Task[]>): AsyncGenerator<TaskList> {
-  for await (const tasks of parts) yield { tasks: tasks.filter(isOpen), rest: null };
-}
-
-function isOpen({ status }: Task): boolean {
-  return status === "open";
-}
-
-/** An open task is nobody's. */
+/** A node has no open tasks: an open task is not assigned to anyone. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
-}
-
-function sizeOf({ taskId, title, description, result, files }: Task): Sized {
-  const texts = [title, description, result?.problem ?? "", result?.improvement ?? "", result?.lesson ?? ""];
-  return { id: taskId, bytes: texts.reduce((sum, text) => sum + text.length, FILE_ID_BYTES * files.length) };
 }

@@ -1,24 +1,18 @@
 /**
- * The nodes that have completed the most, kept from one question to the next: an index of their order would be written
- * to by every task that is completed, and is read by few.
+ * The leaderboard of task/stats: the nodes with the most completed tasks. It is cached, because an index of the order
+ * would cost a write with every completed task, for a few reads.
  *
- * Invariant: the answer is what the store holds now. The log tells what happened since the last one: a task that was
- * completed can only bring its own node forward; after one that was deleted all are looked at again.
+ * Invariant: the answer is what the store holds now. The event log says what happened since the last read: a completed
+ * task can only move its own node up; after a deleted task all nodes are read again.
  */
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../domain/limits.ts";
-import type { Node } from "../domain/node.ts";
-import {
-  completersAfter,
-  firstEventId,
-  lastEventId,
-  lastEventOf,
-  nodesById,
-  topNodes,
-} from "../store/queries.ts";
+import type { Node } from "../domain/model.ts";
+import { completersAfter, firstEventId, lastEventId, lastEventOf } from "../store/sql/events.ts";
+import { nodesById, topNodes } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
-/** `completed`, `deleted`, `last`: the newest events of those kinds and of all when the nodes were read, or ones before. */
-type Known = {
+/** Event ids read before `nodes` was: of the newest task.completed, task.deleted, and event of any kind. */
+type Cached = {
   readonly completed: number;
   readonly deleted: number;
   readonly last: number;
@@ -27,35 +21,35 @@ type Known = {
 
 export class TopNodes {
   readonly #store: Store;
-  #known: Known | null = null;
+  #cached: Cached | null = null;
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** By completed tasks, then LUX; without who completed nothing. */
+  /** By completed tasks, then LUX; without nodes that completed none. */
   async read(): Promise<readonly Node[]> {
     const last = await this.#store.read(lastEventId());
     const completed = await this.#store.read(lastEventOf("task.completed"));
     const deleted = await this.#store.read(lastEventOf("task.deleted"));
-    const known = await this.#toldOn();
-    const same = known?.completed === completed && known.deleted === deleted ? known.nodes : null;
+    const cached = await this.#current();
+    const same = cached?.completed === completed && cached.deleted === deleted ? cached.nodes : null;
     const nodes =
       same ??
-      (known?.deleted === deleted ? await this.#after(known) : null) ??
+      (cached?.deleted === deleted ? await this.#updated(cached) : null) ??
       (await this.#store.read(topNodes(TOP_NODES_MAX)));
-    this.#known = { completed, deleted, last, nodes };
+    this.#cached = { completed, deleted, last, nodes };
     return nodes;
   }
 
-  /** What was known, if all that happened since is still in the log: what was pruned may have changed it. */
-  async #toldOn(): Promise<Known | null> {
-    const known = this.#known;
-    return known && (await this.#store.read(firstEventId())) <= known.last + 1 ? known : null;
+  /** The cache, unless events since then were pruned: they may have changed the order. */
+  async #current(): Promise<Cached | null> {
+    const cached = this.#cached;
+    return cached && (await this.#store.read(firstEventId())) <= cached.last + 1 ? cached : null;
   }
 
-  /** What was known, with the nodes that completed a task since; null when those are many. */
-  async #after({ last, nodes }: Known): Promise<readonly Node[] | null> {
+  /** The cached nodes and those that completed a task since, ranked again; null when these are too many. */
+  async #updated({ last, nodes }: Cached): Promise<readonly Node[] | null> {
     const completers = await this.#store.read(completersAfter(last, TOP_NODES_STEPS_MAX));
     if (completers.length === TOP_NODES_STEPS_MAX) return null;
     const ids = new Set([...nodes.map(({ nodeId }) => nodeId), ...completers]);
@@ -64,7 +58,7 @@ export class TopNodes {
   }
 }
 
-/** The order of the query topNodes. */
+/** The same order as the query topNodes. */
 function byRank(a: Node, b: Node): number {
   return (
     b.tasksCompleted - a.tasksCompleted ||

@@ -16,7 +16,7 @@ export type Query<R> = {
   readonly params: readonly Param[];
   readonly shape: (rows: readonly Row[]) => R;
   /**
-   * What its rows depend on, in the words of touches.ts: an engine may load it before the transactions ahead of it are
+   * What its rows depend on, in the words of store/sql/conflict-keys.ts: an engine may load it before the transactions ahead of it are
    * written, if they touch none of this. Left out: all the tables that its text names.
    */
   readonly reads?: readonly string[];

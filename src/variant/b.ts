@@ -1,6 +1,6 @@
-/** Variant B: hub version 1.0. Everything behind the secret, priorities in words, the hub gives tasks out by itself. */
+/** Variant B: hub version 1.0. Every endpoint needs the secret, priorities are words, the hub assigns tasks. */
 import { WHOLE_PAGE } from "../domain/limits.ts";
-import type { Priority } from "../domain/task.ts";
+import type { Priority } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "./variant.ts";
 

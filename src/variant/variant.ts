@@ -1,27 +1,26 @@
 /**
- * A variant is a dialect of the hub: what it asks of a request and how it words an answer. It translates; it never
- * decides, and never changes what is stored (decisions.md, Which variant answers).
+ * A variant is a dialect of the API: its policy (intervals, access, paging) and its encoding of status, priority and
+ * capabilities. It translates; it never decides, and never changes what is stored.
  */
-import type { VariantName } from "../domain/node.ts";
-import type { Priority, TaskStatus } from "../domain/task.ts";
+import type { Priority, TaskStatus, VariantName } from "../domain/model.ts";
 
 export interface Variant {
   readonly name: VariantName;
   /** What status shows as the hub's version. */
   readonly version: "1.5" | "1.0";
-  /** Whether the endpoints that the specification calls Public are open without a secret. */
+  /** Whether the endpoints with `auth: "public"` need no secret. */
   readonly publicEndpoints: boolean;
   readonly heartbeatIntervalMs: number;
   readonly offlineAfterMs: number;
-  /** Whether the hub gives a new task to a node by itself. */
+  /** Whether the hub assigns a new task to a node at once. */
   readonly autoAssign: boolean;
-  /** Whether complete takes an open task for the node that completes it. */
+  /** Whether task/complete also claims a task that is still open. */
   readonly claimOnComplete: boolean;
-  /** Whether batch-assign names its assignments; otherwise it starts the balancer. */
+  /** Whether batch-assign takes a list of assignments; otherwise it runs the balancer. */
   readonly listedBatch: boolean;
-  /** How many one page of a list holds when the caller says nothing of paging. */
+  /** The page size when the caller does not ask for one. */
   readonly unpaged: number;
-  /** The words for task status, in the order stats shows them. */
+  /** The words for task status, in the order in which task/stats shows them. */
   readonly statusWords: readonly string[];
   statusWord(status: TaskStatus): string;
   priorityWord(priority: Priority): number | string;
@@ -36,7 +35,7 @@ export const STATUS_FILTERS = {
   completed: ["completed"],
 } as const satisfies Readonly<Record<string, readonly TaskStatus[]>>;
 
-/** The words for priority that both variants read. */
+/** The words for priority that both variants accept. */
 export const PRIORITY_WORDS = {
   high: 0,
   medium: 1,

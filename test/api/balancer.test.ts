@@ -1,6 +1,6 @@
 /**
- * The balancer (specification 1, decisions.md Tasks): the balancer picks, when, and what it leaves alone.
- * How it takes up the tasks of a node that went offline stands in offline.test.ts.
+ * The balancer: which node gets a task, when, and which tasks it must not assign. offline.test.ts tests how it assigns
+ * the tasks of a node that went offline.
  */
 import { describe, expect, test } from "bun:test";
 import { type TestHub, startHub } from "../support/hub.ts";
@@ -58,7 +58,7 @@ describe("the balancer picks", () => {
     expect([await give(hub), await give(hub), await give(hub)]).toEqual(["b", "c", "a"]);
   });
 
-  test("one whose capabilities hold the task's type; without any it takes all, and a task with no type fits all", async () => {
+  test("a node whose capabilities include the task's type; a node without capabilities, or a task without a type, fits all", async () => {
     await using hub = await startHub();
     await addNode(hub, "coder", { capabilities: "coding,review" });
     await addNode(hub, "painter", { capabilities: ["painting"] });
@@ -79,7 +79,7 @@ describe("the balancer picks", () => {
     expect(await give(hub, { task_type: "x,y" })).toBe("any");
   });
 
-  test("a task type is matched as it is written", async () => {
+  test("by the exact spelling of the task type", async () => {
     await using hub = await startHub();
     await addNode(hub, "coder", { capabilities: "coding_100%" });
     expect(await give(hub, { task_type: "Coding_100%" })).toBeNull();
@@ -160,7 +160,7 @@ describe("an open task is assigned as soon as", () => {
 });
 
 describe("a revoked task", () => {
-  test("is not given straight back", async () => {
+  test("is not assigned to the same node at once", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, {}, "B");

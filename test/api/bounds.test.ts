@@ -1,16 +1,16 @@
-/** How many there may be at once: what comes past it is refused in words, and a place that comes free is given again. */
+/** Limits on simultaneous uploads, streams and keys: one more is refused with a problem, and a freed slot can be used. */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileEndpoints } from "../../src/api/files.ts";
 import type { Call } from "../../src/api/endpoint.ts";
-import { problemOf } from "../../src/api/problems.ts";
-import { StreamRoom } from "../../src/api/stream.ts";
+import { problemOf } from "../../src/api/error-table.ts";
+import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
 import { KEYS_MAX, STREAMS_MAX, UPLOADS_MAX } from "../../src/domain/limits.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { hashSecret } from "../../src/service/keys.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { run, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
 import { ADMIN_KEY, SECRET, newDataDir, startHub } from "../support/hub.ts";
@@ -82,8 +82,8 @@ test("an upload that fails in any way frees its place", async () => {
 test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
   const log = openLog("json", Date.now, () => {});
   const never = new Promise<never>(() => {});
-  const feed = { lastId: async () => 0, follow: () => () => {}, catchUp: () => never };
-  const room = new StreamRoom(feed as never, log); // all of the feed that opening one asks for
+  const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };
+  const room = new EventStreams(feed as never, log); // all of the feed that opening one asks for
   const open = async (): Promise<AbortController> => {
     const caller = new AbortController();
     const request = new Request("http://hub/?node_id=n1", { signal: caller.signal });

@@ -1,7 +1,6 @@
 /**
- * Many at once: of any number of claims one wins, of any number of takers each message has one, who waits is woken in
- * the order of arrival, and who goes away while it waits loses nothing. Held requests go over bare sockets, since fetch
- * stops at 256 at once.
+ * Concurrency: one of many claims wins, each message has one receiver, waiters are woken in the order of arrival, and a
+ * client that hangs up while it waits loses nothing. Waiting requests use raw sockets: fetch allows only 256 at once.
  */
 import { describe, expect, test } from "bun:test";
 import { type TestHub, startHub } from "../support/hub.ts";
@@ -247,7 +246,7 @@ describe("a caller that hangs up while it waits", () => {
     }
   });
 
-  test("by fetch's abort as well, and one that wanted an ACK counts as not handed out", async () => {
+  test("also by aborting fetch; a message that requires an ACK does not count as delivered", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const gone = new AbortController();
@@ -284,7 +283,7 @@ describe("a hub that closes", () => {
     );
     const polls = await Promise.all(Array.from({ length: 20 }, () => hold(hub.port(), poll)));
     await settled(hub);
-    await hub.close(); // who is not answered by the end of its patience is cut off
+    await hub.close(); // cuts a request that is not answered by the drain deadline
     for (const held of receives) {
       const answer = await held.answered;
       expect([answer.status, JSON.parse(answer.text)]).toEqual([

@@ -1,6 +1,6 @@
 /**
- * Files (specification 4 Files, decisions.md Files) through the API: what is kept and told, what is refused with nothing
- * left behind. How multipart and ranges are read in detail is tested in test/http.
+ * Files through the API: upload, download, list, delete; a refused upload leaves nothing behind. test/http tests the
+ * details of multipart bodies and range requests.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
@@ -55,7 +55,7 @@ function download(
   return fetch(`${hub.base()}/api/v1/file/download/${id}`, { method, headers, keepalive: false });
 }
 
-/** The files that lie in the hub's data directory beside its database. */
+/** The stored files in the hub's data directory. */
 function blobsIn(hub: TestHub): string[] {
   const dir = join(hub.dataDir, "files");
   return existsSync(dir) ? [...new Bun.Glob("**/*").scanSync({ cwd: dir, onlyFiles: true, dot: true })] : [];
@@ -123,7 +123,7 @@ describe("upload", () => {
     expect(Bun.SHA256.hash(bytes, "hex")).toBe(String(body["sha256"]));
   });
 
-  test("keeps only the last part of a name", async () => {
+  test("keeps only the base name of a path", async () => {
     await using hub = await startHub();
     const names = [
       ["../../etc/passwd", "passwd"],

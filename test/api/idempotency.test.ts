@@ -1,13 +1,13 @@
 /**
- * Idempotency-Key (decisions.md, Envelope): a repeat gets the first answer and has no second effect, whenever and
- * however often it comes. That keys of different callers are apart stands in keys.test.ts.
+ * Idempotency-Key (docs/api.md): a repeat gets the first answer and has no second effect, whenever and however often it
+ * is sent. keys.test.ts tests that the keys of different callers are separate.
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { type Attempt, Idempotency } from "../../src/api/idempotency.ts";
-import { Outbox } from "../../src/api/outbox.ts";
+import { ResponseBackpressure } from "../../src/api/response-backpressure.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
-import { Budget } from "../../src/lib/budget.ts";
+import { Semaphore } from "../../src/lib/semaphore.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -354,7 +354,7 @@ describe("an upload", () => {
     return { body: new Blob([text]), headers: { "Idempotency-Key": "k1", "Content-Type": type } };
   }
 
-  test("is the same byte for byte, and is kept once", async () => {
+  test("is the same request if its body is equal byte for byte, and is stored once", async () => {
     await using hub = await startHub();
     const first = await hub.call("POST", "/file/upload", bodyOf("content"));
     await ok(first);
@@ -365,7 +365,7 @@ describe("an upload", () => {
     expect((await hub.get(`/file/download/${first.body["file_id"]}`)).status).toBe(200);
   });
 
-  test("ten times at once is kept once", async () => {
+  test("ten times at once is stored once", async () => {
     await using hub = await startHub();
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => hub.call("POST", "/file/upload", bodyOf("content"))),
@@ -498,7 +498,7 @@ test("too many waiting repeats are 503 with Retry-After, and the waiting ones al
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   const attempt = { scope: "s", asked: "h", exchange: exchange as unknown as Attempt["exchange"] };
@@ -567,7 +567,7 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
   const attempt = (asked: string) => ({ scope: "s", asked, exchange: {} as Attempt["exchange"] });
   const never = () => Promise.reject(new Error("done twice"));
   const again = await idempotency.run(attempt("A hash"), String, never);

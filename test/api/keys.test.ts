@@ -1,7 +1,7 @@
 /**
- * Who may call what (specification 5, decisions.md Keys): every endpoint with and without the secret, pinned and bound
- * keys, expiry, revoking, rotating, and the brake on guessing. Further keys are made with the real `luxhub keys`
- * beside the running hub, which then does its periodic work; e2e/cli.test.ts sees that it does so by itself.
+ * Authentication and authorisation (docs/security.md): every endpoint with and without the secret, keys bound to a
+ * variant or a node, expiry, revoking, rotation, and the rate limit on wrong secrets. The tests add keys with the real
+ * `luxhub keys` while the hub runs, and then start its periodic work; e2e/cli.test.ts tests that the timer starts it.
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -33,7 +33,7 @@ import {
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;
 
-/** Runs `luxhub keys …` on the hub's data directory, and has the hub take over what that changed; what it printed. */
+/** Runs `luxhub keys …` on the hub's data directory, and lets the hub load the changes. Returns the output. */
 async function keys(hub: TestHub, ...words: string[]): Promise<string> {
   const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
   const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
@@ -42,7 +42,10 @@ async function keys(hub: TestHub, ...words: string[]): Promise<string> {
     stderr: "pipe",
   });
   const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: expect.stringMatching(words[0] === "add" ? /^This is / : /^$/),
+  });
   hub.clock.pass(1_000);
   await hub.sweep();
   return out;
@@ -59,7 +62,7 @@ function as(secret: string | null, more: CallOptions = {}): CallOptions {
   return { ...more, headers: { "X-Matrix-Secret": secret, ...more.headers } };
 }
 
-/** Every endpoint with what variant A asks of its caller (specification 4; decisions.md for those it adds). */
+/** The authentication of every endpoint on variant A: `S` needs the secret. */
 const ENDPOINTS = {
   "POST /node/register": "S",
   "POST /node/heartbeat": "S",
@@ -118,7 +121,7 @@ describe("every endpoint", () => {
     "only the admin key",
   ];
 
-  /** 401, 403, or that the request got past the gate. */
+  /** 401, 403, or that the request was authorised. */
   function expected(auth: Auth, caller: CallerName): string {
     if (auth === "Public") return "in";
     if (STRANGERS.includes(caller)) return "401 unauthorized";
@@ -161,11 +164,11 @@ describe("every endpoint", () => {
 
 const TRUSTS_LOOPBACK = { flags: { "trust-proxy": ["127.0.0.0/8"] }, env: {}, file: null };
 
-describe("guessing", () => {
+describe("the rate limit on wrong secrets", () => {
   const attempt = (hub: TestHub, secret: string | null, headers: Record<string, string> = {}) =>
     hub.post("/task/create", { title: "t", description: "d" }, as(secret, { headers }));
 
-  test("the 20th wrong secret in a minute is 429, for a while; a right one is always answered", async () => {
+  test("answers the 20th wrong secret in a minute with 429 until the window ends, and always accepts a right one", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 1; i < 20; i++) await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
     for (let i = 0; i < 3; i++) {
@@ -196,7 +199,7 @@ describe("guessing", () => {
     await refused(attempt(hub, null), 401, "unauthorized");
   });
 
-  test("is counted over all listeners, whatever address the request claims", async () => {
+  test("counts over all listeners, whatever address the request claims", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 1; i < 20; i++) {
       const headers = { "X-Forwarded-For": `10.0.0.${i}`, Forwarded: `for=10.0.0.${i}` };
@@ -207,13 +210,13 @@ describe("guessing", () => {
     await refused(attempt(hub, "x", { "X-Forwarded-For": "10.9.9.9" }), 429, "too_many_wrong_secrets");
   });
 
-  test("an empty secret is a missing one", async () => {
+  test("treats an empty secret as a missing one", async () => {
     await using hub = await startHub();
     for (let i = 0; i < 25; i++) await refused(attempt(hub, ""), 401, "unauthorized");
     for (let i = 0; i < 19; i++) await refused(attempt(hub, "guess"), 401, "unauthorized");
   });
 
-  test("behind a trusted proxy, is counted by the address that the proxy was called from", async () => {
+  test("behind a trusted proxy, counts by the address of the proxy's client", async () => {
     await using hub = await startHub({
       trustProxy: readConfig(TRUSTS_LOOPBACK).trustProxy,
       alone: "wrongSecrets",
@@ -375,7 +378,7 @@ describe.concurrent("further keys", () => {
       403,
       "key_bound_to_other_node",
     );
-    // Reading what is nobody's own is open to it, as to every key.
+    // Like every key, it may read what belongs to no single node.
     expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
   });
 

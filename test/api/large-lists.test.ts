@@ -1,6 +1,6 @@
 /**
- * Lists of large things: a page is whole and in order however it is sent, one that is too large to be held comes in parts,
- * and a pull holds as many tasks as one answer carries.
+ * Lists of large rows: a page is complete and in order however it is sent, one that is too large for memory is loaded in
+ * parts, and a pull returns as many tasks as fit into one answer.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LIST_PART_MAX_BYTES, PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
@@ -45,7 +45,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
     "?per_page=50&page=3",
   ])
     test(`task/list${query} is complete, in order and as declared`, async () => {
-      // The test hub checks every answer against its declared shape.
+      // The test hub checks every answer against its declared schema.
       const answer = await hub.get(`/task/list${query}`, { variant });
       const body = await ok(answer);
       const unpaged = variant === "B" ? 500 : 20;
@@ -61,7 +61,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
         total: all.length,
         pages: Math.ceil(all.length / perPage),
       });
-      // What is sent in parts has no length that could be told.
+      // An answer that is loaded in parts has no Content-Length.
       expect(answer.headers.get("content-length")).toBeNull();
     });
 
@@ -71,7 +71,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
   });
 });
 
-test("a small page has a length", async () => {
+test("a small page has a Content-Length", async () => {
   const { headers } = await hub.get("/task/list?per_page=1");
   expect(Number(headers.get("content-length"))).toBeLessThan(LIST_PART_MAX_BYTES);
 });
@@ -112,7 +112,7 @@ test("a list of files with large metadata is complete", async () => {
   }
 });
 
-test("a pull holds the best tasks, up to what one answer carries", async () => {
+test("a pull returns the best tasks, up to the size of one answer", async () => {
   await using own = await startHub();
   await addNode(own, "n1");
   const count = Math.ceil(PULL_ANSWER_MAX_BYTES / (64 * KIB)) + 10;
@@ -132,7 +132,7 @@ test("messages too large to hold together are all read, newest first, and stay i
   for (let i = 0; i < 30; i++)
     ids.push(await send(own, "op", "n1", { content: i % 3 === 0 ? `${i} ]` : `${i}${text("c").slice(9)}` }));
   const read = async (path: string): Promise<readonly string[]> => {
-    const answer = await own.get(path); // held against its declared shape
+    const answer = await own.get(path); // held against its declared schema
     const body = await ok(answer);
     expect(answer.headers.get("content-length")).toBeNull();
     expect(body["count"]).toBe(list(body, "messages").length);

@@ -1,19 +1,18 @@
 /**
- * The numbers that the specification (section 8) and decisions.md name, and those that bound memory, written out once
- * more: other tests take them from limits.ts, or cannot wait as long, and would not notice that one has changed. And
- * the bounds of what a caller may say, each tried on both of its sides with the number itself.
+ * The limits of docs/errors-and-limits.md, and those that bound memory, written out as numbers: other tests import them
+ * from limits.ts, or cannot wait as long, and would not notice a change. And the limits of each request field, tested
+ * with the largest accepted and the smallest refused value.
  */
 import { describe, expect, test } from "bun:test";
 import * as z from "zod/mini";
 import * as limit from "../../src/domain/limits.ts";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { hashJson, idempotencyKeyOf } from "../../src/api/idempotency.ts";
 import { parseInput } from "../../src/api/input.ts";
 import { MESSAGE_ENDPOINTS } from "../../src/api/messages.ts";
 import { Problem } from "../../src/http/problem.ts";
-import { Heartbeats } from "../../src/http/sse.ts";
-import { inPartsOf } from "../../src/service/pages.ts";
-import type { Store } from "../../src/store/store.ts";
+import { KeepAlive } from "../../src/http/sse.ts";
+import { loadRows } from "../../src/service/list-pages.ts";
 
 const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = [
   ["JSON body, bytes", limit.JSON_BODY_MAX_BYTES, 1_048_576],
@@ -48,12 +47,12 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["streams", limit.STREAMS_MAX, 20_000],
   ["bytes that wait for one stream", limit.STREAM_BACKLOG_MAX_BYTES, 1_048_576],
   ["bytes that are held for all streams", limit.STREAMS_HELD_MAX_BYTES, 67_108_864],
-  ["events that a stream is told of", limit.STREAM_TOLD_MAX, 1_000],
+  ["pending events of a stream", limit.STREAM_PENDING_MAX, 1_000],
   ["bytes that are held of large answers", limit.ANSWERS_HELD_MAX_BYTES, 67_108_864],
   ["bytes of an answer that is not counted", limit.ANSWER_UNCOUNTED_MAX_BYTES, 65_536],
   ["bytes by which an answer must move on", limit.ANSWER_SLICE_BYTES, 65_536],
   ["in so long, ms", limit.ANSWER_STALL_MS, 25_000],
-  ["and a large one waits, ms", limit.ANSWER_TURN_MS, 30_000],
+  ["and a large one waits, ms", limit.ANSWER_WAIT_MS, 30_000],
   ["bytes of messages in one answer", limit.MESSAGES_ANSWER_MAX_BYTES, 8_388_608],
   ["bytes of tasks in one pull", limit.PULL_ANSWER_MAX_BYTES, 8_388_608],
   ["nodes of one part", limit.NODES_PART, 100],
@@ -67,7 +66,6 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["transactions of a group", limit.GROUP_MAX, 1_024],
   ["transactions that wait", limit.QUEUE_MAX, 20_000],
   ["changes gathered on PostgreSQL", limit.PENDING_MAX_CHANGES, 10_000],
-  ["tickets of a mailbox", limit.TICKETS_MAX, 1_000],
   ["characters of a secret", limit.SECRET_MAX_CHARS, 512],
   ["characters of log that wait", limit.LOG_BACKLOG_MAX_CHARS, 8_388_608],
   ["rows of one periodic step", limit.SWEEP_BATCH, 500],
@@ -85,20 +83,20 @@ test("a receive without options takes 10, and a blocking one waits 5 s", () => {
   expect(read).toEqual({ node_id: "n1", count: 10, blocking: false, timeout: 5_000 });
 });
 
-test("a stream gets its comment every 15 s", () => {
+test("a stream gets its keep-alive comment every 15 s", () => {
   const ticks: (() => void)[] = [];
   let everyMs = 0;
-  let beats = 0;
-  const heartbeats = new Heartbeats(undefined, (ms, tick) => {
+  let comments = 0;
+  const timer = new KeepAlive(undefined, (ms, tick) => {
     everyMs = ms;
     ticks.push(tick);
     return () => undefined;
   });
-  heartbeats.add({ beat: () => beats++ });
+  timer.add({ keepAlive: () => comments++ });
   let count = 0;
-  for (const tick of ticks) for (; beats < 1; count++) tick();
+  for (const tick of ticks) for (; comments < 1; count++) tick();
   const first = count;
-  for (const tick of ticks) for (; beats < 2; count++) tick();
+  for (const tick of ticks) for (; comments < 2; count++) tick();
   expect((count - first) * everyMs).toBe(15_000);
 });
 
@@ -173,7 +171,7 @@ describe("limits outside of fields", () => {
     expect([keyOf(x(255)), keyOf(x(256))]).toEqual(["taken", "invalid_request"]);
   });
 
-  test("an answer names at most 100 bad fields", () => {
+  test("an answer names at most 100 invalid fields", () => {
     const bad = Array.from({ length: 150 }, () => 1);
     let named = 0;
     try {
@@ -185,16 +183,12 @@ describe("limits outside of fields", () => {
   });
 
   test("a part of a list holds at most 256 KiB", async () => {
-    const sizes = Array.from({ length: 700 }, (_, i) => ({ id: `${i}`, bytes: 1_024 }));
-    // Of the store only what the list asks for, which is its own words.
-    const store = { read: async (asked: unknown) => asked } as unknown as Store;
-    const source = {
-      some: (ids: readonly string[]) => ids.map((id) => ({ id })) as never,
-      sizeOf: ({ id }: { id: string }) => ({ id, bytes: 1_024 }),
-    };
-    const { items, rest } = await inPartsOf<{ id: string }>(sizes, source, store);
-    const lengths = [items.length];
-    for await (const part of rest ?? []) lengths.push(part.length);
+    const sizes = Array.from({ length: 700 }, (_, seq) => ({ seq, bytes: 1_024 }));
+    // The query and its rows are the numbers themselves.
+    const read = async (asked: unknown) => asked;
+    const { first, next } = await loadRows<number>(sizes, (seqs) => seqs as never, read as never);
+    const lengths = [first.length];
+    for (let part = await next?.(); part; part = await next?.()) lengths.push(part.length);
     expect(lengths).toEqual([256, 256, 188]);
   });
 });

@@ -1,4 +1,4 @@
-/** LUX (specification 4 LUX economy, decisions.md LUX): the daily sign-in, and a ledger that adds up. */
+/** LUX: the daily sign-in, and a ledger whose entries add up to the balances. */
 import { describe, expect, test } from "bun:test";
 import { TestClock, type TestHub, startHub } from "../support/hub.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * Messages (specification 4 Messaging and Agent communication, decisions.md Messages): one mailbox a node with two
- * faces, handing out, confirming, history. Who waits, and many at once, stands in concurrency.test.ts.
+ * Messages: one mailbox for each node, used by message/* and agent/*; delivery, ACKs, history. concurrency.test.ts tests
+ * waiting receives and simultaneous ones.
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -141,7 +141,7 @@ describe("receive", () => {
     });
   });
 
-  test("leaves the mailboxes of others alone", async () => {
+  test("does not change other mailboxes", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     await send(hub, "op", "n1");
@@ -149,7 +149,7 @@ describe("receive", () => {
     expect(await receive(hub, "n1")).toHaveLength(1);
   });
 
-  test.each(VARIANTS)("refuses what is out of range on %s", async (variant) => {
+  test.each(VARIANTS)("refuses values out of range on %s", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (fields: object) =>
       hub.post("/message/receive", { node_id: "n1", ...fields }, { variant });
@@ -204,7 +204,7 @@ describe("receive", () => {
   });
 });
 
-describe.concurrent("with time: a message that wants an ACK", () => {
+describe.concurrent("a message that requires an ACK", () => {
   test("stays with its receiver for 30 s, then is redelivered, marked", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
@@ -214,7 +214,7 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     expect(await receive(hub, "n1", { blocking: true, timeout: 0.1 })).toEqual([]);
     await hub.sweep();
     expect(await receive(hub, "n1")).toEqual([]);
-    hub.clock.pass(10_000); // and it comes by itself
+    hub.clock.pass(10_000); // redelivered without a request
     const back = await receive(hub, "n1", { blocking: true, timeout: 10 });
     expect(back).toMatchObject([{ id, redelivered: true, deliveries: 2, require_ack: true }]);
   });
@@ -294,7 +294,7 @@ describe.concurrent("with time: a message that wants an ACK", () => {
 });
 
 describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
-  test("is the recipient's: 404 for an unknown message or node, 403 for another's, and a repeat succeeds", async () => {
+  test("is for the recipient: 404 for an unknown message or node, 403 for another node; a repeat succeeds", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const message_id = await send(hub, "n2", "n1", { require_ack: true });
@@ -322,7 +322,7 @@ describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
   });
 });
 
-describe("two faces of one mailbox", () => {
+describe("message/* and agent/* use one mailbox", () => {
   test("a message sent through one is read, received and acked through the other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
@@ -385,7 +385,7 @@ describe("agent/messages", () => {
     expect(await contentsOf(hub, "/agent/messages?node_id=n1")).toEqual(["two", "one"]);
   });
 
-  test("goes on after a message, and takes a limit", async () => {
+  test("continues after a message id, and has a limit", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const ids: string[] = [];

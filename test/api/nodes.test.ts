@@ -1,6 +1,6 @@
 /**
- * Nodes (specification 2 and 4, decisions.md Nodes): registration, heartbeats, listing. What silence does stands in
- * offline.test.ts, what differs by variant in variants.test.ts.
+ * Nodes: registration, heartbeats, listing. offline.test.ts tests missing heartbeats, variants.test.ts the differences
+ * between the variants.
  */
 import { describe, expect, test } from "bun:test";
 import { startHub } from "../support/hub.ts";
@@ -59,7 +59,7 @@ describe("register", () => {
     expect(body["node"]).toMatchObject({ host: null, port: null, capabilities: "", max_tasks: null });
   });
 
-  test("again updates the node and keeps what it has earned", async () => {
+  test("a second time updates the node and keeps its LUX and counters", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { name: "old", host: "old", port: 1, capabilities: "a", max_tasks: 9 });
     await ok(complete(hub, await addTaskOf(hub, "n1", { lux_reward: 2 }), "n1"));
@@ -145,7 +145,7 @@ describe("heartbeat", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "node.online")).toHaveLength(1);
   });
 
-  test("of an unknown node is 404 and says to register", async () => {
+  test("of an unknown node is 404, with the advice to register", async () => {
     await using hub = await startHub();
     const { body } = await refused(hub.post("/node/heartbeat", { node_id: "ghost" }), 404, "node_not_found");
     expect(body["detail"]).toMatch(/register/i);
@@ -177,7 +177,7 @@ describe("list and get", () => {
     }
   });
 
-  test("an empty hub has none", async () => {
+  test("show none on an empty hub", async () => {
     await using hub = await startHub();
     expect(await ok(hub.get("/node/list"))).toEqual({ success: true, nodes: [] });
   });

@@ -1,7 +1,6 @@
 /**
- * Silence (specification 3 Node, decisions.md Nodes): when a node goes offline, what becomes of its tasks, and how it
- * comes back. The clock is the test's. The hub looks at it every second by itself, which the first tests wait for; the
- * others have it look.
+ * Missing heartbeats: when a node goes offline, what happens to its tasks, and how it comes back online. The tests set
+ * the hub's clock. The first tests wait for the hub's periodic work, which runs each second; the others start it.
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -27,7 +26,7 @@ import {
 } from "./scene.ts";
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
-/** The hub's clock runs on by itself, and on a busy machine a test takes its time. */
+/** The hub's clock keeps running, and on a busy machine a test is slow. */
 const MARGIN_MS = 30_000;
 
 function beat(hub: TestHub, nodeId: string) {
@@ -54,7 +53,7 @@ async function silence(hub: TestHub, nodeId: string, others: readonly string[] =
 }
 
 describe.concurrent("a node goes offline", () => {
-  test.each(["A", "B"] as const)("after its time of silence in %s, and not before", async (variant) => {
+  test.each(["A", "B"] as const)("after its lease in %s has expired, and not before", async (variant) => {
     await using hub = await startHub();
     const offlineAfterMs = OFFLINE_AFTER_MS[variant];
     await addNode(hub, "silent", {}, variant);
@@ -114,7 +113,7 @@ describe.concurrent("a node goes offline", () => {
 });
 
 describe.concurrent("its unfinished tasks", () => {
-  test("go back to the pool, attempts counted; the finished stay", async () => {
+  test("are requeued with their attempts counted; completed tasks stay", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const done = await addTaskOf(hub, "n1", { lux_reward: 1 });
@@ -246,7 +245,7 @@ describe.concurrent("an offline node", () => {
 });
 
 describe.concurrent("a hub that was down", () => {
-  test("does not count its own absence against its nodes", async () => {
+  test("does not count its own downtime against its nodes", async () => {
     const dataDir = newDataDir();
     try {
       const clock = new TestClock();

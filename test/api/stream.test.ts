@@ -1,6 +1,6 @@
 /**
- * GET agent/sse (specification 6, decisions.md Events), as a client on a bare socket sees it: what comes, in which
- * frames, what comes after a break, and how it ends. The frames' own rules stand in test/http/sse.test.ts.
+ * GET agent/sse (docs/events.md) from a raw socket: the events and their frames, reconnecting with Last-Event-ID, slow
+ * clients, and the end of a stream. test/http/sse.test.ts tests the framing itself.
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -172,7 +172,7 @@ class Clients {
   }
 }
 
-/** The log from its beginning, as GET events tells it. */
+/** The log from its beginning, read by GET events. */
 async function log(hub: TestHub): Promise<readonly Record<string, unknown>[]> {
   const all: Record<string, unknown>[] = [];
   for (let cursor = 0; ;) {
@@ -199,7 +199,7 @@ async function lastId(hub: TestHub): Promise<number> {
   return Number((await ok(hub.get("/events?limit=1")))["cursor"]);
 }
 
-/** Says that the frames are those events of the log: messages with what was sent, the others as the log has them. */
+/** Expects the frames of these events: messages with their content, other events as in the log. */
 async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame[]): Promise<void> {
   const events = new Map((await log(hub)).map((event) => [event["id"], event]));
   const mailbox = list(await ok(hub.get(`/agent/messages?node_id=${nodeId}&limit=1000`)), "messages");
@@ -286,7 +286,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
   });
 });
 
-describe("what comes", () => {
+describe("a stream", () => {
   test("starts now, without earlier messages", async () => {
     await using hub = await startHub();
     using clients = new Clients();
@@ -311,7 +311,7 @@ describe("what comes", () => {
     expect(received.map((one) => one["content"])).toEqual(["both ways"]);
   });
 
-  test("is the node's alone: other nodes' events are absent, and so are those that no stream shows", async () => {
+  test("has only the events of its node, and none of the kinds that no stream shows", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -329,7 +329,7 @@ describe("what comes", () => {
     expect(two.ids).toEqual([...(await shownIds(hub, "n2"))]);
   });
 
-  test("a broadcast reaches every stream but its sender's", async () => {
+  test("gets every broadcast, except of its own node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2", "n3"]);
@@ -350,7 +350,7 @@ describe("what comes", () => {
     expect(one?.frames).toHaveLength(1);
   });
 
-  test("a node may have several streams", async () => {
+  test("may be one of several of its node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -397,7 +397,7 @@ describe("what comes", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("a stream is refused for", () => {
   test("an unregistered node, an invalid node_id, a missing secret", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
@@ -556,7 +556,7 @@ describe("reconnecting with Last-Event-ID", () => {
     },
   );
 
-  test("a long way back over what is not the node's", async () => {
+  test("from far back, over many events of other nodes", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", ...Array.from({ length: 100 }, (_, i) => `m${i}`)]);

@@ -1,4 +1,4 @@
-/** The hub itself (specification 4 System, decisions.md Events and System): status, events, poll, diagnostic. */
+/** The endpoints of the hub itself: status, events, poll, pg/diagnostic. */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
@@ -165,7 +165,7 @@ describe("events", () => {
     expect(none).toMatchObject({ events: [], cursor: 0 });
   });
 
-  test.each(VARIANTS)("refuse what is out of range on %s", async (variant) => {
+  test.each(VARIANTS)("refuse values out of range on %s", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (query: string) => hub.get(`/events?${query}`, { variant });
     for (const since of ["-1", "x", "1.5", ""]) await badFields(attempt(`since=${since}`), ["since"]);

@@ -1,6 +1,6 @@
 /**
- * Tasks (specification 3 and 4, decisions.md Tasks): every state with every command, what is read and refused, what is
- * paid, lists, pull and stats. What differs by variant stands in variants.test.ts, the balancer in balancer.test.ts.
+ * Tasks: every command in every state, accepted and refused input, rewards, lists, pull and stats. variants.test.ts tests
+ * the differences between the variants, balancer.test.ts the balancer.
  */
 import { describe, expect, test } from "bun:test";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
@@ -27,7 +27,7 @@ import {
 const DRAFT = { title: "Title", description: "Description" };
 
 describe("create", () => {
-  test("answers the whole task", async () => {
+  test("answers all fields of the task", async () => {
     await using hub = await startHub();
     const asked = { ...DRAFT, task_type: "coding", priority: 2, creator_node: "boss", lux_reward: 12.5 };
     const body = await ok(hub.post("/task/create", asked));
@@ -110,7 +110,7 @@ describe("create", () => {
     expect(await taskOf(hub, await addTask(hub, fields))).toMatchObject(fields);
   });
 
-  test("keeps a reward exactly", async () => {
+  test("stores a reward exactly", async () => {
     await using hub = await startHub();
     for (const lux_reward of [0, 0.000001, 0.1, 0.3, 1.1, 123456.789012, 999_999_999.999999, 1_000_000_000]) {
       expect(await taskOf(hub, await addTask(hub, { lux_reward }))).toMatchObject({ lux_reward });
@@ -118,7 +118,7 @@ describe("create", () => {
   });
 });
 
-describe("each state with each command", () => {
+describe("each command in each state", () => {
   /** Puts a task into a state; its id. Nodes n1, n2 are registered. */
   const STATES = {
     unknown: async () => NO_ID,
@@ -464,7 +464,7 @@ describe("delete", () => {
 });
 
 describe("batch-assign of A", () => {
-  test("answers item by item, in the order asked", async () => {
+  test("answers for each item, in the order of the request", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const [open, taken, later] = [await addTask(hub), await addTaskOf(hub, "n2"), await addTask(hub)];
@@ -512,7 +512,7 @@ describe("batch-assign of A", () => {
 });
 
 describe("list", () => {
-  test("is newest first, and newest stays first when an older task changes", async () => {
+  test("is newest first, also when an older task changes", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const ids = [await addTask(hub), await addTask(hub), await addTask(hub)];
@@ -520,7 +520,7 @@ describe("list", () => {
     expect(pick(await ok(hub.get("/task/list")), "tasks", "task_id")).toEqual(ids.toReversed());
   });
 
-  test("filters by node, also with a status, and counts what it filters", async () => {
+  test("filters by node, also together with a status, and counts the matching tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const open = await addTask(hub);
@@ -545,7 +545,7 @@ describe("list", () => {
     await badFields(hub.get("/task/list?node_id=a%20b"), ["node_id"]);
   });
 
-  test("pages do not overlap and leave nothing out", async () => {
+  test("has pages without overlaps and gaps", async () => {
     await using hub = await startHub();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) ids.push(await addTask(hub));

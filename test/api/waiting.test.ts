@@ -1,7 +1,7 @@
-/** Calls that wait in silence: they are not cut for it, and there may be so many. (Repeats: idempotency.test.ts.) */
+/** Long polls, blocking receives and streams: they have no idle timeout, and their number is limited. */
 import { expect, spyOn, test } from "bun:test";
-import { StreamRoom } from "../../src/api/stream.ts";
-import { holdOpen } from "../../src/api/waiting.ts";
+import { EventStreams } from "../../src/api/stream.ts";
+import { holdOpen } from "../../src/api/long-poll.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { RawConnection } from "../e2e/raw.ts";
@@ -10,7 +10,7 @@ import { addNode, hold, rawPost, send, until } from "./scene.ts";
 
 const HEAD = `HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`;
 
-/** The paths of the requests that the server was told to leave alone however long they are silent, in order. */
+/** The paths of the requests whose idle timeout was turned off, in order. */
 function watchSilence(): { readonly paths: readonly string[]; restore(): void } {
   const paths: string[] = [];
   const serve: (options: Bun.Serve.Options<undefined>) => Bun.Server<undefined> = Bun.serve;
@@ -70,20 +70,20 @@ test("a waiting call above the limit is 503 with Retry-After", () => {
 });
 
 test("a closed stream is no longer notified", async () => {
-  const following = new Set<string>();
-  const { follow } = Feed.prototype;
-  const { close } = StreamRoom.prototype;
+  const subscribed = new Set<string>();
+  const { subscribe } = Feed.prototype;
+  const { close } = EventStreams.prototype;
   const open: number[] = [];
   const spies = [
-    spyOn(Feed.prototype, "follow").mockImplementation(function (this: Feed, nodeId, tell) {
-      following.add(nodeId);
-      const unfollow = follow.call(this, nodeId, tell);
+    spyOn(Feed.prototype, "subscribe").mockImplementation(function (this: Feed, nodeId, notify) {
+      subscribed.add(nodeId);
+      const unsubscribe = subscribe.call(this, nodeId, notify);
       return () => {
-        following.delete(nodeId);
-        unfollow();
+        subscribed.delete(nodeId);
+        unsubscribe();
       };
     }),
-    spyOn(StreamRoom.prototype, "close").mockImplementation(function (this: StreamRoom) {
+    spyOn(EventStreams.prototype, "close").mockImplementation(function (this: EventStreams) {
       open.push(this.size);
       close.call(this);
     }),
@@ -94,12 +94,12 @@ test("a closed stream is no longer notified", async () => {
     const streams = await Promise.all(["n1", "n2"].map(() => RawConnection.open(hub.port())));
     for (const [i, stream] of streams.entries())
       stream.send(`GET /api/v1/agent/sse?node_id=n${i + 1} ${HEAD}`);
-    await until("both are open", async () => following.size === 2);
+    await until("both are open", async () => subscribed.size === 2);
     streams[0]?.cut();
-    await until("one has gone", async () => following.size === 1);
-    expect([...following]).toEqual(["n2"]);
+    await until("one has gone", async () => subscribed.size === 1);
+    expect([...subscribed]).toEqual(["n2"]);
     streams[1]?.cut();
-    await until("the other has gone", async () => following.size === 0);
+    await until("the other has gone", async () => subscribed.size === 0);
     await hub.close();
     expect(open).toEqual([0]);
   } finally {

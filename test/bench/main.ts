@@ -1,5 +1,5 @@
 // `bun run bench`: measures luxhub beside a bare Bun.serve, in one run and on loopback only, and prints the
-// tables for the README. Everything it starts is bounded in time and gone when it ends. Exit 1: a request
+// the tables of docs/benchmarks.md. Everything it starts is bounded in time and gone when it ends. Exit 1: a request
 // failed, or the run did.
 import { join } from "node:path";
 import { clearUpAtExit } from "./children.ts";

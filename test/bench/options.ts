@@ -37,7 +37,7 @@ const CONNECTIONS: Readonly<Record<Mode, string>> = {
   postgres: "64,256",
 };
 
-const USAGE = `bun run bench [flags]   measures luxhub on 127.0.0.1, and prints tables for the README
+const USAGE = `bun run bench [flags]   measures luxhub on 127.0.0.1, and prints the tables of docs/benchmarks.md
 
                       beside a bare Bun.serve, if not said otherwise
   --growth            beside itself: a store of 1,000,000 tasks, 10,000 nodes and 1,000,000 messages against

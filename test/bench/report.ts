@@ -1,4 +1,4 @@
-// The report as Markdown, ready for the README. It must not measure or judge; it rounds and lays out.
+// The report as Markdown, ready for docs/benchmarks.md. It must not measure or judge; it rounds and lays out.
 import type { Machine } from "./machine.ts";
 import { renderMachine, renderTable, whole } from "./markdown.ts";
 import type { IdleMemory } from "./memory.ts";
@@ -30,17 +30,18 @@ export function renderMarkdown(report: Report): string {
 
 function renderNotes({ seconds, rounds }: Report): string {
   return [
-    `Medians of ${rounds} rounds of ${seconds} s, hub and bare server in turns. Each connection works as one node and`,
-    "keeps one request outstanding. The bare server is a `Bun.serve` that parses the same JSON bodies and echoes",
-    "them; for the task list it answers the hub's own page, held in memory. The load client shares the cores.",
-    "Latency is per request; CPU is the server's, in microseconds a request.",
+    "A task life is create, claim, complete; a message is sent and received; a task list is the first page of 1,000",
+    `tasks. Medians of ${rounds} rounds of ${seconds} s, hub and bare server in turns. Each caller is one connection and one node,`,
+    "with one request at a time. The bare server is a `Bun.serve` that parses the same JSON bodies and echoes them; for",
+    "the task list it answers the hub's own page from memory. The load client shares the cores. Latency is that of a",
+    "request, CPU is the server's in microseconds a request, and the ratio compares the requests a second.",
   ].join("\n");
 }
 
 function renderRows(rows: readonly Row[]): string {
   const header = [
     "Scenario",
-    "Connections",
+    "Callers",
     "Hub req/s",
     "Cycles/s",
     "p50 / p99 ms",
@@ -48,7 +49,7 @@ function renderRows(rows: readonly Row[]): string {
     "Bare req/s",
     "p50 / p99 ms",
     "CPU us",
-    "Hub : bare",
+    "Ratio",
   ];
   return renderTable(
     header,
@@ -56,7 +57,7 @@ function renderRows(rows: readonly Row[]): string {
       row.title,
       String(row.connections),
       whole(row.hub.requestsPerSecond),
-      row.stepsPerCycle > 1 ? `${whole(row.hub.cyclesPerSecond)} ${row.cycles}` : "",
+      row.stepsPerCycle > 1 ? whole(row.hub.cyclesPerSecond) : "",
       latency(row.hub),
       cpu(row.hub),
       whole(row.echo.requestsPerSecond),

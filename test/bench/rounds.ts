@@ -30,7 +30,6 @@ export type Side = {
 export type Row = {
   scenario: string;
   title: string;
-  cycles: string;
   stepsPerCycle: number;
   connections: number;
   hub: Side;
@@ -78,7 +77,6 @@ export async function measureRow(
     return {
       scenario: scenario.name,
       title: scenario.title,
-      cycles: scenario.cycles,
       stepsPerCycle: scenario.steps.length,
       connections,
       hub: hubSide,

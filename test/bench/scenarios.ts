@@ -23,8 +23,6 @@ export type Step = {
 export type Scenario = {
   name: string;
   title: string;
-  /** What whole cycles are called, of more than one step. */
-  cycles: string;
   steps: readonly Step[];
   /** Each connection's node is registered first. */
   registers: boolean;
@@ -58,8 +56,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     ...OF_HUB,
     name: "life",
-    title: "Life of a task: create, claim, complete",
-    cycles: "lives",
+    title: "Task life",
     steps: [
       {
         method: "POST",
@@ -86,7 +83,6 @@ export const SCENARIOS: readonly Scenario[] = [
     ...OF_HUB,
     name: "heartbeat",
     title: "Heartbeat",
-    cycles: "beats",
     steps: [
       {
         method: "POST",
@@ -99,8 +95,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     ...OF_HUB,
     name: "message",
-    title: "Message: send, receive",
-    cycles: "messages",
+    title: "Message",
     steps: [
       {
         method: "POST",
@@ -119,8 +114,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     ...OF_HUB,
     name: "list",
-    title: "Task list: first page of 1,000 tasks",
-    cycles: "pages",
+    title: "Task list",
     steps: [{ method: "GET", path: `${PREFIX}/task/list`, body: null, expect: '"total":1000' }],
   },
 ];

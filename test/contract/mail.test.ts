@@ -6,17 +6,17 @@ import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
-import type { Message } from "../../src/domain/message.ts";
+import type { Message } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import { FallbackMail } from "../../src/mail/fallback.ts";
 import type { Mail, Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
-import { history, messagesById } from "../../src/store/mail-queries.ts";
-import { eventsAfter, nodeById } from "../../src/store/queries.ts";
+import { historySizes, messageById } from "../../src/store/sql/messages.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
@@ -54,16 +54,16 @@ const ENGINES: readonly Engine[] = [
     skip: withoutRedis() ? "no Redis here" : null,
     open: async (store) => {
       redis ??= openRedis();
-      const mail = await openFallback(store, (await redis).url);
+      const mail = await openRedisMail(store, (await redis).url);
       expect(mail.transport).toBe("redis");
       return mail;
     },
   },
   {
-    name: "redis that is away",
+    name: "redis that is unavailable",
     skip: null,
     open: async (store) => {
-      const mail = await openFallback(store, `redis://${OWN_HOST}:${freePort()}`);
+      const mail = await openRedisMail(store, `redis://${OWN_HOST}:${freePort()}`);
       expect(mail.transport).toBe("sqlite");
       return mail;
     },
@@ -73,12 +73,10 @@ const ENGINES: readonly Engine[] = [
 let redis: Promise<SharedRedis> | null = null;
 afterAll(async () => (await redis)?.close());
 
-async function openFallback(store: Store, url: string): Promise<Mail> {
+async function openRedisMail(store: Store, url: string): Promise<Mail> {
   const clock = systemClock();
-  const remote = await RedisMail.over(store, { url, clock, onBell: () => {} });
   const log = openLog("json", clock.now, () => {});
-  const mail = new FallbackMail(remote, new EmbeddedMail(store), store, clock, log);
-  await mail.start();
+  const mail = await RedisMail.open(store, { url, clock, log, onWakeUp: () => {} });
   closing.push(() => mail.close());
   return mail;
 }
@@ -89,7 +87,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-type Office = { readonly mail: Mail; readonly store: Store };
+type Opened = { readonly mail: Mail; readonly store: Store };
 
 async function openSqliteStore(): Promise<Store> {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-mail-"));
@@ -100,7 +98,7 @@ async function openSqliteStore(): Promise<Store> {
 }
 
 /** Mail over a store with the nodes n1, n2 and n3 (online) and n0 (offline). */
-async function openOffice(engine: Engine): Promise<Office> {
+async function openMail(engine: Engine): Promise<Opened> {
   const store = await (engine.openStore ?? openSqliteStore)();
   closing.push(() => store.close());
   const nodes = ["n0", "n1", "n2", "n3"].flatMap((id) => saved(node(id)));
@@ -110,7 +108,7 @@ async function openOffice(engine: Engine): Promise<Office> {
 
 /** Sends messages that are named; each says its own name. */
 async function sendAll(
-  { mail, store }: Office,
+  { mail, store }: Opened,
   ids: readonly string[],
   patch: Partial<Message> = {},
 ): Promise<void> {
@@ -132,52 +130,56 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-async function eventsOf({ store }: Office): Promise<readonly string[]> {
+async function eventsOf({ store }: Opened): Promise<readonly string[]> {
   const events = await store.read(eventsAfter(0, [], 10_000));
-  const mail = events.filter(({ kind }) => kind !== "transport.changed"); // that Redis is away
+  const mail = events.filter(({ kind }) => kind !== "transport.changed"); // that Redis is unavailable
   return mail.map(({ kind, nodeId, data }) => `${kind} ${nodeId} ${String(data["message_id"])}`);
 }
 
-if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start
+if (POSTGRES_MISSING === null) await sharedServer(); // so that no test spends its time limit on starting it
 
 for (const engine of ENGINES) {
   const suite = engine.skip === null ? describe : describe.skip;
   suite(`mail: ${engine.name}${engine.skip === null ? "" : ` (skipped: ${engine.skip})`}`, () => {
     describe("send", () => {
       test("answers who gets it and what carries it", async () => {
-        const { mail, store } = await openOffice(engine);
+        const { mail, store } = await openMail(engine);
         const sent = await mail.send(store.transact, message("m1"), "n1");
         expect(sent).toEqual({ messageId: "m1", receivers: ["n1"], transport: mail.transport });
         expect(["sqlite", "postgresql", "redis"]).toContain(mail.transport);
       });
 
-      test("has stored it before it answers, and an event says so without the content", async () => {
-        const office = await openOffice(engine);
-        await sendAll(office, ["m1"]);
-        expect(await office.store.read(history("n1", 10))).toEqual([{ id: "m1", bytes: 2 }]);
-        expect(await office.store.read(messagesById(["m1"]))).toEqual([message("m1", { content: "m1" })]);
-        expect(await eventsOf(office)).toEqual(["message.sent n1 m1"]);
+      test("stores the message before it answers, and logs an event without the content", async () => {
+        const opened = await openMail(engine);
+        await sendAll(opened, ["m1"]);
+        expect(await opened.store.read(historySizes("n1", 10))).toEqual([
+          { seq: expect.any(Number), bytes: 2 },
+        ]);
+        expect((await opened.store.read(messageById("m1")))?.message).toEqual(
+          message("m1", { content: "m1" }),
+        );
+        expect(await eventsOf(opened)).toEqual(["message.sent n1 m1"]);
       });
 
       test("refuses a recipient that is not registered, and stores nothing", async () => {
-        const office = await openOffice(engine);
-        expect(await codeOf(office.mail.send(office.store.transact, message("m1"), "n9"))).toBe(
+        const opened = await openMail(engine);
+        expect(await codeOf(opened.mail.send(opened.store.transact, message("m1"), "n9"))).toBe(
           "node_not_found",
         );
-        expect(await office.store.read(history("sender", 10))).toEqual([]);
-        expect(await eventsOf(office)).toEqual([]);
+        expect(await opened.store.read(historySizes("sender", 10))).toEqual([]);
+        expect(await eventsOf(opened)).toEqual([]);
       });
 
       test("keeps what is sent to an offline node", async () => {
-        const office = await openOffice(engine);
-        await sendAll(office, ["m1"], { toNode: "n0" });
-        expect(idsOf(await office.mail.take(office.store.transact, "n0", 10, STEADY))).toEqual(["m1"]);
+        const opened = await openMail(engine);
+        await sendAll(opened, ["m1"], { toNode: "n0" });
+        expect(idsOf(await opened.mail.take(opened.store.transact, "n0", 10, STEADY))).toEqual(["m1"]);
       });
     });
 
     describe("broadcast", () => {
-      test("goes to who is online, the sender left out", async () => {
-        const { mail, store } = await openOffice(engine);
+      test("goes to all nodes that are online, except the sender", async () => {
+        const { mail, store } = await openMail(engine);
         const sent = await mail.broadcast(
           store.transact,
           message("m1", { fromNode: "n2", toNode: null, type: "alert" }),
@@ -192,8 +194,8 @@ for (const engine of ENGINES) {
           expect(idsOf(await mail.take(store.transact, nodeId, 10, STEADY))).toEqual(ids);
       });
 
-      test("to nobody is a success", async () => {
-        const { mail, store } = await openOffice(engine);
+      test("to no node is a success", async () => {
+        const { mail, store } = await openMail(engine);
         const offline = ["n1", "n2", "n3"].map((nodeId): Change => ({ kind: "node.offline", nodeId }));
         await store.transact({}, () => accept(null, offline));
         const sent = await mail.broadcast(store.transact, message("m1", { toNode: null }));
@@ -203,28 +205,28 @@ for (const engine of ENGINES) {
 
     describe("take", () => {
       test("nothing waits", async () => {
-        const { mail, store } = await openOffice(engine);
+        const { mail, store } = await openMail(engine);
         expect(await mail.take(store.transact, "n1", 10, STEADY)).toBeUndefined();
       });
 
       test("an unknown node", async () => {
-        const { mail, store } = await openOffice(engine);
+        const { mail, store } = await openMail(engine);
         expect(await codeOf(mail.take(store.transact, "n9", 10, STEADY))).toBe("node_not_found");
         expect(await codeOf(mail.takeNothing(store.transact, "n9"))).toBe("node_not_found");
       });
 
       test("takeNothing answers no messages, and takes none", async () => {
-        const office = await openOffice(engine);
-        await sendAll(office, ["m1"]);
-        const nothing = await office.mail.takeNothing(office.store.transact, "n1");
-        expect(nothing).toEqual({ deliveries: [], transport: office.mail.transport });
-        expect(idsOf(await office.mail.take(office.store.transact, "n1", 10, STEADY))).toEqual(["m1"]);
+        const opened = await openMail(engine);
+        await sendAll(opened, ["m1"]);
+        const nothing = await opened.mail.takeNothing(opened.store.transact, "n1");
+        expect(nothing).toEqual({ deliveries: [], transport: opened.mail.transport });
+        expect(idsOf(await opened.mail.take(opened.store.transact, "n1", 10, STEADY))).toEqual(["m1"]);
       });
 
       test("oldest first, no more than asked, each once", async () => {
-        const office = await openOffice(engine);
-        await sendAll(office, ["a", "b", "c", "d", "e"]);
-        const take = async () => idsOf(await office.mail.take(office.store.transact, "n1", 2, STEADY));
+        const opened = await openMail(engine);
+        await sendAll(opened, ["a", "b", "c", "d", "e"]);
+        const take = async () => idsOf(await opened.mail.take(opened.store.transact, "n1", 2, STEADY));
         expect([await take(), await take(), await take(), await take()]).toEqual([
           ["a", "b"],
           ["c", "d"],
@@ -233,50 +235,50 @@ for (const engine of ENGINES) {
         ]);
       });
 
-      test("only the own mailbox", async () => {
-        const office = await openOffice(engine);
-        await sendAll(office, ["a"], { toNode: "n1" });
-        await sendAll(office, ["b"], { toNode: "n2" });
-        expect(idsOf(await office.mail.take(office.store.transact, "n2", 10, STEADY))).toEqual(["b"]);
+      test("only from its own mailbox", async () => {
+        const opened = await openMail(engine);
+        await sendAll(opened, ["a"], { toNode: "n1" });
+        await sendAll(opened, ["b"], { toNode: "n2" });
+        expect(idsOf(await opened.mail.take(opened.store.transact, "n2", 10, STEADY))).toEqual(["b"]);
       });
 
-      test("of many takers at once each message goes to one", async () => {
-        const office = await openOffice(engine);
+      test("of many concurrent takes, one gets each message", async () => {
+        const opened = await openMail(engine);
         const ids = Array.from({ length: 50 }, (_, i) => `m${String(i).padStart(2, "0")}`);
-        await sendAll(office, ids);
+        await sendAll(opened, ids);
         const takes = Array.from({ length: 12 }, () =>
-          office.mail.take(office.store.transact, "n1", 7, STEADY),
+          opened.mail.take(opened.store.transact, "n1", 7, STEADY),
         );
         const taken = (await Promise.all(takes)).flatMap((one) => idsOf(one) ?? []);
         expect(taken).toEqual(ids);
       });
 
       test("hands out the message as it was sent", async () => {
-        const office = await openOffice(engine);
+        const opened = await openMail(engine);
         const sent = message("m1", {
           content: "Grüße 🚀\n\"'\\",
           type: "status",
           requireAck: true,
           toNode: "n1",
         });
-        await office.mail.send(office.store.transact, sent, "n1");
-        const taken = await office.mail.take(office.store.transact, "n1", 1, STEADY);
+        await opened.mail.send(opened.store.transact, sent, "n1");
+        const taken = await opened.mail.take(opened.store.transact, "n1", 1, STEADY);
         expect(taken?.deliveries).toMatchObject([
           { message: sent, toNode: "n1", deliveries: 1, state: "leased" },
         ]);
-        expect(taken?.transport).toBe(office.mail.transport);
+        expect(taken?.transport).toBe(opened.mail.transport);
       });
     });
 
     describe("putBack", () => {
       for (const requireAck of [false, true])
         test(`as if it had not been taken, in its old place (require_ack ${requireAck})`, async () => {
-          const office = await openOffice(engine);
-          const { mail, store } = office;
-          await sendAll(office, ["a", "b"], { requireAck });
+          const opened = await openMail(engine);
+          const { mail, store } = opened;
+          await sendAll(opened, ["a", "b"], { requireAck });
           const taken = await mail.take(store.transact, "n1", 1, STEADY);
           if (!taken) throw new Error("nothing taken");
-          await sendAll(office, ["c"], { requireAck });
+          await sendAll(opened, ["c"], { requireAck });
           await mail.putBack("n1", taken.deliveries);
           const again = await mail.take(store.transact, "n1", 10, STEADY);
           expect(again?.deliveries.map((d) => `${d.message.messageId} ${d.deliveries}`)).toEqual([
@@ -286,10 +288,10 @@ for (const engine of ENGINES) {
           ]);
         });
 
-      test("not what was acked meanwhile", async () => {
-        const office = await openOffice(engine);
-        const { mail, store } = office;
-        await sendAll(office, ["a", "b"], { requireAck: true });
+      test("not what was acknowledged meanwhile", async () => {
+        const opened = await openMail(engine);
+        const { mail, store } = opened;
+        await sendAll(opened, ["a", "b"], { requireAck: true });
         const taken = await mail.take(store.transact, "n1", 10, STEADY);
         await mail.acknowledge(store.transact, { messageId: "a", nodeId: "n1" }, NOW);
         if (taken) await mail.putBack("n1", taken.deliveries);
@@ -297,9 +299,9 @@ for (const engine of ENGINES) {
       });
 
       test("not what was redelivered meanwhile", async () => {
-        const office = await openOffice(engine);
-        const { mail, store } = office;
-        await sendAll(office, ["a"], { requireAck: true });
+        const opened = await openMail(engine);
+        const { mail, store } = opened;
+        await sendAll(opened, ["a"], { requireAck: true });
         const first = await mail.take(store.transact, "n1", 10, STEADY);
         await mail.expireSome(NOW, STEADY + ACK_LEASE_MS);
         const second = await mail.take(store.transact, "n1", 10, STEADY + ACK_LEASE_MS);
@@ -310,28 +312,28 @@ for (const engine of ENGINES) {
     });
 
     describe("acknowledge", () => {
-      test("ends the redelivery; a repeat is a success and says nothing twice", async () => {
-        const office = await openOffice(engine);
-        const { mail, store } = office;
-        await sendAll(office, ["a"], { requireAck: true });
+      test("ends the redelivery; a repeat is a success and logs no second event", async () => {
+        const opened = await openMail(engine);
+        const { mail, store } = opened;
+        await sendAll(opened, ["a"], { requireAck: true });
         await mail.take(store.transact, "n1", 1, STEADY);
         const asked = { messageId: "a", nodeId: "n1" };
         expect(await mail.acknowledge(store.transact, asked, NOW)).toBeNull();
         expect(await mail.acknowledge(store.transact, asked, NOW)).toBeNull();
         expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS)).toBe(0);
         expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
-        expect(await eventsOf(office)).toEqual(["message.sent n1 a", "message.acked n1 a"]);
+        expect(await eventsOf(opened)).toEqual(["message.sent n1 a", "message.acked n1 a"]);
       });
 
-      test("of a message that still waits takes it out of the mailbox", async () => {
-        const office = await openOffice(engine);
-        await sendAll(office, ["a"], { requireAck: true });
-        await office.mail.acknowledge(office.store.transact, { messageId: "a", nodeId: "n1" }, NOW);
-        expect(await office.mail.take(office.store.transact, "n1", 1, STEADY)).toBeUndefined();
+      test("of a message that still waits removes it from the mailbox", async () => {
+        const opened = await openMail(engine);
+        await sendAll(opened, ["a"], { requireAck: true });
+        await opened.mail.acknowledge(opened.store.transact, { messageId: "a", nodeId: "n1" }, NOW);
+        expect(await opened.mail.take(opened.store.transact, "n1", 1, STEADY)).toBeUndefined();
       });
 
-      test("each receiver of a broadcast for itself", async () => {
-        const { mail, store } = await openOffice(engine);
+      test("by one receiver of a broadcast leaves the others alone", async () => {
+        const { mail, store } = await openMail(engine);
         await mail.broadcast(store.transact, message("m1", { toNode: null, requireAck: true }));
         await mail.take(store.transact, "n1", 1, STEADY);
         await mail.take(store.transact, "n2", 1, STEADY);
@@ -348,18 +350,18 @@ for (const engine of ENGINES) {
       ];
       for (const [messageId, nodeId, code] of rows)
         test(`of ${messageId} by ${nodeId}: ${code}`, async () => {
-          const office = await openOffice(engine);
-          await sendAll(office, ["a"]);
+          const opened = await openMail(engine);
+          await sendAll(opened, ["a"]);
           const asked = { messageId, nodeId };
-          expect(await codeOf(office.mail.acknowledge(office.store.transact, asked, NOW))).toBe(code);
+          expect(await codeOf(opened.mail.acknowledge(opened.store.transact, asked, NOW))).toBe(code);
         });
     });
 
     describe("expireSome", () => {
-      test("brings a message back when its time is over, not before", async () => {
-        const office = await openOffice(engine);
-        const { mail, store } = office;
-        await sendAll(office, ["a"], { requireAck: true });
+      test("redelivers a message when its visibility timeout is over, not before", async () => {
+        const opened = await openMail(engine);
+        const { mail, store } = opened;
+        await sendAll(opened, ["a"], { requireAck: true });
         await mail.take(store.transact, "n1", 1, STEADY);
         expect(await mail.expireSome(NOW, STEADY + ACK_LEASE_MS - 1)).toBe(0);
         expect(await mail.take(store.transact, "n1", 1, STEADY)).toBeUndefined();
@@ -368,17 +370,17 @@ for (const engine of ENGINES) {
         expect(again?.deliveries).toMatchObject([{ deliveries: 2 }]);
       });
 
-      test("leaves alone what wants no ACK", async () => {
-        const office = await openOffice(engine);
-        await sendAll(office, ["a"]);
-        await office.mail.take(office.store.transact, "n1", 1, STEADY);
-        expect(await office.mail.expireSome(NOW, STEADY + 10 * ACK_LEASE_MS)).toBe(0);
+      test("leaves messages alone that want no ACK", async () => {
+        const opened = await openMail(engine);
+        await sendAll(opened, ["a"]);
+        await opened.mail.take(opened.store.transact, "n1", 1, STEADY);
+        expect(await opened.mail.expireSome(NOW, STEADY + 10 * ACK_LEASE_MS)).toBe(0);
       });
 
-      test("redelivers five times, then parks, and an event says so", async () => {
-        const office = await openOffice(engine);
-        const { mail, store } = office;
-        await sendAll(office, ["a"], { requireAck: true });
+      test("redelivers five times, then parks and logs an event", async () => {
+        const opened = await openMail(engine);
+        const { mail, store } = opened;
+        await sendAll(opened, ["a"], { requireAck: true });
         let steady = STEADY;
         const counts: number[] = [];
         for (;;) {
@@ -389,15 +391,15 @@ for (const engine of ENGINES) {
           await mail.expireSome(NOW, steady);
         }
         expect(counts).toEqual(Array.from({ length: REDELIVERIES_MAX + 1 }, (_, i) => i + 1));
-        expect(await eventsOf(office)).toEqual(["message.sent n1 a", "message.parked n1 a"]);
-        expect(await store.read(history("n1", 1))).toHaveLength(1);
+        expect(await eventsOf(opened)).toEqual(["message.sent n1 a", "message.parked n1 a"]);
+        expect(await store.read(historySizes("n1", 1))).toHaveLength(1);
       });
 
       test("in bounded steps", async () => {
-        const office = await openOffice(engine);
-        const { mail, store } = office;
+        const opened = await openMail(engine);
+        const { mail, store } = opened;
         const ids = Array.from({ length: SWEEP_BATCH + 3 }, (_, i) => `m${i}`);
-        await sendAll(office, ids, { requireAck: true });
+        await sendAll(opened, ids, { requireAck: true });
         await mail.take(store.transact, "n1", 1_000, STEADY);
         const late = STEADY + ACK_LEASE_MS;
         const steps = [
@@ -410,8 +412,8 @@ for (const engine of ENGINES) {
     });
 
     test("writes through the caller's transact, so that the caller can add to the commit", async () => {
-      const office = await openOffice(engine);
-      const { mail, store } = office;
+      const opened = await openMail(engine);
+      const { mail, store } = opened;
       const marks = saved(node("mark"));
       const commits: (readonly Change[])[] = [];
       store.onCommit((changes) => commits.push(changes));

@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { FACTS } from "../../src/store/audit.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/migrations.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
-import { nodeById } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { FACTS } from "../../src/store/sql/consistency.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
@@ -48,26 +48,26 @@ async function check(store: Store): Promise<void> {
   const tasks = new TaskService(store, systemClock(), () => Bun.randomUUIDv7());
   const lux = new LuxService(store, systemClock(), () => Bun.randomUUIDv7());
   const page = { page: 1, perPage: 500 };
-  const newest = { id: "e0150", n: DONE, balanceMicro: BigInt(DONE * REWARD) };
-  expect(await store.read(nodeById("a"))).toMatchObject({ lastEntry: newest, held: [], unfiled: [] });
+  const account = { entries: DONE, balanceMicro: BigInt(DONE * REWARD) };
+  expect(await store.read(nodeById("a"))).toMatchObject(account);
   expect(await store.read(nodeById("c"))).toMatchObject({
-    lastEntry: null,
+    entries: 0,
     lastHeartbeatAt: 7,
     leaseUntil: 9,
   });
   const numbers = async (): Promise<readonly number[]> =>
-    (await lux.ledger("a", page)).items.map(({ n }) => n);
+    (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));
   const listed = async (nodeId: string): Promise<readonly string[]> =>
-    (await tasks.list(["assigned", "completed"], nodeId, page)).items.map(({ taskId }) => taskId);
+    (await tasks.list(["assigned", "completed"], nodeId, page)).rows.first.map(({ taskId }) => taskId);
   expect((await listed("a")).length).toBe(DONE);
   expect(await listed("b")).toEqual(["t152", "t151"]);
   const result = { problem: "p", improvement: "i", lesson: "l" };
   const asked = { taskId: "t151", nodeId: "b", result, claimOnComplete: false };
   await tasks.complete(store.transact, asked);
   expect(await listed("b")).toEqual(["t152", "t151"]);
-  expect(await store.read(nodeById("b"))).toMatchObject({ lastEntry: { n: 1 }, tasksCompleted: 1 });
-  await tasks.remove(store.transact, "t9"); // a filed one
+  expect(await store.read(nodeById("b"))).toMatchObject({ entries: 1, tasksCompleted: 1 });
+  await tasks.remove(store.transact, "t9");
   expect((await listed("a")).includes("t9")).toBe(false);
   expect((await listed("a")).length).toBe(DONE - 1);
 }
@@ -84,7 +84,7 @@ test("sqlite: schema 4, with rows", async () => {
     const store = openSqlite(path, (error) => {
       throw error;
     });
-    expect(store.broughtForward).toMatchObject({ from: 4, to: SQLITE_MIGRATIONS.length });
+    expect(store.migration).toMatchObject({ from: 4, to: SQLITE_MIGRATIONS.length });
     const faults = (): readonly unknown[] => {
       const db = new Database(path, { readonly: true });
       try {

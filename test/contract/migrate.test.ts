@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { migrate, schemaVersion } from "../../src/store/migrate.ts";
+import { migrate, schemaVersion } from "../../src/store/sqlite/migrate.ts";
 
 const FIRST = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
 const SECOND = "ALTER TABLE a ADD COLUMN y TEXT; UPDATE a SET y = 'second';";
@@ -56,7 +56,7 @@ test("one of this schema is left alone", () => {
   expect(copies()).toEqual([]);
 });
 
-test("an older one is copied beside, whole, and brought forward by the steps it has not seen", () => {
+test("an older one is copied beside, whole, and migrated by the steps it has not seen", () => {
   migrate(db, path, [FIRST]);
   db.run("INSERT INTO a VALUES (7)"); // in the log, not in the file yet
   const copy = `${path}.schema-1.bak`;

@@ -1,9 +1,10 @@
 /** Files, keys and the list of events: the small rules (domain/file.ts, key.ts, event.ts). */
 import { describe, expect, test } from "bun:test";
 import { EVENT_KINDS, TASK_EVENT_KINDS, isTaskEvent } from "../../src/domain/event.ts";
-import { type FileRecord, remove, upload } from "../../src/domain/file.ts";
+import { remove, upload } from "../../src/domain/file.ts";
 import { FILES_OF_TASK_MAX } from "../../src/domain/limits.ts";
-import { type KeyRecord, isValid } from "../../src/domain/key.ts";
+import { isValid } from "../../src/domain/key.ts";
+import type { FileRecord, KeyRecord } from "../../src/domain/model.ts";
 import { NOW, node, sketch, task } from "./samples.ts";
 
 const FILE: FileRecord = {

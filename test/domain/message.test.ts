@@ -2,17 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "../../src/domain/limits.ts";
-import {
-  type Delivery,
-  type DeliveryState,
-  type DeliveryStub,
-  acknowledge,
-  broadcast,
-  expireLeases,
-  putBack,
-  receive,
-  send,
-} from "../../src/domain/message.ts";
+import { acknowledge, broadcast, expireLeases, putBack, receive, send } from "../../src/domain/message.ts";
+import type { Delivery, DeliveryState, DeliveryStub } from "../../src/domain/model.ts";
 import { NOW, STEADY, type Sketch, delivery, message, node, sketch, stub } from "./samples.ts";
 
 const STATES: Readonly<Record<DeliveryState, DeliveryStub>> = {
@@ -25,7 +16,7 @@ const STATES: Readonly<Record<DeliveryState, DeliveryStub>> = {
 const ALL = Object.keys(STATES) as DeliveryState[];
 
 describe("send", () => {
-  test("stores the message, queues it, and says so without its content", () => {
+  test("stores the message, queues it, and logs an event without the content", () => {
     const decision = send(message("m1"), node("n1"), "n1");
     expect(sketch(decision, (m) => m.messageId)).toEqual([
       "answers m1",
@@ -39,15 +30,16 @@ describe("send", () => {
   test("an offline node has a mailbox too", () => {
     expect(send(message("m1"), node("n1", { online: false }), "n1").kind).toBe("accepted");
   });
-  test("to nobody", () => expect(sketch(send(message("m1"), null, "n1"), String)).toBe("node_not_found"));
+  test("to an unknown node", () =>
+    expect(sketch(send(message("m1"), null, "n1"), String)).toBe("node_not_found"));
 });
 
 describe("broadcast", () => {
   const rows: readonly (readonly [string, readonly string[], readonly string[]])[] = [
     ["nobody online", [], []],
     ["only the sender", ["sender"], []],
-    ["all but the sender", ["a", "sender", "b"], ["a", "b"]],
-    ["a sender that is no node", ["a", "b"], ["a", "b"]],
+    ["all except the sender", ["a", "sender", "b"], ["a", "b"]],
+    ["a sender that is not a node", ["a", "b"], ["a", "b"]],
   ];
   for (const [name, online, receivers] of rows)
     test(name, () => {
@@ -113,40 +105,40 @@ describe("acknowledge", () => {
   test("of an unknown message", () => {
     expect(sketch(acknowledge(null, null, node("n1"), asked, NOW), String)).toBe("message_not_found");
   });
-  test("of somebody else's", () => {
+  test("of another node's message", () => {
     const decision = acknowledge({ messageId: "m1" }, null, node("n1"), asked, NOW);
     expect(sketch(decision, String)).toBe("not_your_message");
   });
 });
 
-describe("expire", () => {
+describe("visibility timeout", () => {
   const leased = (deliveries: number): DeliveryStub =>
     stub({ state: "leased", deliveries, leaseUntil: STEADY });
   for (let deliveries = 1; deliveries <= REDELIVERIES_MAX; deliveries++)
-    test(`after hand-out ${deliveries} it comes back`, () => {
+    test(`after delivery ${deliveries} it waits again`, () => {
       expect(sketch(expireLeases([leased(deliveries)], NOW), String)).toEqual([
         "answers 1",
         `n1 #1 waiting ${deliveries} null`,
       ]);
     });
-  test("after the last redelivery it is parked, and an event says so", () => {
+  test("after the last redelivery it is parked, with an event", () => {
     expect(sketch(expireLeases([leased(REDELIVERIES_MAX + 1)], NOW), String)).toEqual([
       "answers 1",
       `n1 #1 parked ${REDELIVERIES_MAX + 1} null`,
       'message.parked n1 null {"message_id":"m1"}',
     ]);
   });
-  test("a message that is never acked is handed out once and redelivered five times", () => {
+  test("a message that is never acknowledged is delivered once and redelivered five times", () => {
     let current: Delivery = delivery({}, { requireAck: true });
-    let handedOut = 0;
+    let delivered = 0;
     while (current.state === "waiting") {
       const taken = receive(node("n1"), "n1", [current], STEADY);
       if (taken.kind !== "accepted" || !taken.answer[0]) throw new Error("not taken");
-      handedOut++;
+      delivered++;
       current = taken.answer[0];
       current = after(current, expireLeases([{ ...current, messageId: "m1" }], NOW).changes);
     }
-    expect({ handedOut, state: current.state }).toEqual({ handedOut: 6, state: "parked" });
+    expect({ delivered, state: current.state }).toEqual({ delivered: 6, state: "parked" });
   });
 });
 
@@ -162,8 +154,8 @@ describe("putBack", () => {
       "n1 #1 waiting 0 null",
     ],
     ["still gone", takenGone, STATES.gone, "n1 #1 waiting 0 null"],
-    ["acked meanwhile", takenLeased, STATES.acked, null],
-    ["gone, acked meanwhile", takenGone, STATES.acked, null],
+    ["acknowledged meanwhile", takenLeased, STATES.acked, null],
+    ["gone, acknowledged meanwhile", takenGone, STATES.acked, null],
     ["waits again", takenLeased, stub({ deliveries: 1 }), null],
     ["redelivered meanwhile", takenLeased, stub({ ...STATES.leased, deliveries: 2 }), null],
     ["parked meanwhile", takenLeased, stub({ state: "parked", deliveries: 1 }), null],
@@ -175,7 +167,7 @@ describe("putBack", () => {
       expect(sketch(decision, String)).toEqual(expected === null ? ["answers 0"] : ["answers 1", expected]);
     });
   test("pruned meanwhile", () => expect(putBack([takenLeased], []).changes).toEqual([]));
-  test("of a redelivery leaves the count of before", () => {
+  test("of a redelivery restores the count before it", () => {
     const third = delivery({ state: "leased", deliveries: 3, leaseUntil: STEADY }, { requireAck: true });
     expect(putBack([third], [{ ...third }]).changes).toMatchObject([{ deliveries: 2, state: "waiting" }]);
   });

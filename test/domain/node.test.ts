@@ -1,7 +1,7 @@
 /** Nodes (domain/node.ts): registration, heartbeats, coming back, expiry; each with every state of the node. */
 import { describe, expect, test } from "bun:test";
+import type { Node } from "../../src/domain/model.ts";
 import { comeBack, expire, heartbeat, register } from "../../src/domain/node.ts";
-import type { Node } from "../../src/domain/node.ts";
 import { EARLIER, NOW, STEADY, type Sketch, node, profile, sketch, task } from "./samples.ts";
 
 const BEAT = { now: NOW, steady: STEADY, leaseMs: 90_000 };

@@ -4,9 +4,9 @@
  */
 import type { Change } from "../../src/domain/change.ts";
 import type { Decision, RejectionCode, Undecided } from "../../src/domain/decision.ts";
-import type { Delivery, DeliveryStub, Message } from "../../src/domain/message.ts";
-import type { Node, NodeProfile } from "../../src/domain/node.ts";
-import type { Task, TaskDraft } from "../../src/domain/task.ts";
+import type { Delivery, DeliveryStub, Message, Node, Task } from "../../src/domain/model.ts";
+import type { NodeProfile } from "../../src/domain/node.ts";
+import type { TaskDraft } from "../../src/domain/task.ts";
 
 /** The moment at which the tests decide; samples are older. */
 export const NOW = Date.UTC(2025, 5, 15, 12);
@@ -38,9 +38,8 @@ export function node(nodeId: string, patch: Partial<Node> = {}): Node {
     tasksCompleted: 0,
     luxEarnedMicro: 0n,
     idleSince: EARLIER,
-    lastEntry: null,
-    held: [],
-    unfiled: [],
+    entries: 0,
+    balanceMicro: 0n,
     ...patch,
   };
 }
@@ -51,10 +50,9 @@ export function tally(patch: Pick<Tally, "nodeId"> & Partial<Tally>): Tally {
     assigned: 0,
     completed: 0,
     luxEarnedMicro: 0,
+    entries: 0,
+    balanceMicro: 0,
     idleSince: 1,
-    lastEntry: null,
-    held: null,
-    unfiled: null,
   };
   return { kind: "node.tallied", ...nothing, ...patch };
 }
@@ -81,7 +79,6 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     taskId,
     status: "open",
     assignedNode: null,
-    listed: true,
     result: null,
     revokedFrom: null,
     attempts: 0,
@@ -157,10 +154,6 @@ export function sketchChange(change: Change): string {
       return `${change.kind} ${sketchTask(change.task)}`;
     case "task.deleted":
       return `${change.kind} ${change.taskId}`;
-    case "task.listed":
-    case "task.filed":
-    case "task.unfiled":
-      return `${change.kind} ${change.nodeId} ${change.seq}`;
     case "tasks.tallied":
       return `tasks ${signed(change.open, change.assigned, change.completed)}`;
     case "node.tallied": {

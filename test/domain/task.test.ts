@@ -5,10 +5,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Decision } from "../../src/domain/decision.ts";
 import { BALANCE_MAX_MICRO } from "../../src/domain/limits.ts";
-import type { Node } from "../../src/domain/node.ts";
+import type { Node, Task } from "../../src/domain/model.ts";
 import {
   type Completion,
-  type Task,
   assignTo,
   complete,
   create,
@@ -190,7 +189,7 @@ describe("complete", () => {
   ) =>
     complete(
       before,
-      found && { ...found, lastEntry: { id: "e3", n: 3, balanceMicro: balance } },
+      found && { ...found, entries: 3, balanceMicro: balance },
       { taskId: "t", nodeId, result: RESULT, claimOnComplete, entryId: "e" },
       NOW,
     );
@@ -417,7 +416,7 @@ describe("remove", () => {
     ],
   };
   for (const stage of Object.keys(rows) as Stage[])
-    test(stage, () => expect(sketch(remove(STAGES[stage], null, "t", NOW), sketchTask)).toEqual(rows[stage]));
+    test(stage, () => expect(sketch(remove(STAGES[stage], "t", NOW), sketchTask)).toEqual(rows[stage]));
 });
 
 test("assignTo says by whom, stamps the time and moves the totals", () => {

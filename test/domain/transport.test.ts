@@ -1,4 +1,4 @@
-/** What carries messages, as the log tells it (domain/transport.ts): each change once, whoever notices it. */
+/** The event transport.changed (domain/transport.ts): each change is logged once, whichever hub notices it. */
 import { expect, test } from "bun:test";
 import type { LoggedEvent } from "../../src/domain/event.ts";
 import { changeTransport } from "../../src/domain/transport.ts";
@@ -10,17 +10,17 @@ const logged = (to: string): LoggedEvent => ({
 
 const ROWS: readonly (readonly [string, LoggedEvent | null, string, string, object | null])[] = [
   ["the first change", null, "redis", "sqlite", { from: "redis", to: "sqlite" }],
-  ["a start as expected", null, "redis", "redis", null],
-  ["one that another hub has logged", logged("sqlite"), "redis", "sqlite", null],
+  ["a start without a change", null, "redis", "redis", null],
+  ["a change that another hub has logged", logged("sqlite"), "redis", "sqlite", null],
   ["back again", logged("sqlite"), "sqlite", "redis", { from: "sqlite", to: "redis" }],
   [
-    "a start after one that ended otherwise",
+    "a start after a run that ended on the store",
     logged("sqlite"),
     "redis",
     "redis",
     { from: "sqlite", to: "redis" },
   ],
-  ["one whose beginning is past its time", null, "sqlite", "redis", { from: "sqlite", to: "redis" }],
+  ["a change whose predecessor was deleted", null, "sqlite", "redis", { from: "sqlite", to: "redis" }],
 ];
 
 for (const [name, newest, from, to, data] of ROWS)

@@ -3,16 +3,12 @@
  * Its running totals are only ever what the changes add up to, so that a test can hold them against the rows.
  */
 import type { Change } from "../../src/domain/change.ts";
-import type { LedgerEntry } from "../../src/domain/lux.ts";
-import type { Node } from "../../src/domain/node.ts";
-import type { Task, TaskStatus } from "../../src/domain/task.ts";
+import type { LedgerEntry, Node, Task, TaskStatus } from "../../src/domain/model.ts";
 
 export class World {
   readonly nodes = new Map<string, Node>();
   readonly tasks = new Map<string, Task>();
   readonly ledger: LedgerEntry[] = [];
-  /** "node seq" of each completed task that is filed. */
-  readonly completions = new Set<string>();
   readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0 };
 
   #created = 0;
@@ -44,27 +40,13 @@ export class World {
           tasksCompleted: node.tasksCompleted + change.completed,
           luxEarnedMicro: node.luxEarnedMicro + BigInt(change.luxEarnedMicro),
           idleSince: change.idleSince,
-          lastEntry: change.lastEntry ?? node.lastEntry,
-          held: change.held ?? node.held,
-          unfiled: change.unfiled ?? node.unfiled,
+          entries: node.entries + change.entries,
+          balanceMicro: node.balanceMicro + BigInt(change.balanceMicro),
         }));
         return;
       case "task.created":
         if (this.tasks.has(change.task.taskId)) throw new Error("created twice");
         this.tasks.set(change.task.taskId, { ...change.task, seq: ++this.#created });
-        return;
-      case "task.listed":
-        for (const task of this.tasks.values()) {
-          if (task.seq === change.seq && task.assignedNode === change.nodeId && task.status === "assigned")
-            this.tasks.set(task.taskId, { ...task, listed: true });
-        }
-        return;
-      case "task.filed":
-        if (this.completions.has(`${change.nodeId} ${change.seq}`)) throw new Error("filed twice");
-        this.completions.add(`${change.nodeId} ${change.seq}`);
-        return;
-      case "task.unfiled":
-        if (!this.completions.delete(`${change.nodeId} ${change.seq}`)) throw new Error("not filed");
         return;
       case "task.moved":
         if (!this.tasks.has(change.task.taskId)) throw new Error("moved what is not there");
@@ -88,14 +70,6 @@ export class World {
       default:
         throw new Error(`not of nodes, tasks or LUX: ${change.kind}`);
     }
-  }
-
-  /** Which of a node's completed tasks are filed. */
-  filedOf(nodeId: string): readonly number[] {
-    return [...this.completions].flatMap((filed) => {
-      const [owner, seq] = filed.split(" ");
-      return owner === nodeId ? [Number(seq)] : [];
-    });
   }
 
   #entriesOf(nodeId: string): number {

@@ -3,7 +3,7 @@
  * with the reason, where none can be mounted.
  */
 import { expect, test } from "bun:test";
-import { type Extent, fillOnce, newDiskReport, startOnFullDisk } from "../torture/disk.ts";
+import { type Extent, beatOnFullDisk, fillOnce, newDiskReport, startOnFullDisk } from "../torture/disk.ts";
 import { whyNoSmallDisk } from "../torture/small-disk.ts";
 import { TempDir } from "./program.ts";
 
@@ -14,7 +14,10 @@ const onSmallDisk = reason === null ? test : test.skip;
 const skipped = reason === null ? "" : ` (skipped: ${reason})`;
 
 const ROUNDS: readonly (readonly [string, Extent])[] = [
-  ["full data disk: reads continue, writes are 507, and freed space is used without a restart", "data"],
+  [
+    "full data disk: reads continue, also after a restart, writes are 507, and freed space is used without a restart",
+    "data",
+  ],
   ["full disk for files: uploads are 507 and everything else continues", "files"],
 ];
 
@@ -26,6 +29,17 @@ for (const [name, extent] of ROUNDS)
     expect(report.refused).toBeGreaterThan(10);
     expect(report.recoveriesMs).toHaveLength(1);
   });
+
+onSmallDisk(
+  `on a full disk the log is written back into the database, and its room serves further writes${skipped}`,
+  async () => {
+    const { statuses, logBytes } = await beatOnFullDisk();
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    const [before, after] = logBytes;
+    expect(before).toBeGreaterThan(1024 * 1024);
+    expect(after).toBeLessThan(before / 4);
+  },
+);
 
 onSmallDisk(
   `a first start on a full disk is refused in one line and does not block the next${skipped}`,

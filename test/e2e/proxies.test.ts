@@ -1,6 +1,6 @@
 /**
- * Whose wrong secrets are counted when they come through real proxies: the real program behind nginx as the README has
- * it, and callers with addresses of their own, of which Linux has a whole network on the loopback.
+ * Whose wrong secrets are counted when they come through real proxies: the real program behind the nginx configuration
+ * of docs/install.md, and callers with addresses of their own, of which Linux has a whole network on the loopback.
  */
 import { describe, expect, test } from "bun:test";
 import { request } from "node:http";

@@ -1,29 +1,44 @@
 /**
- * The README is true: its session runs as it stands there, and its tables are those of the sources. A table that has
+ * The README and the pages of docs/ are true: the commands run as they stand there, and the pages name every endpoint,
+ * field, error code, setting, limit and event kind of the sources, and none that does not exist. A table that has
  * changed is printed as it should be.
  */
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import type { Endpoint } from "../../src/api/endpoint.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
-  deliveryShape,
-  entryShape,
-  eventShape,
-  fileShape,
-  messageShape,
-  nodeShape,
-  taskShape,
-} from "../../src/api/shapes.ts";
+  deliverySchema,
+  entrySchema,
+  eventSchema,
+  fileSchema,
+  messageSchema,
+  nodeSchema,
+  taskSchema,
+} from "../../src/api/response-schemas.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
-import { Hub, PROJECT, TempDir, objectOf } from "./program.ts";
+import * as limits from "../../src/domain/limits.ts";
+import { Hub, PROJECT, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
-const README = readFileSync(join(PROJECT, "README.md"), "utf8");
+/** The README and the pages of docs/, by their path in the project. */
+const PAGES: ReadonlyMap<string, string> = new Map(
+  ["README.md", ...[...new Bun.Glob("docs/*.md").scanSync({ cwd: PROJECT })].toSorted()].map((path) => [
+    path,
+    readFileSync(join(PROJECT, path), "utf8"),
+  ]),
+);
+const README = page("README.md");
+
+function page(path: string): string {
+  const text = PAGES.get(path);
+  if (text === undefined) throw new Error(`no page ${path}`);
+  return text;
+}
 
 const ObjectSchema = z.object({
   properties: z.optional(z.record(z.string(), z.unknown())),
@@ -33,21 +48,34 @@ const ObjectSchema = z.object({
 const JsonSchema = z.extend(ObjectSchema, { anyOf: z.optional(z.array(ObjectSchema)) });
 type JsonSchema = z.infer<typeof JsonSchema>;
 
-/** The first block of shell under a heading. */
-function shellUnder(heading: string): string {
-  const section = README.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? "";
-  return /```sh\n([\s\S]*?)\n```/.exec(section)?.[1] ?? "";
+/** The section of a page under a heading of the second level, up to the next one. */
+function section(text: string, heading: string): string {
+  return text.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? "";
 }
 
-/** What stands between two marks. */
-function marked(name: string): string {
-  const [, text = ""] = new RegExp(`<!-- ${name} -->\n([\\s\\S]*?)\n<!-- /${name} -->`).exec(README) ?? [];
+/** The first block in a language under a heading of the README. */
+function blockUnder(heading: string, language = "sh"): string {
+  return new RegExp(`\`\`\`${language}\n([\\s\\S]*?)\n\`\`\``).exec(section(README, heading))?.[1] ?? "";
+}
+
+/** The part of a page between two marks. */
+function marked(path: string, name: string): string {
+  const [, text = ""] =
+    new RegExp(`<!-- ${name} -->\n([\\s\\S]*?)\n<!-- /${name} -->`).exec(page(path)) ?? [];
   return text;
 }
 
-/** The rows of a table below its head, as cells. */
-function rowsOf(table: string): readonly (readonly string[])[] {
-  const [_head, _rule, ...lines] = table.split("\n").filter((line) => line.startsWith("|"));
+/** What stands in backticks. */
+function codeSpans(text: string): readonly string[] {
+  return [...text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
+}
+
+/** The rows of all tables below their heads, as cells. */
+function rowsOf(text: string): readonly (readonly string[])[] {
+  const lines = text.split("\n").filter((line, i, all) => {
+    const isHead = all[i + 1]?.startsWith("| -") || all[i + 1]?.startsWith("| :");
+    return line.startsWith("|") && !isHead && !/^\| :?-/.test(line);
+  });
   return lines.map((line) =>
     line
       .split(/(?<!\\)\|/)
@@ -56,11 +84,28 @@ function rowsOf(table: string): readonly (readonly string[])[] {
   );
 }
 
+type Listed = Pick<Endpoint, "method" | "path" | "auth" | "summary">;
+
+// The stream's endpoint is made with the room of streams; here it is read from its source.
+const STREAM = readFileSync(join(PROJECT, "src/api/stream.ts"), "utf8");
+const [, streamPath = "", streamSummary = ""] =
+  /method: "GET",\s+path: "([^"]+)",\s+auth: "secret",\s+summary: "([^"]+)"/.exec(STREAM) ?? [];
+const ALL_ENDPOINTS: readonly Listed[] = [
+  ...ENDPOINTS,
+  ...fileEndpoints(1),
+  { method: "GET", path: streamPath, auth: "secret", summary: streamSummary },
+];
+
+/** `node/<node_id>` of /api/v1/node/:node_id. */
+function shortPath({ path }: Pick<Endpoint, "path">): string {
+  return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
+}
+
 test("Run and Test are one line each, for the Bun that this project is tested with", () => {
   const wanted = packageJson.engines.bun.replace(">=", "");
-  expect(shellUnder("Run")).toBe(`npx --yes bun@${wanted} start`);
-  expect(shellUnder("Test")).toBe(`npx --yes bun@${wanted} run test`);
-  expect(shellUnder("Build")).toBe("bun run build");
+  expect(blockUnder("Run")).toBe(`npx --yes bun@${wanted} start`);
+  expect(blockUnder("Test")).toBe(`npx --yes bun@${wanted} run test`);
+  expect(blockUnder("Build")).toBe("bun run build");
   expect(Object.keys(packageJson.scripts)).toEqual(
     expect.arrayContaining(["start", "test", "build", "bench"]),
   );
@@ -72,7 +117,7 @@ test("the session", async () => {
   // As Run does, but on a port of our own: with no data directory named, it is the one that the session looks into.
   await using hub = await Hub.start({ cwd: dir.path, ownSecrets: false });
   expect(packageJson.scripts.start).toEndWith("bun src/main.ts serve");
-  const session = shellUnder("A session");
+  const session = blockUnder("A session");
   expect(session.match(/127\.0\.0\.1:19104/g)).toHaveLength(1);
   const { PATH = "" } = process.env;
   const shell = Bun.spawn(["sh", "-eu"], {
@@ -114,6 +159,63 @@ test("the session", async () => {
   expect(lines[8]).toBe("Hello, everyone.");
 });
 
+test("the worker", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data") });
+  // With a key that acts for this node only, as the page proposes for a second machine.
+  const args = ["keys", "add", "laptop", "--node", "worker-2", "--data", dir.join("data")];
+  const { stdout: key } = await run(args);
+  const [secret = ""] = key.split("\n");
+  const headers = { "X-Matrix-Secret": secret };
+  await until(async () => (await hub.get("/task/pull?node_id=worker-2", { headers })).status === 404); // known by now
+  const script = blockUnder("A worker", "bash");
+  expect(script.split("\n")).toHaveLength(10);
+  const start = section(README, "A worker").split("```sh\n")[1]?.split("\n")[0] ?? "";
+  expect(start).toBe("HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) bash worker.sh worker-2");
+  const tasks: string[] = [];
+  for (const title of ["one", 'two "task_id":"x"', "three"]) {
+    const { body } = await hub.post("/task/create", { title, description: "d", lux_reward: 1 });
+    tasks.push(String(body["task_id"]));
+  }
+  await Bun.write(
+    dir.join("worker.sh"),
+    script.replace("sleep 30", "sleep 0.1").replace("sleep 1", "sleep 0.1"),
+  );
+  const worker = Bun.spawn(["bash", "worker.sh", "worker-2"], {
+    cwd: dir.path,
+    env: { PATH: process.env["PATH"] ?? "", HUB: `http://127.0.0.1:${hub.port}`, SECRET: secret },
+    stdout: "ignore",
+    stderr: "pipe",
+    detached: true, // a process group of its own, with its heartbeats in it
+  });
+  try {
+    const node = async (): Promise<Readonly<Record<string, unknown>>> => {
+      const { body } = await hub.get("/node/worker-2");
+      return objectOf(JSON.stringify(body["node"] ?? null));
+    };
+    const completed = async (): Promise<readonly string[]> => {
+      const { body } = await hub.get("/task/list?status=completed&node_id=worker-2");
+      return listOf(body["tasks"]).map((task) => String(task["task_id"]));
+    };
+    await until(async () => (await completed()).length === tasks.length);
+    expect((await completed()).toSorted()).toEqual(tasks.toSorted());
+    expect(await node()).toMatchObject({ status: "online", tasks_assigned: 0, lux_balance: 3 });
+    const { last_heartbeat: before } = await node();
+    await until(async () => (await node())["last_heartbeat"] !== before);
+  } finally {
+    process.kill(-worker.pid, "SIGKILL");
+    await worker.exited;
+  }
+  expect(await worker.stderr.text()).toBe("");
+});
+
+test("the README says which reads are open on A", () => {
+  const [open = ""] =
+    /\*\*On A these reads[\s\S]*?They show/.exec(section(README, "Who can read what")) ?? [];
+  const wanted = ALL_ENDPOINTS.filter(({ auth }) => auth === "public").map((endpoint) => shortPath(endpoint));
+  expect(codeSpans(open).toSorted()).toEqual(wanted.toSorted());
+});
+
 /** The names in a schema, a question mark after what may be left out; of one that takes this or that, both. */
 function fieldsOf(schema: z.ZodMiniType, io: "input" | "output"): string {
   const written: JsonSchema = JsonSchema.parse(z.toJSONSchema(schema, { io, unrepresentable: "any" }));
@@ -127,67 +229,84 @@ function fieldsOf(schema: z.ZodMiniType, io: "input" | "output"): string {
     .join(" or ");
 }
 
-describe("the tables", () => {
+/** The text of a list item that begins with a word, as one line. */
+function item(text: string, word: string): string {
+  const [, found = ""] = new RegExp(`^- ${word}: ([\\s\\S]*?)(?=\n- |\n\n|$)`, "m").exec(text) ?? [];
+  return found.replaceAll(/\s+/g, " ").trim();
+}
+
+describe("the pages", () => {
   const cell = (text: string): string => text.replaceAll("|", "\\|");
 
-  test("settings", () => {
-    const rows = SETTING_ROWS.map(({ flag, value, env, key, fallback, help }) => [
-      `\`${cell(`${flag} ${value}`)}\``,
-      `\`${env}\``,
-      `\`${key}\``,
-      fallback === null ? "" : `\`${fallback}\``,
-      cell(help),
-    ]);
-    expect(rowsOf(marked("settings"))).toEqual(rows);
-  });
-
-  test("endpoints", () => {
-    const line = ({
-      method,
-      path,
-      auth,
-      summary,
-    }: Pick<Endpoint, "method" | "path" | "auth" | "summary">) => [
-      method,
-      `\`${path.replaceAll(/:(\w+)/g, "<$1>")}\``,
-      auth,
-      summary,
-    ];
-    // The stream's endpoint is made with the room of streams; here it is read from its source.
-    const source = readFileSync(join(PROJECT, "src/api/stream.ts"), "utf8");
-    const [, path = "", auth = "", summary = ""] =
-      /method: "GET",\s+path: "([^"]+)",\s+auth: "(\w+)",\s+summary: "([^"]+)"/.exec(source) ?? [];
-    const all = [...[...ENDPOINTS, ...fileEndpoints(1)].map(line), ["GET", `\`${path}\``, auth, summary]];
-    const byPath = (a: readonly string[], b: readonly string[]): number => (a.join() < b.join() ? -1 : 1);
-    expect(rowsOf(marked("endpoints")).toSorted(byPath)).toEqual(all.toSorted(byPath));
-  });
-
-  test("fields", () => {
-    const rows = [...ENDPOINTS, ...fileEndpoints(1)].flatMap((endpoint) => {
-      if (endpoint.kind !== "json") return [];
-      const { method, path, input, answer } = endpoint;
-      const place = `${method} ${path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>")}`;
-      return [[`\`${place}\``, fieldsOf(input(), "input"), fieldsOf(answer(), "output")]];
+  test("settings: flag, default, and the help or its beginning", () => {
+    const rows = rowsOf(marked("docs/settings.md", "settings"));
+    const wanted = SETTING_ROWS.map(({ flag, value, fallback, help }, i) => {
+      const meaning = rows[i]?.[2] ?? "";
+      const isBeginning =
+        meaning.length > 20 && new RegExp(`^${RegExp.escape(meaning)}(?:[:;,]|$)`).test(cell(help));
+      return [
+        `\`${cell(`${flag} ${value}`)}\``,
+        fallback === null ? "" : `\`${fallback}\``,
+        isBeginning ? meaning : cell(help),
+      ];
     });
-    expect(rowsOf(marked("fields")).toSorted()).toEqual(rows.toSorted());
+    expect(rows).toEqual(wanted);
+    // The names of the environment and of luxhub.toml follow from the flag, as the page says.
+    for (const { flag, env, key } of SETTING_ROWS) {
+      expect(key).toBe(flag.slice(2).replaceAll("-", "_"));
+      expect(env).toBe(`LUXHUB_${key.toUpperCase()}`);
+    }
+  });
+
+  test("endpoints: the index", () => {
+    const rows = ALL_ENDPOINTS.map((endpoint) => [
+      `\`${endpoint.method} ${shortPath(endpoint)}\``,
+      endpoint.auth,
+      endpoint.summary,
+    ]);
+    const sorted = (all: readonly (readonly string[])[]): readonly (readonly string[])[] =>
+      all.toSorted((a, b) => (a.join() < b.join() ? -1 : 1));
+    expect(sorted(rowsOf(marked("docs/api.md", "endpoints")))).toEqual(sorted(rows));
+  });
+
+  test("endpoints: what they take and answer", () => {
+    const blocks = page("docs/endpoints.md")
+      .split(/^### /m)
+      .slice(1)
+      .map((block) => [/^`(.*)`\n/.exec(block)?.[1] ?? "", item(block, "Takes"), item(block, "Answers")]);
+    const json = [...ENDPOINTS, ...fileEndpoints(1)].filter((endpoint) => endpoint.kind === "json");
+    const wanted = ALL_ENDPOINTS.map(({ method, path }) => {
+      const endpoint = json.find((one) => one.method === method && one.path === path);
+      const name = `${method} ${shortPath({ path })}`;
+      if (!endpoint) return [name, "", ""]; // it does not speak JSON: the page describes it in prose
+      const takes = fieldsOf(endpoint.input(), "input") || "nothing";
+      return [name, takes, fieldsOf(endpoint.answer(), "output") || "nothing more"];
+    });
+    expect(blocks.toSorted()).toEqual(wanted.toSorted());
   });
 
   test("records", () => {
-    const shapes = {
-      node: nodeShape(),
-      task: taskShape(),
-      message: messageShape(),
-      "message of receive": deliveryShape(),
-      event: eventShape(),
-      file: fileShape(),
-      "ledger entry": entryShape(),
+    const schemas = {
+      node: nodeSchema(),
+      task: taskSchema(),
+      message: messageSchema(),
+      "message of receive": deliverySchema(),
+      event: eventSchema(),
+      file: fileSchema(),
+      "ledger entry": entrySchema(),
     };
-    const rows = Object.entries(shapes).map(([name, shape]) => [name, fieldsOf(shape, "output")]);
-    expect(rowsOf(marked("records"))).toEqual(rows);
+    const text = page("docs/records.md");
+    const names = [...text.matchAll(/^## (.+)$/gm)].map(([, name]) => name);
+    expect(names).toEqual(Object.keys(schemas));
+    for (const [name, schema] of Object.entries(schemas)) {
+      const fields = rowsOf(section(text, name)).map(([field]) => field);
+      expect([name, fields.join(", ")]).toEqual([name, fieldsOf(schema, "output")]);
+    }
   });
 
   test("the kinds of events", () => {
-    expect(EVENT_KINDS.filter((kind) => !new RegExp(`\\b${kind}\\b`).test(README))).toEqual([]);
+    const kinds = rowsOf(marked("docs/events.md", "kinds")).map(([kind]) => kind);
+    expect(kinds).toEqual(EVENT_KINDS.map((kind) => `\`${kind}\``));
   });
 
   test("errors", async () => {
@@ -197,15 +316,267 @@ describe("the tables", () => {
       for (const [, status, code] of text.matchAll(/new Problem\(\s*(\d{3}),\s*"(\w+)"/g)) {
         found.add(`${status} \`${code}\``);
       }
-      if (!file.endsWith("api/problems.ts")) continue;
+      if (!file.endsWith("api/error-table.ts")) continue;
       for (const [, code, status] of text.matchAll(/^ {2}(\w+): \[(\d{3}), "/gm)) {
         found.add(`${status} \`${code}\``);
       }
     }
-    const named = rowsOf(marked("errors")).map(([status, code]) => `${status} ${code}`);
+    const named = rowsOf(marked("docs/errors-and-limits.md", "errors")).map(
+      ([status, code]) => `${status} ${code}`,
+    );
     expect(found.size).toBeGreaterThan(20);
     expect(named.toSorted()).toEqual([...found].toSorted());
     expect(new Set(named).size).toBe(named.length);
+  });
+});
+
+describe("limits", () => {
+  type Name = {
+    [K in keyof typeof limits]: (typeof limits)[K] extends number | bigint ? K : never;
+  }[keyof typeof limits];
+  const used = new Set<string>();
+  const valueOf = (name: Name): number => {
+    used.add(name);
+    return Number(limits[name]);
+  };
+  const count = (name: Name): string => valueOf(name).toLocaleString("en-US");
+  const bytes = (name: Name): string => {
+    const kib = valueOf(name) / 1_024;
+    return kib < 1_024 ? `${kib} KiB` : `${(kib / 1_024).toLocaleString("en-US")} MiB`;
+  };
+  const seconds = (name: Name): string => `${valueOf(name) / 1_000} s`;
+
+  /** The numbers that each row of the page has, in its order; a plain text is no limit of ours, or has no name. */
+  const ROWS: readonly (readonly [what: string, ...numbers: readonly string[]])[] = [
+    ["Head of a request", "16 KiB", "199", "12 s"],
+    ["JSON body", bytes("JSON_BODY_MAX_BYTES"), seconds("JSON_BODY_DEADLINE_MS")],
+    ["Values, lists and objects in a JSON body", count("JSON_VALUES_MAX")],
+    ["Levels of `metadata`, and of a body with an idempotency key", count("JSON_DEPTH_MAX")],
+    ["`Idempotency-Key`", count("IDEMPOTENCY_KEY_MAX_CHARS")],
+    ["`node_id`, `creator_node`, `from_node`", count("NODE_ID_MAX_CHARS")],
+    ["Ids that the hub makes", count("ID_MAX_CHARS")],
+    ["`name` of a node", count("NODE_NAME_MAX_CHARS")],
+    ["`host` of a node", count("HOST_MAX_CHARS")],
+    ["`port` of a node", "1", count("PORT_MAX")],
+    ["`max_tasks` of a node", "1", count("NODE_MAX_TASKS_MAX")],
+    ["Capabilities of a node", count("CAPABILITIES_MAX"), count("CAPABILITY_MAX_CHARS")],
+    ["`title` of a task", count("TITLE_MAX_CHARS")],
+    ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
+    ["`reason` of a revoke", count("REASON_MAX_CHARS")],
+    ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
+    ["Each text of a result", bytes("RESULT_TEXT_MAX_BYTES")],
+    ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
+    ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
+    ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
+    ["`page`", count("PAGE_MAX")],
+    ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
+    ["`limit` of task/pull", count("PULL_MAX")],
+    ["`limit` of events", count("EVENTS_MAX")],
+    ["`limit` and `count` of messages", count("MESSAGES_MAX")],
+    ["`timeout` of receive and poll", `${count("WAIT_MAX_SECONDS")} s`],
+    ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],
+    ["Progress of an upload", bytes("UPLOAD_STALL_MIN_BYTES"), seconds("UPLOAD_STALL_MS")],
+    ["`metadata` of a file", bytes("METADATA_MAX_BYTES")],
+    ["Parts of an upload", count("UPLOAD_PARTS_MAX"), bytes("UPLOAD_PART_HEADERS_MAX_BYTES")],
+    ["Name of a file", count("FILE_NAME_MAX_CHARS")],
+    ["Files of one task", count("FILES_OF_TASK_MAX")],
+    ["Uploads at once", count("UPLOADS_MAX")],
+    ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
+    ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
+    ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
+    ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
+    ["Part of a list in memory for one caller", bytes("LIST_PART_MAX_BYTES"), count("NODES_PART")],
+    [`Requests that wait for rows beyond ${count("LIST_NEAR_ROWS")} of a list`, count("LIST_FAR_PAGES_MAX")],
+    [
+      `Answers over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}, held until they are read`,
+      bytes("ANSWERS_HELD_MAX_BYTES"),
+      seconds("ANSWER_WAIT_MS"),
+    ],
+    [
+      `Progress of reading an answer over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}`,
+      bytes("ANSWER_SLICE_BYTES"),
+      seconds("ANSWER_STALL_MS"),
+    ],
+    ["Events held for streams that do not read", bytes("STREAMS_HELD_MAX_BYTES")],
+    ["Waiting calls, and repeats that wait for the first", count("WAITERS_MAX")],
+    ["Event streams", count("STREAMS_MAX")],
+    ["Writes that wait for their commit", count("QUEUE_MAX")],
+    ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
+    [
+      "LUX balance of a node",
+      (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
+    ],
+    ["Keys", count("KEYS_MAX")],
+    ["A secret", count("SECRET_MAX_CHARS")],
+    ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
+    ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
+    ["An idle connection", "60 s"],
+  ];
+
+  /** What callers meet elsewhere in the pages, with its number. */
+  const IN_PROSE: readonly (readonly [path: string, text: string])[] = [
+    ["docs/errors-and-limits.md", `up to ${count("ERRORS_MAX")} bad fields`],
+    ["docs/endpoints.md", `\`limit\` is ${count("PULL_DEFAULT")} if left out`],
+    ["docs/endpoints.md", `\`count\` messages (${count("RECEIVE_DEFAULT")} if left out)`],
+    ["docs/endpoints.md", `seconds (${count("RECEIVE_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
+    ["docs/endpoints.md", `\`count\` is ${count("HISTORY_DEFAULT")} if left out`],
+    ["docs/endpoints.md", `A page has ${count("PER_PAGE_DEFAULT")} rows`],
+    ["docs/endpoints.md", `one page of ${count("WHOLE_PAGE")}.`],
+    ["docs/endpoints.md", `Pays ${count("SIGNIN_LUX")} LUX once per UTC day`],
+    ["docs/events.md", `\`limit\` (${count("EVENTS_DEFAULT")} if left out)`],
+    ["docs/events.md", `seconds (${count("POLL_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
+    ["docs/api.md", `keeps it for ${valueOf("IDEMPOTENCY_RETAIN_MS") / 3_600_000} hours`],
+    ["docs/operations.md", `holds up to ${valueOf("LOG_BACKLOG_MAX_CHARS") / 2 ** 20} MiB of lines`],
+    ["docs/operations.md", `gives running requests up to ${valueOf("DRAIN_MS") / 1_000} seconds`],
+    ["docs/operations.md", `Up to ${bytes("START_CHECK_MAX_BYTES")} the start checks every page`],
+    ["docs/operations.md", `stop of the process (${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more)`],
+    ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
+    ["docs/postgresql.md", `asks the server for up to ${seconds("FATE_WAIT_MS")}`],
+  ];
+
+  /** How the hub divides its own work: no caller and no operator meets these. */
+  const INTERNAL =
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_)/;
+
+  test("the page has the numbers of the sources", () => {
+    const numbers = (cell: string): readonly string[] =>
+      cell
+        .replaceAll(/`[^`]*`|UTF-8|(?:then|else) \d{3}/g, "")
+        .match(/\d[\d,]*(?: (?:KiB|MiB|s)\b)?/g)
+        ?.map((number) => number.replace(/,$/, "")) ?? [];
+    const rows = rowsOf(marked("docs/errors-and-limits.md", "limits"));
+    expect(rows.map(([what, limit = ""]) => [what, ...numbers(limit)])).toEqual(ROWS.map((row) => [...row]));
+  });
+
+  test("the prose has them too", () => {
+    for (const [path, text] of IN_PROSE) expect(page(path).replaceAll(/\s+/g, " ")).toContain(text);
+  });
+
+  test("every bound is on a page or known to be internal", () => {
+    const bounds = Object.keys(limits).filter((name) => /_MAX(?:_|$)/.test(name));
+    expect(bounds.length).toBeGreaterThan(50);
+    expect(bounds.filter((name) => !used.has(name) && !INTERNAL.test(name))).toEqual([]);
+  });
+});
+
+describe("what the pages name exists", () => {
+  const spans = [...PAGES].flatMap(([path, text]) => codeSpans(text).map((code) => ({ path, code })));
+  const all = [...PAGES].map(([path, text]) => ({ path, text }));
+
+  test("endpoints", () => {
+    const known = new Set(ALL_ENDPOINTS.map((endpoint) => `${endpoint.method} ${shortPath(endpoint)}`));
+    const named = spans.filter(({ code }) => /^(?:GET|POST|PUT|PATCH|DELETE) \S+$/.test(code));
+    expect(named.length).toBeGreaterThan(60);
+    expect(named.filter(({ code }) => !known.has(code.replace(/\?.*/, "")))).toEqual([]);
+    // Also those without a method, by their first part: task/…
+    const paths = new Set(ALL_ENDPOINTS.map((endpoint) => shortPath(endpoint)));
+    const resources = new Set(
+      [...paths].flatMap((path) => (path.includes("/") ? [path.split("/")[0] ?? ""] : [])),
+    );
+    const loose = all.flatMap(({ path, text }) =>
+      [
+        ...text
+          .replaceAll(/```[\s\S]*?```|\]\([^)]*\)/g, "")
+          .matchAll(/(?<![\w./-])([a-z]+)\/([a-z][a-z-]*)\b(?!\/)/g),
+      ].flatMap(([place, resource = ""]) =>
+        resources.has(resource) && !paths.has(place) ? [`${path}: ${place}`] : [],
+      ),
+    );
+    expect(loose.filter((place) => !/: file\/download$/.test(place))).toEqual([]);
+  });
+
+  test("kinds of events", () => {
+    const kinds = new Set<string>(EVENT_KINDS);
+    const kind = /^(?:node|task|lux|message|file|hub|transport)\.[a-z]+$/;
+    expect(spans.filter(({ code }) => kind.test(code) && !kinds.has(code))).toEqual([]);
+  });
+
+  test("error codes", () => {
+    const codes = new Set(codeSpans(marked("docs/errors-and-limits.md", "errors")));
+    const wrong = all.flatMap(({ path, text }) =>
+      [...text.matchAll(/\b[45]\d\d\s+`(\w+)`/g)].flatMap(([, code = ""]) =>
+        codes.has(code) ? [] : [`${path}: ${code}`],
+      ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("flags and environment variables", () => {
+    const places = [
+      "src/**/*.ts",
+      "test/bench/**/*.ts",
+      "test/torture/*.ts",
+      "test/support/*.ts",
+      "package.json",
+    ];
+    const files = places.flatMap((place) => [...new Bun.Glob(place).scanSync({ cwd: PROJECT })]);
+    const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
+    const known = new Set([
+      ...SETTING_ROWS.flatMap(({ flag, env }) => [flag, env]),
+      ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
+      ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
+      "--yes", // npx
+      "--retry", // curl
+      "--retry-connrefused",
+      "--target", // bun build
+    ]);
+    const wrong = all.flatMap(({ path, text }) =>
+      [
+        ...text.replaceAll(/<!--[\s\S]*?-->/g, "").matchAll(/(?<![\w-])--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g),
+      ].flatMap(([name]) => (known.has(name) ? [] : [`${path}: ${name}`])),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("form", () => {
+  const TABLE_MAX_COLUMNS = 120;
+  const README_MAX_BYTES = 12_288;
+
+  test("the README is short, and no table is wider than a screen", () => {
+    expect(Buffer.byteLength(README)).toBeLessThanOrEqual(README_MAX_BYTES);
+    const wide = [...PAGES].flatMap(([path, text]) =>
+      text
+        .split("\n")
+        .flatMap((line, i) =>
+          line.startsWith("|") && line.length > TABLE_MAX_COLUMNS
+            ? [`${path}:${i + 1} has ${line.length} columns`]
+            : [],
+        ),
+    );
+    expect(wide).toEqual([]);
+  });
+
+  test("relative links and anchors lead somewhere, and the README to every page", () => {
+    const anchorsOf = (text: string): ReadonlySet<string> =>
+      new Set(
+        [...text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+          heading
+            .toLowerCase()
+            .replaceAll(/[^\w -]/g, "")
+            .replaceAll(" ", "-"),
+        ),
+      );
+    const linked = new Set<string>();
+    const broken: string[] = [];
+    for (const [path, text] of [
+      ...PAGES,
+      ["src/README.md", readFileSync(join(PROJECT, "src/README.md"), "utf8")] as const,
+    ]) {
+      for (const [, target = ""] of text.matchAll(/\]\(([^)]+)\)/g)) {
+        if (/^https?:/.test(target)) continue;
+        const [file = "", anchor = ""] = target.split("#");
+        const there = file === "" ? path : join(path, "..", file);
+        if (path === "README.md") linked.add(there);
+        const whole = join(PROJECT, there);
+        if (!existsSync(whole)) broken.push(`${path}: ${target}`);
+        else if (anchor !== "" && !anchorsOf(readFileSync(whole, "utf8")).has(anchor))
+          broken.push(`${path}: ${target}`);
+      }
+    }
+    expect(broken).toEqual([]);
+    expect([...PAGES.keys()].filter((path) => path !== "README.md" && !linked.has(path))).toEqual([]);
+    expect(linked).toContain("src/README.md");
   });
 });
 
@@ -216,21 +587,4 @@ test("the map of src names every file", async () => {
   const words = files.flatMap((path) => path.replace(/\.ts$/, "").split("/"));
   expect(words.length).toBeGreaterThan(50);
   expect(words.filter((word) => !tree.has(word))).toEqual([]);
-});
-
-test("what it links to is there", async () => {
-  const links = [...README.matchAll(/\]\(([^)#][^)]*)\)/g)].map(([, target = ""]) => target);
-  expect(links).toContain("src/README.md");
-  for (const target of links) {
-    if (/^https?:/.test(target)) continue;
-    expect([target, await Bun.file(join(PROJECT, target)).exists()]).toEqual([target, true]);
-  }
-  const anchors = [...README.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor = ""]) => anchor);
-  const headings = [...README.matchAll(/^##+ (.+)$/gm)].map(([, heading = ""]) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\w -]/g, "")
-      .replaceAll(" ", "-"),
-  );
-  expect(headings).toEqual(expect.arrayContaining(anchors));
 });

@@ -1,6 +1,6 @@
 /**
- * A Redis cut off under load, in short (bun run torture has the long form), and what the program says of a Redis that it
- * cannot use.
+ * A Redis that fails under load, in short (bun run torture has the long form), and what the program logs about a Redis
+ * that it cannot use.
  */
 import { describe, expect, test } from "bun:test";
 import { OWN_HOST, freePort } from "../support/keeper.ts";
@@ -13,7 +13,6 @@ const OPENSSL = Bun.which("openssl");
 describe.skipIf(withoutRedis(true))("redis", () => {
   for (const cut of ["frozen", "killed"] as const)
     test(`${cut} under load: no message lost, repeated or out of order`, async () => {
-      // That it is caught up with in time is waited for there.
       const {
         sent,
         received,
@@ -36,7 +35,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
       expect([received, acked > 0]).toEqual([sent, true]);
     });
 
-  test("one that refuses the password: one log line, the hub serves, and uses Redis once it may", async () => {
+  test("one that refuses the password: one log line, the hub serves, and uses it once the password is right", async () => {
     await using redis = await RedisServer.start("--requirepass", "geheim-1");
     using dir = new TempDir();
     const url = redis.url.replace("//", "//:wrong-geheim-2@");
@@ -46,18 +45,18 @@ describe.skipIf(withoutRedis(true))("redis", () => {
     const sent = await hub.post("/message/send", { from_node: "op", to_node: "n1", content: "x" });
     expect(sent.body).toMatchObject({ success: true, transport: "sqlite" });
     await hub.program.printed(
-      /redis is away, sqlite carries the messages .*refuses the user name or the password/,
+      /redis is unavailable, sqlite carries the messages .*refuses the user name or the password/,
     );
     await redis.ask("ACL", "SETUSER", "default", ">wrong-geheim-2");
     await until(async () => (await hub.get("/status")).body["transport"] === "redis");
     await hub.stop();
-    // However often it was tried.
+    // However often it was retried.
     expect(hub.program.stdout.match(/refuses the user name/g)).toHaveLength(1);
     expect(hub.program.stdout.match(/redis carries the messages/g)).toHaveLength(1);
     expect(hub.program.stdout + hub.program.stderr).not.toContain("geheim");
   });
 
-  test("one whose password has an unescaped %: it may be down at the start and fail at any time", async () => {
+  test("one whose password has a % in it, not escaped: it may be unavailable at the start, and fail at any time", async () => {
     await using redis = await RedisServer.start("--requirepass", "50%off");
     using dir = new TempDir();
     const url = redis.url.replace("//", "//:50%off@");
@@ -75,7 +74,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
   });
 
   test.skipIf(OPENSSL === null)(
-    `over TLS: its certificate has to be trusted${OPENSSL === null ? " (there is no openssl to make one with)" : ""}`,
+    `over TLS: its certificate must be trusted${OPENSSL === null ? " (there is no openssl to make one with)" : ""}`,
     async () => {
       using dir = new TempDir();
       const [cert, key, port] = [dir.join("cert.pem"), dir.join("key.pem"), freePort()];
@@ -89,7 +88,7 @@ describe.skipIf(withoutRedis(true))("redis", () => {
       const data = dir.join("data");
       {
         await using hub = await Hub.start({ data, env });
-        await hub.program.printed(/redis is away.*its certificate is not trusted/);
+        await hub.program.printed(/redis is unavailable.*its certificate is not trusted/);
         await hub.stop();
       }
       await using hub = await Hub.start({ data, env: { ...env, NODE_EXTRA_CA_CERTS: cert } });
@@ -106,19 +105,19 @@ describe.skipIf(withoutRedis(true))("redis", () => {
   });
 });
 
-test("a missing Redis: one log line, and the hub serves", async () => {
+test("no Redis at the address: one log line, and the hub serves", async () => {
   using dir = new TempDir();
   const env = { LUXHUB_REDIS: `redis://:geheim@${OWN_HOST}:${freePort()}` };
   await using hub = await Hub.start({ data: dir.join("data"), env });
   expect((await hub.get("/status")).body).toMatchObject({ status: "ok", transport: "sqlite" });
   await hub.stop();
   const { stdout } = hub.program;
-  expect(stdout.match(/redis is away, sqlite carries the messages/g)).toHaveLength(1);
+  expect(stdout.match(/redis is unavailable, sqlite carries the messages/g)).toHaveLength(1);
   expect(stdout).toContain("it cannot be reached (ECONNREFUSED)");
   expect(stdout).not.toContain("geheim");
 });
 
-describe("an invalid Redis address is refused without its password", () => {
+describe("an invalid URL is refused, without its password", () => {
   for (const url of [
     "geheim",
     "http://:geheim@h",

@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { Hub, Program, TempDir, objectOf, listOf, run, until } from "./program.ts";
 import { RawConnection } from "./raw.ts";
@@ -113,8 +113,10 @@ async function addKey(
   ...args: string[]
 ): Promise<string> {
   const { code, stdout, stderr } = await run(["keys", "add", ...args, "--data", data], { env });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return /^([\w-]{32})\n/.exec(stdout)?.[1] ?? "";
+  const secret = /^([\w-]{32})\n$/.exec(stdout)?.[1] ?? "";
+  expect([code, stderr]).toEqual([0, expect.stringMatching(/^This is the secret of /)]);
+  expect(stderr).not.toContain(secret);
+  return secret;
 }
 
 /** That none of the words, which are no empty ones, stands in any of the places. */

@@ -1,4 +1,4 @@
-/** What the listener makes of what fails after a route has answered. */
+/** How the listener answers when sending fails after a route has answered. */
 import { expect, test } from "bun:test";
 import { downloadResponse } from "../../src/http/download.ts";
 import { openListener } from "../../src/http/listener.ts";

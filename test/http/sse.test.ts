@@ -1,9 +1,9 @@
-/** Event streams over a real Bun.serve and raw sockets: framing, hang-up, slow and stalled clients, ends, heartbeats. */
+/** Event streams over a real Bun.serve and raw sockets: framing, hang-up, slow and stalled clients, ends, keep-alive. */
 import { afterEach, describe, expect, test } from "bun:test";
 import net from "node:net";
 import {
   type Every,
-  Heartbeats,
+  KeepAlive,
   type SseEvent,
   type SseStream,
   frame,
@@ -92,7 +92,7 @@ type Fixture = {
   streams: SseStream[];
   closes(): number;
   limitBytes: number;
-  isScarce: boolean;
+  isContended: boolean;
   /** Called between opening a stream and returning its answer. */
   beforeAnswer: (stream: SseStream) => void | Promise<void>;
 };
@@ -102,7 +102,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.stop(true);
 });
 
-function serve(heartbeats?: Heartbeats): Fixture {
+function serve(keepAlive?: KeepAlive): Fixture {
   let closes = 0;
   const server = Bun.serve({
     port: 0,
@@ -115,8 +115,8 @@ function serve(heartbeats?: Heartbeats): Fixture {
       "/": async (request, server) => {
         const { response, stream } = openEventStream(request, server, {
           maxBacklogBytes: fixture.limitBytes,
-          ...(heartbeats ? { heartbeats } : {}),
-          isScarce: () => fixture.isScarce,
+          ...(keepAlive ? { keepAlive } : {}),
+          isContended: () => fixture.isContended,
           headers: { "X-Kit": "yes" },
           onClose: () => closes++,
         });
@@ -133,7 +133,7 @@ function serve(heartbeats?: Heartbeats): Fixture {
     streams: [],
     closes: () => closes,
     limitBytes: LIMIT_BYTES,
-    isScarce: false,
+    isContended: false,
     beforeAnswer: () => undefined,
   };
   return fixture;
@@ -392,44 +392,44 @@ function handTimer(): { every: Every; tick(times: number): void; running(): bool
 
 const ROUND = 15; // ticks: 15 s
 
-describe("heartbeats", () => {
+describe("keep-alive", () => {
   test("10,000 streams each get a comment every 15 s, spread evenly, and the timer stops with the last", () => {
     const timer = handTimer();
-    const heartbeats = new Heartbeats(15_000, timer.every);
-    const beats = new Array<number>(10_000).fill(0);
-    const stops = beats.map((_, at) =>
-      heartbeats.add({ beat: () => void (beats[at] = (beats[at] ?? 0) + 1) }),
+    const keepAlive = new KeepAlive(15_000, timer.every);
+    const counts = new Array<number>(10_000).fill(0);
+    const stops = counts.map((_, at) =>
+      keepAlive.add({ keepAlive: () => void (counts[at] = (counts[at] ?? 0) + 1) }),
     );
-    expect({ ms: timer.ms(), size: heartbeats.size }).toEqual({ ms: 1_000, size: 10_000 });
+    expect({ ms: timer.ms(), size: keepAlive.size }).toEqual({ ms: 1_000, size: 10_000 });
     let before = 0;
     for (let tick = 1; tick <= 2 * ROUND; tick++) {
       timer.tick(1);
-      const total = beats.reduce((sum, n) => sum + n, 0);
+      const total = counts.reduce((sum, n) => sum + n, 0);
       expect(total - before).toBeLessThanOrEqual(667);
       before = total;
-      if (tick % ROUND === 0) expect(beats.every((n) => n === tick / ROUND)).toBe(true);
+      if (tick % ROUND === 0) expect(counts.every((n) => n === tick / ROUND)).toBe(true);
     }
     for (const stop of stops.slice(1)) stop();
-    expect({ running: timer.running(), size: heartbeats.size }).toEqual({ running: true, size: 1 });
+    expect({ running: timer.running(), size: keepAlive.size }).toEqual({ running: true, size: 1 });
     stops[0]?.();
     stops[0]?.();
-    expect({ running: timer.running(), size: heartbeats.size }).toEqual({ running: false, size: 0 });
-    heartbeats.add({ beat: () => undefined });
+    expect({ running: timer.running(), size: keepAlive.size }).toEqual({ running: false, size: 0 });
+    keepAlive.add({ keepAlive: () => undefined });
     expect(timer.running()).toBe(true);
   });
 
-  test("the machine's timer beats as well", async () => {
-    const heartbeats = new Heartbeats(30);
-    let beats = 0;
-    const stop = heartbeats.add({ beat: () => beats++ });
-    await until("three beats", () => beats >= 3);
+  test("the machine's timer calls it as well", async () => {
+    const keepAlive = new KeepAlive(30);
+    let counts = 0;
+    const stop = keepAlive.add({ keepAlive: () => counts++ });
+    await until("three keep-alives", () => counts >= 3);
     stop();
   });
 
   test("reach the client as comments, and end with the stream", async () => {
     const timer = handTimer();
-    const heartbeats = new Heartbeats(15_000, timer.every);
-    const { client, stream } = await opened(serve(heartbeats));
+    const keepAlive = new KeepAlive(15_000, timer.every);
+    const { client, stream } = await opened(serve(keepAlive));
     timer.tick(2 * ROUND);
     stream.close();
     await until("the end", () => wholeBody(client.text()) !== null);
@@ -439,7 +439,7 @@ describe("heartbeats", () => {
 
   test("cut a client that reads nothing for four of them, and add nothing to its buffer", async () => {
     const timer = handTimer();
-    const fixture = serve(new Heartbeats(15_000, timer.every));
+    const fixture = serve(new KeepAlive(15_000, timer.every));
     const { client, stream } = await opened(fixture);
     await stall(client, stream);
     const { backlogBytes } = stream;
@@ -460,20 +460,20 @@ describe("heartbeats", () => {
 
   test("cut it after two when others need its buffer", async () => {
     const timer = handTimer();
-    const fixture = serve(new Heartbeats(15_000, timer.every));
+    const fixture = serve(new KeepAlive(15_000, timer.every));
     const { client, stream } = await opened(fixture);
     const reading = await opened(fixture);
     await stall(client, stream);
     timer.tick(2 * ROUND);
     expect(stream.closed).toBe(false);
-    fixture.isScarce = true;
+    fixture.isContended = true;
     timer.tick(ROUND);
     expect([stream.closed, reading.stream.closed, fixture.closes()]).toEqual([true, false, 1]);
   });
 
-  test("start counting again when the client reads", async () => {
+  test("start the count again when the client has read", async () => {
     const timer = handTimer();
-    const { client, stream } = await opened(serve(new Heartbeats(15_000, timer.every)));
+    const { client, stream } = await opened(serve(new KeepAlive(15_000, timer.every)));
     await stall(client, stream);
     timer.tick(3 * ROUND);
     client.socket.resume();
@@ -485,7 +485,7 @@ describe("heartbeats", () => {
 
   test("end a stream whose answer was never returned", async () => {
     const timer = handTimer();
-    const fixture = serve(new Heartbeats(15_000, timer.every));
+    const fixture = serve(new KeepAlive(15_000, timer.every));
     fixture.beforeAnswer = () => {
       throw new Error("the handler failed");
     };

@@ -1,19 +1,26 @@
 /**
- * Mail on Redis where it meets the store: several hubs, a hub that dies in between, a Redis that forgets, is full, hangs,
- * or is cut off for one hub and not for the other. Nothing may be lost, handed out twice, or out of its order.
+ * Mail with Redis as the wake-up channel, where it meets the store: several hubs, a hub that dies in between, a wake-up
+ * that is lost. No message may be lost, delivered twice, or out of order.
  */
+import { RedisClient } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { TICKETS_MAX } from "../../src/domain/limits.ts";
+import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import type { Transact } from "../../src/store/store.ts";
+import { message } from "../domain/samples.ts";
 import { until } from "../e2e/program.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
-import type { Transact } from "../../src/store/store.ts";
-import { Office, died, heldUp, refused } from "./office.ts";
+import { MailHubs } from "./hubs.ts";
 
-/** Who is rung for by then was: who waits so long in vain is answered with nothing. */
+/** A receiver that is not woken within this time gets nothing. */
 const PATIENCE_MS = 15_000;
 
-const names = (n: number, start = 0): readonly string[] =>
-  Array.from({ length: n }, (_, i) => `m${start + i}`);
+/** A hub that died: its commit never comes. */
+const died: Transact = () => new Promise<never>(() => {});
+
+/** Nothing is written. */
+const refused: Transact = () => Promise.reject(new Error("refused"));
+
+const names = (n: number): readonly string[] => Array.from({ length: n }, (_, i) => `m${i}`);
 
 describe.skipIf(withoutRedis(true))("mail on Redis", () => {
   let redis: RedisServer;
@@ -22,34 +29,43 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
   });
   afterAll(() => redis.close());
 
-  const open = () => Office.open(redis.url, redis.url);
-  const held = (office: Office, key: string) => until(async () => (await office.keysIn(redis)).includes(key));
+  const open = () => MailHubs.open(redis.url, redis.url);
 
-  /** How many have found something in another hub's hands, and were not rung for yet. */
-  const wanted = async (office: Office) =>
-    Number(await redis.ask("GET", `${await office.prefix()}wanted:n1`));
+  /** Hears everything that is published: the texts without the name of the hub, probes left out. */
+  async function subscribe(): Promise<AsyncDisposable & { readonly heard: readonly string[] }> {
+    const client = new RedisClient(redis.url, { autoReconnect: false });
+    const heard: string[] = [];
+    await client.connect();
+    const [channel = ""] = (await redis.ask("PUBSUB", "CHANNELS", "luxhub:*")) as readonly string[];
+    await client.subscribe(channel, (text) => {
+      const [, nodeIds = ""] = text.split(" ");
+      if (nodeIds !== "") heard.push(nodeIds);
+    });
+    return { heard, [Symbol.asyncDispose]: async () => client.close() };
+  }
 
   describe("several hubs", () => {
-    test("a message sent at one wakes who waits at another", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      const waiting = b.receive(10_000);
+    test("a message sent at one wakes a receiver at another", async () => {
+      await using hubs = await open();
+      const [a, b] = hubs.both;
+      const waiting = b.receive(PATIENCE_MS);
       await until(() => b.waiters.size === 1);
       expect(await a.send(["m1"])).toBe("redis");
       expect(await waiting).toBe("m1");
     });
 
-    test("so does a broadcast, for each of its receivers", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      const waiting = ["n1", "n2", "n3"].map((nodeId) => b.receive(10_000, nodeId));
+    test("a broadcast wakes a receiver for each of its nodes", async () => {
+      await using hubs = await open();
+      const [a, b] = hubs.both;
+      const waiting = ["n1", "n2", "n3"].map((nodeId) => b.receive(PATIENCE_MS, nodeId));
+      await until(() => b.waiters.size === 3);
       await a.post({ toNode: null, type: "alert", content: "all" });
       expect(await Promise.all(waiting)).toEqual(["all", "all", "all"]);
     });
 
-    test("of many receivers at both, each message goes to one", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
+    test("of many receivers at both, one gets each message", async () => {
+      await using hubs = await open();
+      const [a, b] = hubs.both;
       const all = names(300);
       const receivers = Array.from({ length: 30 }, async (_, i) => {
         const got: string[] = [];
@@ -61,238 +77,76 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
       expect(got.toSorted()).toEqual(all.toSorted());
     });
 
-    test("while one has a message in its hands, another takes the next of another sender", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(["m1"], { fromNode: "x" });
-      await a.send(["m2"], { fromNode: "x" });
-      await a.send(["m3"], { fromNode: "y" });
-      const { transact, letGo } = heldUp(office.store.transact);
-      const first = a.take(1, transact);
-      await held(office, "hands:n1");
-      expect(await b.take()).toEqual(["m3"]); // not m2: it must not overtake m1
-      await until(async () => (await wanted(office)) === 0); // that taking has rung its own bell
+    test("concurrent takes at both get different messages, in order", async () => {
+      await using hubs = await open();
+      const [a, b] = hubs.both;
+      await a.send(names(60));
+      const taken = await Promise.all(Array.from({ length: 14 }, (_, i) => (i % 2 ? a : b).take(5)));
+      expect(taken.flat()).toEqual([...names(60)]);
+    });
+
+    test("of different databases do not wake each other", async () => {
+      await using one = await MailHubs.open(redis.url);
+      await using other = await open();
+      const [a, b] = other.both;
       const waiting = b.receive(PATIENCE_MS);
-      await until(async () => (await wanted(office)) === 1); // he has found it there, and waits
-      await using bells = await office.listen(redis);
-      letGo();
-      expect(await first).toEqual(["m1"]);
-      expect(await bells.heard).toBe("n1"); // the hands are empty: nobody has to wait until they would be by themselves
+      await until(() => b.waiters.size === 1);
+      await one.all[0]?.send(["m1"]);
+      await a.send(["m2"]);
       expect(await waiting).toBe("m2");
-      expect([await a.take(), await b.take()]).toEqual([[], []]);
-    });
-
-    test.each([
-      ["the next, when that was handed out", null, ["m1"], "m2"],
-      ["that, when it was not", refused, [], "m1"],
-    ] as const)(
-      "who would not wait, and finds one in another's hands, gets %s",
-      async (_, fate, first, then) => {
-        await using office = await open();
-        const [a, b] = office.both;
-        await a.send(["m1", "m2"]);
-        const { transact, letGo } = heldUp(fate ?? office.store.transact);
-        const taking = a.take(1, transact).catch(() => []);
-        await held(office, "hands:n1");
-        const asked = b.receive(0);
-        await held(office, "wanted:n1"); // he has found it there
-        letGo();
-        expect([await taking, await asked]).toEqual([first, then]);
-      },
-    );
-
-    test("so do all who would not wait: each looks again", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(["m1"]);
-      const { transact, letGo } = heldUp(office.store.transact);
-      const taking = a.take(1, transact);
-      await held(office, "hands:n1");
-      const looks = [0, 0, 0, 0, 0];
-      const asked = looks.map((_, i) => {
-        const counting: Transact = (load, decide) => {
-          looks[i] = (looks[i] ?? 0) + 1;
-          return office.store.transact(load, decide);
-        };
-        return b.receive(0, "n1", 1, counting);
-      });
-      await until(async () => (await wanted(office)) === asked.length);
-      letGo();
-      expect(await taking).toEqual(["m1"]);
-      expect(await Promise.all(asked)).toEqual(["", "", "", "", ""]);
-      for (const count of looks) expect(count).toBeGreaterThanOrEqual(3); // before, after, and to say that nothing is there
-    });
-
-    test("takes at one hub do not wait for one another: its store decides them in order", async () => {
-      await using office = await Office.open(redis.url);
-      const [a] = office.desks;
-      await a?.send(["m1", "m2"]);
-      const { transact, letGo } = heldUp(office.store.transact);
-      const first = a?.take(1, transact);
-      await held(office, "hands:n1");
-      expect(await a?.take(1)).toEqual(["m1"]);
-      letGo();
-      expect(await first).toEqual(["m2"]);
-    });
-
-    test("of different databases share a Redis and nothing else", async () => {
-      await using one = await Office.open(redis.url);
-      await using other = await Office.open(redis.url);
-      await one.desks[0]?.send(["m1"]);
-      expect(await other.desks[0]?.take()).toEqual([]);
-      expect(await one.desks[0]?.take()).toEqual(["m1"]);
+      expect(await one.all[0]?.take()).toEqual(["m1"]);
     });
   });
 
-  // At once, for most of it is waiting; each has a database of its own in the Redis.
-  describe.concurrent("a hub that dies", () => {
-    test("between its ticket and the commit of the handing out: another hands it out, once, and rings", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(["m1"]);
-      await a.send(["m2"]);
-      void a.take(1, died);
-      await held(office, "hands:n1");
-      expect(await b.receive(PATIENCE_MS)).toBe("m1");
+  describe("a hub that", () => {
+    test.each([
+      ["dies before the commit of a take leaves the message to the others, at once", died],
+      ["fails to commit a take leaves the message to the others, at once", refused],
+    ] as const)("%s", async (_, transact) => {
+      await using hubs = await open();
+      const [a, b] = hubs.both;
+      await a.send(["m1", "m2"]);
+      void a.take(1, transact).catch(() => {});
+      expect(await b.take(1)).toEqual(["m1"]);
       expect([await a.take(), await b.take()]).toEqual([["m2"], []]);
     });
 
-    test("its message comes back although the mailbox is in use all the while", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(["m1"]);
-      void a.take(1, died);
-      await held(office, "hands:n1");
-      const got: string[] = [];
-      await until(
-        async () => {
-          await b.send([`y${got.length}`], { fromNode: "y" });
-          got.push(...(await b.take()));
-          return got.includes("m1");
-        },
-        PATIENCE_MS,
-        100,
+    test("dies after the commit of a send and before its wake-up loses no message", async () => {
+      await using hubs = await open();
+      const [a, b] = hubs.both;
+      await new EmbeddedMail(hubs.store).send(
+        hubs.store.transact,
+        message("m1", { content: "m1", toNode: "n1" }),
+        "n1",
       );
-      expect(got.length).toBeGreaterThan(2); // it was in use; how often is the machine's to say
-    });
-
-    test("after that commit, before its hands were empty: the message stays handed out", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(["m1", "m2"]);
-      expect(await a.take(1)).toEqual(["m1"]);
-      // As if its hands had been emptied by time, and the ticket were there once more.
-      await redis.ask("LPUSH", `${await office.prefix()}box:n1`, "m1");
-      expect(await b.take(1)).toEqual(["m2"]);
-      expect([await a.take(), await b.take()]).toEqual([[], []]);
-    });
-
-    test("between the ticket and the commit of the sending: nothing is handed out for it", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      void a.mail.send(died, { ...SENT, messageId: "ghost" }, "n1");
-      await held(office, "box:n1");
-      await a.send(["m1"]);
-      expect(await b.take(1)).toEqual(["m1"]);
-      expect(await b.take()).toEqual([]);
-    });
-
-    test("one that is only slow finds its message handed out by the other, and hands out nothing", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(["m1"]);
-      const { transact, letGo } = heldUp(office.store.transact);
-      const slow = a.take(1, transact);
-      await held(office, "hands:n1");
-      expect(await b.receive(PATIENCE_MS)).toBe("m1");
-      letGo();
-      expect(await slow).toEqual([]);
-    });
-
-    test("a handing out that is refused gives its message free at once", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(["m1"]);
-      const { transact, letGo } = heldUp(refused);
-      const failing = a.take(1, transact);
-      await held(office, "hands:n1");
-      const waiting = b.receive(PATIENCE_MS);
-      await held(office, "wanted:n1");
-      await using bells = await office.listen(redis);
-      letGo();
-      await expect(failing).rejects.toThrow("refused");
-      expect(await bells.heard).toBe("n1");
-      expect(await waiting).toBe("m1");
-    });
-
-    test("a sending that is refused leaves no ticket behind", async () => {
-      await using office = await open();
-      const [a] = office.both;
-      await expect(a.send(["m1"], { toNode: "nobody" })).rejects.toThrow();
-      await expect(a.mail.send(refused, { ...SENT, messageId: "m2" }, "n3")).rejects.toThrow("refused");
-      await until(async () => !(await office.keysIn(redis)).some((key) => key.startsWith("box:")));
-      expect(await a.take()).toEqual([]);
+      await a.send(["m2"]);
+      expect([await b.receive(0), await b.receive(0)]).toEqual(["m1", "m2"]);
     });
   });
 
-  describe("a Redis that", () => {
-    test("forgets everything: each look finds what waits, in order, once", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(names(5));
-      await redis.ask("FLUSHALL");
-      await a.send(names(5, 5));
-      expect([await b.take(3), await a.take(3), await b.take(), await a.take()]).toEqual([
-        names(3),
-        names(3, 3),
-        names(4, 6),
-        [],
-      ]);
-    });
-
-    test("lost one ticket in the middle hands out in the old order", async () => {
-      await using office = await open();
-      const [a, b] = office.both;
-      await a.send(names(3));
-      await redis.ask("LREM", `${await office.prefix()}box:n1`, "1", "m0");
-      expect([await b.take(1), await b.take(1), await a.take(1), await a.take()]).toEqual([
-        ["m0"],
-        ["m1"],
-        ["m2"],
-        [],
-      ]);
-    });
-
-    test("has no room for more tickets of a mailbox is asked for no more, and nothing stays behind", async () => {
-      await using office = await Office.open(redis.url);
-      const [a] = office.desks;
-      const all = names(TICKETS_MAX + 5);
-      await Promise.all(all.map((name) => a?.send([name])));
-      expect(await redis.ask("LLEN", `${await office.prefix()}box:n1`)).toBe(TICKETS_MAX);
-      const got = [...((await a?.take(1_000)) ?? []), ...((await a?.take(1_000)) ?? [])];
-      expect(got.toSorted()).toEqual(all.toSorted());
-    });
-
-    test("keeps no content, and every key for a time only", async () => {
-      await using office = await open();
-      const [a] = office.both;
+  describe("Redis", () => {
+    test("holds nothing, and never hears a content", async () => {
+      await using hubs = await open();
+      const [a, b] = hubs.both;
+      await using subscription = await subscribe();
       await a.send(["m1", "m2"], { content: "secret words" });
-      void a.take(1, died);
-      await held(office, "hands:n1");
-      const prefix = await office.prefix();
-      for (const key of await office.keysIn(redis)) {
-        expect(Number(await redis.ask("PTTL", prefix + key))).toBeGreaterThan(0);
-        expect(String(await redis.ask("DUMP", prefix + key))).not.toContain("secret words");
-      }
+      await a.post({ toNode: null, type: "alert", content: "secret words" });
+      await b.take(1);
+      await until(() => subscription.heard.length === 3);
+      expect(subscription.heard.slice(0, 2)).toEqual(["n1", "n1"]);
+      expect(subscription.heard[2]?.split(",").toSorted()).toEqual(["n1", "n2", "n3"]);
+      expect(await redis.ask("DBSIZE")).toBe(0);
+    });
+
+    test("hears no wake-up for a send that was refused", async () => {
+      await using hubs = await open();
+      const [a] = hubs.both;
+      await using subscription = await subscribe();
+      await expect(a.send(["m1"], { toNode: "nobody" })).rejects.toThrow();
+      await expect(a.mail.send(refused, message("m2"), "n2")).rejects.toThrow("refused");
+      await a.send(["m3"], { toNode: "n3" });
+      await until(() => subscription.heard.length > 0);
+      expect(subscription.heard).toEqual(["n3"]);
     });
   });
 });
-
-const SENT = {
-  fromNode: "op",
-  toNode: "n1",
-  type: "text",
-  content: "ghost",
-  requireAck: false,
-  sentAt: 0,
-} as const;

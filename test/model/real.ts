@@ -1,7 +1,7 @@
 /** The hub that the model is compared with: its listeners, its clock, and what a client of it has seen of the log. */
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
-import { problemOf } from "../../src/api/problems.ts";
+import { problemOf } from "../../src/api/error-table.ts";
 import { Rejection, reject } from "../../src/domain/decision.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { type Answer, SECRET, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";

@@ -9,7 +9,7 @@ import { BlobsFull } from "../../src/blobs/blobs.ts";
 import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
 import { TURN_MS } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MISSING, POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
 
 const noFault = (error: unknown): void => {

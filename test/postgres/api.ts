@@ -19,7 +19,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   limits: "tests constants, calls no hub",
   waiting: "tests one hub's own waiting calls and streams",
   bounds: "tests what one hub holds, whatever its store",
-  outbox: "tests answers being sent, calls no hub",
+  "response-backpressure": "tests answers being sent, calls no hub",
   "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
 };
 

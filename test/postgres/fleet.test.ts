@@ -248,7 +248,7 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("a key that is revoked at one hub is soon refused by all", async () => {
     const { hashSecret } = await import("../../src/service/keys.ts");
-    const { openPostgres } = await import("../../src/store/postgres.ts");
+    const { openPostgres } = await import("../../src/store/postgres/engine.ts");
     const store = await openPostgres(fleet.url, fleet.clock, (error) => expect(error).toBeNull());
     const save = (revokedAt: number | null): Promise<null> => {
       const base = { keyId: "k", role: "secret", variant: null, nodeId: null, expiresAt: null } as const;
@@ -318,7 +318,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await lease()).toBeGreaterThan(before + 50_000);
   });
 
-  test("a hub that finds the database brought forward, as after it was frozen, leaves it alone and says why", async () => {
+  test("a hub that finds the database migrated, as after it was frozen, leaves it alone and says why", async () => {
     await addNodes(a, ["n1"]);
     const holder = async (): Promise<string | null> =>
       (await fleet.sql`SELECT holder FROM turn WHERE until > clock_timestamp()`)[0]?.holder ?? null;

@@ -2,17 +2,15 @@
  * Many transactions in one commit on PostgreSQL: what goes to the server in few statements is what each would have
  * written by itself, whatever the values are that the statements were first sent with.
  */
-import { SQL } from "bun";
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { expire, saved } from "../../src/domain/node.ts";
-import type { Task } from "../../src/domain/task.ts";
+import type { Task } from "../../src/domain/model.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { expiredNodes, strandedTasks, taskById, taskTotals, tasksById } from "../../src/store/queries.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
 import type { Store } from "../../src/store/store.ts";
-import { node, tally, task } from "../domain/samples.ts";
+import { task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -20,12 +18,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** Of the database that was opened last. */
-let address = "";
-
 async function open(): Promise<Store> {
   const schema = await newSchema();
-  address = schema.url;
   closing.push(schema.remove);
   const store = await openPostgres(schema.url, systemClock(), (error) => {
     throw error;
@@ -70,22 +64,9 @@ async function claim(store: Store, nodes: readonly string[], each: number): Prom
     ...one,
     status: "assigned",
     assignedNode: one.taskId.split(" ")[0] ?? null,
-    listed: false,
   }));
   for (const task of tasks) await commit(store, [{ kind: "task.moved", task }]);
   return tasks;
-}
-
-/** Counts from here on the statements that update tasks. */
-async function countUpdates(): Promise<() => Promise<number>> {
-  const sql = new SQL(address, { max: 1 });
-  closing.push(() => sql.close());
-  await sql.unsafe(`
-    CREATE TABLE updates (n INTEGER);
-    CREATE FUNCTION note_update() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN INSERT INTO updates VALUES (1); RETURN NULL; END $$;
-    CREATE TRIGGER note_update AFTER UPDATE ON tasks FOR EACH STATEMENT EXECUTE FUNCTION note_update();`);
-  return async () => Number((await sql`SELECT count(*) AS n FROM updates`)[0]?.n);
 }
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
@@ -116,47 +97,22 @@ describe.skipIf(POSTGRES_MISSING !== null)(`groups on postgresql${reason}`, () =
     );
   });
 
-  test("what many nodes hold is listed in one statement when they go offline, also by a hub that does it first", async () => {
-    const store = await open();
-    const nodes = Array.from({ length: 20 }, (_, i) => `n${i}`);
-    const tasks = await claim(store, nodes, 3);
-    const heldBy = Map.groupBy(tasks, ({ assignedNode }) => assignedNode);
-    const changes = nodes.flatMap((nodeId): Change[] => {
-      const held = heldBy.get(nodeId)?.map(({ seq }) => seq) ?? [];
-      return [...saved(node(nodeId, { leaseUntil: 1 })), tally({ nodeId, assigned: 3, held })];
-    });
-    await commit(store, changes);
-    expect(await store.read(strandedTasks(100))).toEqual([]);
-    const updates = await countUpdates();
-    await store.transact({ nodes: expiredNodes(1, 100) }, (rows) => expire(rows.nodes, 2));
-    expect(await updates()).toBe(1);
-    const stranded = await store.read(strandedTasks(100));
-    expect(stranded.map(({ seq }) => seq).toSorted()).toEqual(tasks.map(({ seq }) => seq).toSorted());
-  });
-
-  test("a task that is listed, moved and deleted in one commit: in that order, by whichever name it is called", async () => {
+  test("a task that is moved, deleted and moved back in one commit: in that order", async () => {
     const store = await open();
     for (let round = 0; round < 3; round++) {
       // What is sent by itself at first is sent with others later.
-      const tasks = await claim(store, [`n${round}`], 4);
-      const [, moved, deleted, back] = tasks;
+      const [, moved, deleted, back] = await claim(store, [`n${round}`], 4);
       if (!moved || !deleted || !back) throw new Error("not there");
       await Promise.all([
-        commit(
-          store,
-          tasks.map(({ seq }): Change => ({ kind: "task.listed", nodeId: `n${round}`, seq })),
-        ),
         commit(store, [{ kind: "task.moved", task: { ...moved, status: "open", assignedNode: null } }]),
-        commit(store, [{ kind: "task.deleted", taskId: deleted.taskId, seq: deleted.seq }]),
-        commit(store, [{ kind: "task.moved", task: back }]), // not listed again
+        commit(store, [{ kind: "task.deleted", taskId: deleted.taskId }]),
+        commit(store, [{ kind: "task.moved", task: { ...back, status: "open", assignedNode: null } }]),
+        commit(store, [{ kind: "task.moved", task: back }]),
       ]);
-      const after = await Promise.all(tasks.map(({ taskId }) => store.read(taskById(taskId))));
-      expect(after.map((one) => one && [one.status, one.listed])).toEqual([
-        ["assigned", true],
-        ["open", false],
-        null,
-        ["assigned", false],
-      ]);
+      const after = await Promise.all(
+        [moved, deleted, back].map(({ taskId }) => store.read(taskById(taskId))),
+      );
+      expect(after.map((one) => one?.status ?? null)).toEqual(["open", null, "assigned"]);
     }
   });
 

@@ -1,7 +1,7 @@
 /**
  * Groups on PostgreSQL against SQLite: the same requests, asked for in the same order and all at once, must be answered the
  * same and leave the same rows. SQLite loads, decides and writes one after the other; on PostgreSQL many are loaded and
- * written together, and what is missing in touches.ts, or joined wrongly in a batch, would show here.
+ * written together, and what is missing in store/sql/conflict-keys.ts, or joined wrongly in a batch, would show here.
  */
 import { SQL } from "bun";
 import { Database } from "bun:sqlite";
@@ -16,9 +16,9 @@ import { LuxService } from "../../src/service/lux.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { Waiters } from "../../src/service/waiters.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { WaitQueue } from "../../src/service/wait-queue.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { NOW, STEADY } from "../domain/samples.ts";
 import { dice } from "../support/dice.ts";
@@ -34,7 +34,6 @@ const TABLES: Readonly<Record<string, string>> = {
   nodes: "node_id",
   tasks: "seq",
   task_totals: "one",
-  completions: "node_id, seq",
   ledger: "node_id, n",
   messages: "seq",
   deliveries: "to_node, seq",
@@ -61,7 +60,7 @@ class World {
     this.store = store;
     this.#tasks = new TaskService(store, clock, newId);
     this.#nodes = new NodeService(store, clock, this.#tasks);
-    this.#messages = new MessageService(store, new EmbeddedMail(store), clock, newId, new Waiters());
+    this.#messages = new MessageService(store, new EmbeddedMail(store), clock, newId, new WaitQueue());
     this.#lux = new LuxService(store, clock, newId);
   }
 

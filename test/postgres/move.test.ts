@@ -8,9 +8,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { ACK_LEASE_MS } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { OTHER_POSTGRES_TABLES, TABLES } from "../../src/upkeep/move-tables.ts";
 import {
   addNode,

@@ -2,8 +2,8 @@
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
-import { LOCK, POSTGRES_MIGRATIONS } from "../../src/store/postgres-migrations.ts";
-import { type PostgresStore, joinPostgres, openPostgres } from "../../src/store/postgres.ts";
+import { LOCK, POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { type PostgresStore, joinPostgres, openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const NEWEST = POSTGRES_MIGRATIONS.length;
@@ -44,7 +44,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       expect(await marks()).toEqual(["young"]);
     });
 
-    test("of an older schema is not brought forward under a hub that is at work", async () => {
+    test("of an older schema is not migrated under a hub that is at work", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
@@ -64,7 +64,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await expect(join()).rejects.toThrow(`the database is of schema ${NEWEST + 1}`);
     });
 
-    test("of an older schema is brought forward when a group that had begun by it has ended", async () => {
+    test("of an older schema is migrated when a group that had begun by it has ended", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");

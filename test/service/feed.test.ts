@@ -1,4 +1,4 @@
-/** The feed over a real store: walking the log of a node, telling who follows it, polls, and reading by cursor. */
+/** The feed over a real store: a node's log from a cursor, its subscribers, long polls, and reading by cursor. */
 import { afterEach, describe, expect, mock, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,8 +15,8 @@ import {
 import { EVENTS_MAX } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed, type StreamItem } from "../../src/service/feed.ts";
-import { eventsAfter } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { message } from "../domain/samples.ts";
 import { standIn } from "../support/stand-in.ts";
 
@@ -120,7 +120,7 @@ describe("catching up", () => {
     expect(await catchUp(scene, 4_999)).toEqual({ items: [], cursor: 5_000, atEnd: true });
   });
 
-  test("a full part ends at its last event, however many follow", async () => {
+  test("a full batch ends at its last event, however many follow", async () => {
     const scene = await openScene();
     await scene.commit(...many(10, () => logged("n1")), logged("n2"));
     const ids = (from: number, to: number) => many(to - from + 1, () => logged(null)).map((_, i) => from + i);
@@ -131,14 +131,14 @@ describe("catching up", () => {
     expect(await catchUp(scene, 5, 6)).toEqual({ items: items(6, 10), cursor: 11, atEnd: true });
   });
 
-  test("a full part that ends with the log is at the end", async () => {
+  test("a full batch that ends with the log is at the end", async () => {
     const scene = await openScene();
     await scene.commit(...many(4, () => logged("n1")));
     expect(await catchUp(scene, 2, 2)).toMatchObject({ cursor: 4, atEnd: true });
     expect(await catchUp(scene, 1, 2)).toMatchObject({ cursor: 3, atEnd: false });
   });
 
-  test("the node's events that no stream shows are passed over, a whole part of them too", async () => {
+  test("the node's events that no stream shows are skipped, a whole batch of them too", async () => {
     const scene = await openScene();
     const quiet = EVENT_KINDS.filter((kind) => !isTaskEvent(kind) && kind !== "message.sent");
     await scene.commit(...quiet.map((kind) => logged("n1", kind)), logged("n1"));
@@ -162,7 +162,7 @@ describe("catching up", () => {
       expect(await catchUp(scene, since)).toEqual({ items: [], cursor: since, atEnd: true });
   });
 
-  test("messages carry their content and stand among the tasks; one past its time is left out", async () => {
+  test("messages carry their content and stand among the task events; a pruned one is left out", async () => {
     const scene = await openScene();
     await scene.commit(...sent("m1", "n1"), logged("n1"), ...sent("m2", "n2"), ...sent("m3", "n1"));
     const items = await shown(scene.feed, (await scene.feed.catchUp("n1", 0, 32)).events);
@@ -184,7 +184,7 @@ describe("catching up", () => {
     expect((await walk(scene, 0, 32)).found).toEqual(["5501 task.created"]);
   });
 
-  test("the walk ends at what is there when it looks, and goes on from there", async () => {
+  test("catching up ends at what is committed when it reads, and goes on from there", async () => {
     const scene = await openScene();
     await scene.commit(logged("n1"));
     const first = await catchUp(scene, 0);
@@ -194,7 +194,7 @@ describe("catching up", () => {
   });
 });
 
-describe("certain events", () => {
+describe("events by id", () => {
   test("in the order of the log, messages with their content, without what is not shown or not there", async () => {
     const { feed, commit } = await openScene();
     await commit(...sent("m1", "n1"), logged("n1"), logged("n1", "node.online"), ...sent("m2", "n1"));
@@ -205,7 +205,7 @@ describe("certain events", () => {
     expect(await items()).toEqual([]);
   });
 
-  test("as many as a stream takes at once", async () => {
+  test("as many as a stream reads at once", async () => {
     const { feed, commit } = await openScene();
     const ids = Array.from({ length: 45 }, (_, i) => i + 1);
     await commit(...ids.map((id) => `m${id}`).flatMap((id) => sent(id, "n1")));
@@ -215,12 +215,12 @@ describe("certain events", () => {
   });
 });
 
-describe("following", () => {
-  test("tells the ids of the node's events, in order, after they are on disk", async () => {
+describe("subscribing", () => {
+  test("notifies of the ids of the node's events, in order, after they are on disk", async () => {
     const { feed, store, commit, faults } = await openScene();
     const told: number[] = [];
     const readable: boolean[] = [];
-    feed.follow("n1", (eventId) => {
+    feed.subscribe("n1", (eventId) => {
       told.push(eventId);
       void store
         .read(eventsAfter(eventId - 1, [], 1))
@@ -238,41 +238,43 @@ describe("following", () => {
     expect(faults).toEqual([]);
   });
 
-  test("hears nothing of what was before, and nothing of other changes", async () => {
+  test("does not notify of earlier events, nor of other changes", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const told: number[] = [];
-    feed.follow("n1", (eventId) => told.push(eventId));
-    await commit({ kind: "task.deleted", taskId: "t", seq: 1 }, { kind: "node.offline", nodeId: "n1" });
+    feed.subscribe("n1", (eventId) => told.push(eventId));
+    await commit({ kind: "task.deleted", taskId: "t" }, { kind: "node.offline", nodeId: "n1" });
     expect(told).toEqual([]);
   });
 
-  test("all who follow a node are told, until each ends it", async () => {
+  test("all subscribers of a node are notified, until each unsubscribes", async () => {
     const { feed, commit } = await openScene();
     const told: string[] = [];
-    const unfollow = ["a", "b", "c"].map((name) => feed.follow("n1", (id) => told.push(`${name}${id}`)));
-    const other = feed.follow("n2", (id) => told.push(`other${id}`));
+    const unsubscribe = ["a", "b", "c"].map((name) =>
+      feed.subscribe("n1", (id) => told.push(`${name}${id}`)),
+    );
+    const other = feed.subscribe("n2", (id) => told.push(`other${id}`));
     await commit(logged("n1"));
-    unfollow[1]?.();
+    unsubscribe[1]?.();
     await commit(logged("n1"));
-    unfollow[0]?.();
-    unfollow[2]?.();
+    unsubscribe[0]?.();
+    unsubscribe[2]?.();
     await commit(logged("n1"));
-    feed.follow("n1", (id) => told.push(`d${id}`));
+    feed.subscribe("n1", (id) => told.push(`d${id}`));
     await commit(logged("n1"), logged("n2"));
     other();
     await commit(logged("n2"));
     expect(told).toEqual(["a1", "b1", "c1", "a2", "c2", "d4", "other5"]);
   });
 
-  test("who ends it while the news is told hears no more of it", async () => {
+  test("a subscriber that unsubscribes during a notification gets no more of that commit", async () => {
     const { feed, commit, faults } = await openScene();
     const told: string[] = [];
-    const end = feed.follow("n1", (id) => {
+    const end = feed.subscribe("n1", (id) => {
       told.push(`a${id}`);
       end();
     });
-    feed.follow("n1", (id) => told.push(`b${id}`));
+    feed.subscribe("n1", (id) => told.push(`b${id}`));
     await commit(logged("n1"), logged("n1"));
     expect({ told, faults }).toEqual({ told: ["a1", "b1", "b2"], faults: [] });
   });
@@ -300,7 +302,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("holds at most so many, and goes on after them", async () => {
+  test("a batch has at most EVENTS_MAX events, and the next goes on after them", async () => {
     const { feed, commit } = await openScene();
     await commit(...many(EVENTS_MAX + 5, () => logged("n1")));
     const first = await feed.poll(0, 0, NEVER);
@@ -311,7 +313,7 @@ describe("poll", () => {
     expect((await feed.poll(first.cursor, 0, NEVER)).events).toHaveLength(5);
   });
 
-  test("a crowd that waits from one cursor looks once when it is woken, others for themselves", async () => {
+  test("polls that wait on the same cursor share one query, others have their own", async () => {
     const { store, feed, commit } = await openScene();
     await commit(logged("n1"), logged("n1"));
     const polls = [...new Array<number>(100).fill(2), 1, 1].map((since) => feed.poll(since, 5_000, NEVER));
@@ -329,7 +331,7 @@ describe("poll", () => {
     expect((await next).cursor).toBe(4);
   });
 
-  test("a look that began before a commit is not shared with who comes after it", async () => {
+  test("a read that began before a commit is not shared with a poll that comes after it", async () => {
     const { store, feed, commit } = await openScene();
     await commit(logged("n1"));
     const held = Promise.withResolvers<void>();
@@ -367,7 +369,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("what is committed while it looks is not missed", async () => {
+  test("what is committed while it reads is not missed", async () => {
     const { feed, commit } = await openScene();
     for (let i = 0; i < 200; i++) {
       const cursor = await feed.lastId();
@@ -393,7 +395,7 @@ describe("poll", () => {
     }
   });
 
-  test("in vain: an empty answer with the cursor it was given, or that of the moment it came", async () => {
+  test("after the deadline: an empty answer with the cursor it was given, or the end of the log when it came", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"), logged("n1"));
     const started = performance.now();
@@ -403,7 +405,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("beyond the log: at once, with the end of the log to go on from", async () => {
+  test("a cursor past the end of the log: at once, with the end of the log to go on from", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const far = Number.MAX_SAFE_INTEGER;
@@ -414,7 +416,7 @@ describe("poll", () => {
     expect(await next).toMatchObject({ events: [{ id: 2, kind: "task.completed" }], cursor: 2 });
   });
 
-  test("a caller who goes away waits no longer", async () => {
+  test("a caller who hangs up waits no longer", async () => {
     const { feed } = await openScene();
     const caller = new AbortController();
     const poll = feed.poll(0, 60_000, caller.signal);
@@ -425,11 +427,11 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("drained: who waits gets an empty answer, who comes later too, what is there is still given", async () => {
+  test("drained: waiting polls and later ones get an empty answer, but events that are there are still returned", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const waits = [feed.poll(1, 60_000, NEVER), feed.poll(null, 60_000, NEVER)];
-    const mail = feed.mail.join("n1");
+    const mail = feed.receivers.join("n1");
     const received = mail.wait(60_000);
     await Bun.sleep(1);
     feed.drain();
@@ -445,8 +447,8 @@ describe("poll", () => {
   });
 });
 
-describe("the line of a mailbox", () => {
-  test("a delivery that can be taken wakes who waits for it, and nobody else", async () => {
+describe("the wait queue of a mailbox", () => {
+  test("a delivery that can be received wakes a receive of its node, and no other", async () => {
     const { feed, commit } = await openScene();
     const moved = { messageId: "m", seq: 1, toNode: "n1", deliveries: 1, leaseUntil: null } as const;
     const rows: readonly (readonly [string, readonly Change[], string, string])[] = [
@@ -458,7 +460,7 @@ describe("the line of a mailbox", () => {
       ["a task event", [logged("n1")], "timeout", "timeout"],
     ];
     for (const [name, changes, first, second] of rows) {
-      const waiters = ["n1", "n2"].map((nodeId) => feed.mail.join(nodeId));
+      const waiters = ["n1", "n2"].map((nodeId) => feed.receivers.join(nodeId));
       await commit(...changes);
       const outcomes = await Promise.all(waiters.map((waiter) => waiter.wait(0)));
       expect([name, ...outcomes]).toEqual([name, first, second]);
@@ -502,7 +504,7 @@ describe("events", () => {
   });
 });
 
-test("the first event of a kind, committed while the newest of it are looked for, is not behind the cursor", async () => {
+test("the first event of a kind, committed while the newest of that kind are read, is after the cursor", async () => {
   const { store, commit } = await openScene();
   await commit(logged("n1"));
   let reads = 0;

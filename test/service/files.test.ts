@@ -1,16 +1,16 @@
-/** The use cases of files: what a file that goes away in the middle is, to whom still looks at it. */
+/** The use cases of files: a file that is deleted while it is being read. */
 import { expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { accept } from "../../src/domain/decision.ts";
-import type { FileRecord } from "../../src/domain/file.ts";
+import type { FileRecord } from "../../src/domain/model.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { FileService } from "../../src/service/files.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 
-test("a file deleted since its record was read is not found; a record without its bytes is another matter", async () => {
+test("a file deleted since its record was read is not found; a record without its bytes is a fault", async () => {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-files-"));
   const store = openSqlite(join(folder, "db"), () => undefined);
   const blobs = await openDiskBlobs(folder);

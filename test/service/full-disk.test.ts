@@ -1,4 +1,4 @@
-/** What the periodic work does about a disk that refuses writes: it notices the room by itself, and blames nobody. */
+/** The periodic work on a disk that refuses writes: it notices when writes succeed again, and renews the leases. */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,21 +10,19 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import { choresOf } from "../../src/service/chores.ts";
+import { choresOf, renewLeases } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
 import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
-import { Sweeper } from "../../src/service/sweeper.ts";
-import { Turns } from "../../src/service/turns.ts";
+import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { nodeById } from "../../src/store/queries.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
 import type { Turn } from "../../src/store/store.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
-import { standIn } from "../support/stand-in.ts";
 
 const PROFILE = { name: "n", host: null, port: null, capabilities: [], maxTasks: null } as const;
 const LEASE_MS = 180_000;
@@ -34,7 +32,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** `turn`: whose the periodic work is, of several hubs. */
+/** `turn`: whether this hub leads. */
 async function openScene(turn: Turn = "ours") {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-full-"));
   closing.push(() => rm(folder, { recursive: true }));
@@ -54,15 +52,15 @@ async function openScene(turn: Turn = "ours") {
   const log = openLog("json", systemClock().now, (text) => lines.push(...text.trimEnd().split("\n")));
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
-  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.mail);
+  const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
   const nodes = new NodeService(store, clock, tasks);
   const keys = new KeyRing(store, clock, { secret: "s", adminKey: "a" });
   const files = new FileService(store, clock, blobs, () => false);
   const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
   const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
-  const shared = { ...choreParts, store: standIn(store, { turn: async () => turn }) };
-  const chores = new Turns(shared).share(choresOf(choreParts));
-  const sweeper = new Sweeper(clock, log, 60_000, chores); // swept by hand
+  const chores = choresOf(choreParts);
+  const leadership = new Leadership({ turn: async () => turn }, () => renewLeases(choreParts));
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand
   for (const nodeId of ["n1", "n2"]) {
     const beat = { now: clock.now(), steady: clock.steady(), leaseMs: LEASE_MS };
     await store.transact({}, () => register({ ...PROFILE, nodeId, variant: "A" }, null, [], beat));
@@ -77,7 +75,7 @@ async function openScene(turn: Turn = "ours") {
     /** One round of the periodic work, a second after the last; the lines it logged. */
     sweep: async (): Promise<readonly string[]> => {
       clock.pass(1_000);
-      await sweeper.sweep();
+      await scheduler.sweep();
       log.flush();
       return lines.splice(0).map((line) => {
         const { level, message, cause }: Record<string, unknown> = JSON.parse(line);
@@ -93,7 +91,7 @@ const reason = (promise: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof Error ? error.name : "?"),
   );
 
-test("a full database is noticed, said once, and found well again without a write of anybody", async () => {
+test("a full database is noticed, logged once, and found writable again without a request", async () => {
   const { store, disk, messages, sweep } = await openScene();
   const draft = { fromNode: "op", toNode: "n1", type: "text", content: "x", requireAck: false } as const;
   expect(await sweep()).toEqual([]);
@@ -110,7 +108,7 @@ test("a full database is noticed, said once, and found well again without a writ
   expect(await reason(messages.send(store.transact, draft))).toBe("done");
 });
 
-test("full files are noticed, said once, and found well again without an upload; the probe leaves nothing", async () => {
+test("a full disk of files is noticed, logged once, and found writable again without an upload; the probe leaves nothing", async () => {
   const { blobs, disk, folder, sweep } = await openScene();
   const upload = async (): Promise<unknown> => {
     const writer = await blobs.begin();
@@ -134,7 +132,7 @@ test("full files are noticed, said once, and found well again without an upload;
   expect(await reason(upload())).toBe("done");
 });
 
-test("nodes whose heartbeats could not be stored get a full interval when there is room again", async () => {
+test("nodes whose heartbeats could not be stored get a full lease when there is room again", async () => {
   const { store, disk, clock, sweep } = await openScene();
   disk.commitFault = "SQLITE_FULL";
   await reason(store.transact({}, () => accept(null, [{ kind: "node.offline", nodeId: "n2" }])));

@@ -9,7 +9,7 @@ import { newId } from "../../src/lib/ids.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { MessageService } from "../../src/service/messages.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 
 const PROFILE = {
   nodeId: "n1",
@@ -29,7 +29,7 @@ test("a caller who is noticed to be gone only after the commit loses no message"
   });
   try {
     const feed = new Feed(store, clock);
-    const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.mail);
+    const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
     const beat = { now: clock.now(), steady: clock.steady(), leaseMs: 60_000 };
     await store.transact({}, () => register({ ...PROFILE, variant: "A" }, null, [], beat));
     await messages.send(store.transact, DRAFT);

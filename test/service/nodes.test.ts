@@ -1,6 +1,6 @@
 /**
- * When leases are looked at: never while none can have run out, and never too late for one that began meanwhile. What a
- * heartbeat counts. And how much of a fleet is in memory for one who lists it.
+ * When leases are read: never while none can have run out, and in time for one that began meanwhile. What a heartbeat
+ * counts. And how many nodes of a list are in memory at once.
  */
 import { expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
@@ -10,8 +10,8 @@ import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { onlineNodeIds } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { onlineNodeIds } from "../../src/store/sql/nodes.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Transact } from "../../src/store/store.ts";
 import { VARIANT_A as A } from "../../src/variant/a.ts";
 import { VARIANT_B as B } from "../../src/variant/b.ts";
@@ -76,7 +76,7 @@ test("a fleet that sends its heartbeats is read once in the shortest lease, not 
   expect(await scene.online()).toEqual(["of-A"]);
 });
 
-test("a shorter lease that began after the last look ends in time", async () => {
+test("a shorter lease that began after the last read ends in time", async () => {
   await using scene = openScene();
   await scene.register("of-A", A);
   expect(await scene.expire()).toBe(0);
@@ -92,7 +92,7 @@ test("a shorter lease that began after the last look ends in time", async () => 
   expect(await scene.online()).toEqual([]);
 });
 
-test("a fleet whose leases start anew is given all of its time, and no more", async () => {
+test("renewed leases last their full time, and no longer", async () => {
   await using scene = openScene();
   await scene.register("of-B", B);
   expect(await scene.expire()).toBe(0);
@@ -113,7 +113,7 @@ test("more late nodes than one step takes are all found", async () => {
   expect(await scene.online()).toEqual([]);
 });
 
-test("a heartbeat tells how many messages wait, however many these are", async () => {
+test("a heartbeat returns how many messages wait, however many these are", async () => {
   await using scene = openScene();
   for (const nodeId of ["n1", "n2"]) await scene.register(nodeId, B);
   await scene.put("n2", 7);
@@ -143,9 +143,9 @@ test.each([99, 100, 101, 250])("a list of %i nodes is loaded a hundred at a time
   await using scene = openScene();
   const ids = Array.from({ length: count }, (_, i) => `n${String(i).padStart(3, "0")}`);
   for (const nodeId of ids) await scene.register(nodeId, A);
-  const { nodes, rest } = await scene.list();
-  const parts = [nodes];
-  for await (const part of rest ?? []) parts.push(part.nodes);
+  const { first, next } = await scene.list();
+  const parts = [first];
+  for (let part = await next?.(); part; part = await next?.()) parts.push(part);
   expect(parts.flat().map(({ nodeId }) => nodeId)).toEqual(ids);
   for (const part of parts) expect(part.length).toBeLessThanOrEqual(100);
 });

@@ -1,6 +1,6 @@
 /**
- * Bytes without a record: they are swept, shelf by shelf, but for those of an upload that is about to be recorded, and
- * for any while a backup copies files.
+ * Orphans (bytes without a record) are removed shard by shard, except those of an upload that is about to be recorded,
+ * and except while a backup copies files.
  */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type FileDraft, FileService } from "../../src/service/files.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Transact } from "../../src/store/store.ts";
 
 const DRAFT: FileDraft = {
@@ -54,16 +54,16 @@ async function openScene() {
       return writer.blobId;
     },
     there: async (blobId: string) => (await blobs.open(blobId, 0, bytes.length)) !== null,
-    /** Every shelf once. */
+    /** Every shard once. */
     sweep: async () => {
       let removed = 0;
-      for (let shelf = 0; shelf < blobs.shelves; shelf++) removed += await files.sweepShelf();
+      for (let shard = 0; shard < blobs.shards; shard++) removed += await files.sweepShard();
       return removed;
     },
   };
 }
 
-test("what has no record goes, what has one stays", async () => {
+test("bytes without a record are removed, bytes with a record stay", async () => {
   const { store, upload, orphan, there, sweep } = await openScene();
   const kept = await Promise.all(Array.from({ length: 20 }, () => upload(store.transact)));
   const lost = await Promise.all(Array.from({ length: 20 }, orphan));
@@ -91,7 +91,7 @@ test("an upload between its bytes and its record is left alone", async () => {
   expect(await there(fileId)).toBe(true);
 });
 
-test("while a backup runs no bytes go; afterwards those of what was deleted meanwhile do", async () => {
+test("no bytes are removed during a backup; afterwards those of files deleted meanwhile are", async () => {
   const { scene, store, files, upload, orphan, there, sweep } = await openScene();
   const { fileId } = await upload(store.transact);
   const lost = await orphan();

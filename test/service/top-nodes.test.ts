@@ -1,4 +1,4 @@
-/** The top nodes as they are kept are those that the store would name, whatever was done in between. */
+/** The cached top nodes are always those that the store would return. */
 import { expect, test } from "bun:test";
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../../src/domain/limits.ts";
 import { accept } from "../../src/domain/decision.ts";
@@ -6,9 +6,9 @@ import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { TopNodes } from "../../src/service/top-nodes.ts";
-import { oldEvents } from "../../src/store/old-rows.ts";
-import { topNodes } from "../../src/store/queries.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { oldEvents } from "../../src/store/sql/retention.ts";
+import { topNodes } from "../../src/store/sql/nodes.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { draft, node } from "../domain/samples.ts";
 
 test("after completions, few and many, and after deletions", async () => {
@@ -54,7 +54,7 @@ test("after completions, few and many, and after deletions", async () => {
   await store.close();
 });
 
-test("what happened between two questions is past its time by the second", async () => {
+test("events between two reads that are pruned before the second", async () => {
   const store = openSqlite(":memory:", (error) => {
     throw error;
   });

@@ -1,9 +1,9 @@
 /**
- * Fault injection for the disk: replaces the two calls that a failing disk affects (the COMMIT of store/sqlite.ts, the
+ * Fault injection for the disk: replaces the two calls that a failing disk affects (the COMMIT of store/sqlite/engine.ts, the
  * writes of blobs/disk.ts) by ones that can fail on demand. Everything else is real.
  */
 import type { DiskIo } from "../../src/blobs/disk.ts";
-import type { Commit } from "../../src/store/sqlite.ts";
+import type { Commit } from "../../src/store/sqlite/engine.ts";
 
 /** SQLite's codes for a failed COMMIT. */
 export type CommitFault = "SQLITE_FULL" | "SQLITE_IOERR_WRITE" | "SQLITE_IOERR_FSYNC";

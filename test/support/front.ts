@@ -3,7 +3,7 @@
  * on the same addresses.
  */
 import type { ListenSpec } from "../../src/config.ts";
-import type { VariantName } from "../../src/domain/node.ts";
+import type { VariantName } from "../../src/domain/model.ts";
 import { OWN_HOST } from "./keeper.ts";
 import { Nginx } from "./nginx.ts";
 

@@ -6,12 +6,12 @@ import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { AnswerShape } from "../../src/api/endpoint.ts";
-import { ENDPOINTS } from "../../src/api/endpoints.ts";
+import type { AnswerSchema } from "../../src/api/endpoint.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { makeDataDir } from "../../src/data-dir.ts";
-import type { VariantName } from "../../src/domain/node.ts";
+import type { VariantName } from "../../src/domain/model.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
@@ -287,13 +287,13 @@ const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({
   pattern: new RegExp(`^${endpoint.path.replace("/api/v1", "").replaceAll(/:[a-z_]+/g, "[^/]+")}$`),
 }));
 
-/** Built once per shape and on demand: building costs more than many checks. */
-const shapes = new Map<AnswerShape, ReturnType<AnswerShape>>();
+/** Built once per schema and on demand: building costs more than many checks. */
+const answerSchemas = new Map<AnswerSchema, ReturnType<AnswerSchema>>();
 
-function shapeOf(declared: AnswerShape): ReturnType<AnswerShape> {
-  const shape = shapes.get(declared) ?? declared();
-  shapes.set(declared, shape);
-  return shape;
+function schemaOf(declared: AnswerSchema): ReturnType<AnswerSchema> {
+  const schema = answerSchemas.get(declared) ?? declared();
+  answerSchemas.set(declared, schema);
+  return schema;
 }
 
 /** A success must match what its endpoint declares; an error must be a problem (RFC 9457) of the hub's form. */
@@ -320,7 +320,7 @@ function checkAnswer(method: string, path: string, response: Response, received:
   const declared = candidates.find(({ endpoint }) => !endpoint.path.includes(":")) ?? candidates[0];
   if (declared?.endpoint.kind !== "json") return;
   const { success: _, ...fields } = { ...(body as object), success: true };
-  const checked = shapeOf(declared.endpoint.answer).safeParse(fields);
+  const checked = schemaOf(declared.endpoint.answer).safeParse(fields);
   if (!checked.success)
     throw new Error(`${method} ${path} answers not as declared: ${checked.error.message}`);
 }

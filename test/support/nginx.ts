@@ -1,5 +1,5 @@
 /**
- * An nginx in front of hubs, for tests, configured by the example in the documentation with other addresses. Needs no root
+ * An nginx in front of hubs, for tests, configured by the example in docs/install.md with other addresses. Needs no root
  * and nothing of the system's own nginx. Without nginx the suites that need it are skipped; servers.test.ts says so.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -73,13 +73,14 @@ export class Nginx implements AsyncDisposable {
   }
 }
 
-const README = join(import.meta.dir, "../../README.md");
+const PAGE = join(import.meta.dir, "../../docs/install.md");
 
-/** The README's example with other addresses: as many lines of hubs as there are, one port without TLS, its own name. */
+/** The page's example with other addresses: as many lines of hubs as there are, one port without TLS, its own name. */
 function siteOf(hubs: Site, port: number, name: string): string {
-  const example = /\n```nginx\n([\s\S]*?)\n```\n/.exec(readFileSync(README, "utf8"))?.[1] ?? "";
+  const example = /\n```nginx\n([\s\S]*?)\n```\n/.exec(readFileSync(PAGE, "utf8"))?.[1] ?? "";
   const change = (text: string, pattern: RegExp, by: (found: string) => string): string => {
-    if (!pattern.test(text)) throw new Error(`the README's nginx has nothing like ${pattern}`);
+    if (!pattern.test(text))
+      throw new Error(`the nginx example of docs/install.md has nothing like ${pattern}`);
     return text.replace(pattern, by);
   };
   const line = /^ {2}server (127\.0\.0\.1:\d+)(.*)\n/m;

@@ -4,7 +4,7 @@
  */
 import { SQL } from "bun";
 import { systemClock } from "../../src/lib/clock.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { newSchema } from "./postgres.ts";
 import { Sessions } from "./sessions.ts";
 

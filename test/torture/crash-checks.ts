@@ -7,7 +7,7 @@ import { SQL } from "bun";
 import { Database } from "bun:sqlite";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { FACTS } from "../../src/store/audit.ts";
+import { FACTS } from "../../src/store/sql/consistency.ts";
 import { type Hub, listOf } from "../e2e/program.ts";
 import type { Ledger } from "./crash-writer.ts";
 

@@ -8,7 +8,7 @@
 import { Database } from "bun:sqlite";
 import { cpSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FACTS } from "../../src/store/audit.ts";
+import { FACTS } from "../../src/store/sql/consistency.ts";
 import { listOf, objectOf } from "../e2e/program.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { randomFrom } from "./random.ts";

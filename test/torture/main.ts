@@ -1,5 +1,5 @@
 /**
- * `bun run torture`: the long forms of what the suite proves in short, and a table of figures for the README. Each
+ * `bun run torture`: the long forms of what the suite proves in short, and the figures for docs/fault-injection.md. Each
  * section has a time limit of its own. Exit 1: something did not hold, or could not be run and was asked for by name.
  */
 import { tmpdir } from "node:os";

@@ -1,10 +1,9 @@
 /**
- * A Redis that is cut off under load: frozen (its sockets stay open and nobody answers), or killed and started again with
- * nothing in it. Senders and receivers go on all the while and keep a ledger: what was answered with 200, what was
- * received, what was confirmed.
+ * A Redis that fails under load: frozen (its sockets stay open, and it does not answer), or killed and restarted empty.
+ * Senders and receivers go on meanwhile and keep a ledger of what was answered with 200, received and acknowledged.
  */
 import { Hub, TempDir, listOf, objectOf, SECRET, until } from "../e2e/program.ts";
-import { Office } from "../mail/office.ts";
+import { MailHubs } from "../mail/hubs.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 import { type CutReport, Traffic } from "./traffic.ts";
@@ -14,7 +13,7 @@ const WORK = 100;
 
 export type Cut = "frozen" | "killed";
 
-/** Runs traffic over hubs that share `redis`, cuts it for so long, and looks. Times in milliseconds. */
+/** Runs traffic over hubs that share `redis`, fails it for `cutMs`, and reports. */
 export async function cutUnderLoad(
   apis: readonly string[],
   redis: RedisServer,
@@ -29,7 +28,7 @@ export async function cutUnderLoad(
   });
   const since = Math.max(...(await Promise.all(apis.map((api) => lastEvent(api)))));
   const stop = await traffic.start();
-  await Bun.sleep(aroundMs); // load, for so long: what happens when is what this is about
+  await Bun.sleep(aroundMs); // load: the test is about its timing
   if (cut === "frozen") redis.freeze();
   else await redis.kill();
   await Bun.sleep(cutMs);
@@ -45,7 +44,7 @@ export async function cutUnderLoad(
   );
   traffic.report.caughtUpMs = performance.now() - backAt;
   await Bun.sleep(aroundMs);
-  await until(() => traffic.sent.size > WORK); // however slow the machine: who never gets to work proves nothing
+  await until(() => traffic.sent.size > WORK); // also on a slow machine: without traffic the run proves nothing
   await stop();
   const events = await ask(`${apis[0]}/events?since=${since}&limit=1000&kind=transport.changed`);
   for (const { data } of listOf(events["events"])) {
@@ -67,7 +66,7 @@ async function lastEvent(api: string): Promise<number> {
   return Number((await ask(`${api}/events?limit=1`))["cursor"]);
 }
 
-/** One hub of its own and its Redis, cut once. */
+/** One hub with a Redis of its own, which fails once. */
 export async function cutOneHub(cut: Cut, times: { aroundMs: number; cutMs: number }): Promise<CutReport> {
   await using redis = await RedisServer.start();
   using dir = new TempDir();
@@ -86,14 +85,14 @@ function figuresOf(cut: Cut, seconds: number, report: CutReport): readonly Figur
   });
   return [
     {
-      what: `${name}: sent, received, confirmed`,
+      what: `${name}: sent, received, acknowledged`,
       value: `${sent}, ${received}, ${acked}`,
       goal: "",
       held: true,
     },
     none("answers other than 200", refused),
     none("messages lost", lost),
-    none("messages handed out twice", twice),
+    none("messages delivered twice", twice),
     none("messages out of their sender's order", disordered),
     {
       what: `${name}: events transport.changed`,
@@ -114,11 +113,11 @@ const LONG_CUT_S = 30;
 const ROUNDS = 2_000;
 const WAKE_WITHIN_MS = 10;
 
-/** How long a message takes from its sending at one hub to who waits at another: two hubs in this process, one store. */
+/** Time from a send at one hub to a waiting receiver at another: two hubs in this process, over one store. */
 async function measureWaking(rounds: number): Promise<Figure> {
   await using redis = await RedisServer.start();
-  await using office = await Office.open(redis.url, redis.url);
-  const [a, b] = office.both;
+  await using hubs = await MailHubs.open(redis.url, redis.url);
+  const [a, b] = hubs.both;
   const tookMs: number[] = [];
   for (let i = 0; i < rounds; i++) {
     const waiting = b.receive(LONG_CUT_S * 1_000);
@@ -141,11 +140,11 @@ async function measureWaking(rounds: number): Promise<Figure> {
 /** The long form. */
 export const redisSection: Section = {
   name: "redis",
-  title: "Redis cut under load",
+  title: "Redis failing under load",
   limitMs: 4 * 60_000,
   async run(scale, _seed, progress) {
     if (withoutRedis(true)) {
-      return [notRun("Redis cut under load", "no redis-server here")];
+      return [notRun("Redis failing under load", "no redis-server here")];
     }
     const figures: Figure[] = [];
     const seconds = Math.max(1, Math.round(LONG_CUT_S * scale));

@@ -5,10 +5,11 @@
 import type { Change } from "../../../src/domain/change.ts";
 import { type Decision, accept } from "../../../src/domain/decision.ts";
 import { acknowledge, receive, send } from "../../../src/domain/message.ts";
-import { type Node, register } from "../../../src/domain/node.ts";
-import { type Task, complete, create, take } from "../../../src/domain/task.ts";
+import { register } from "../../../src/domain/node.ts";
+import { complete, create, take } from "../../../src/domain/task.ts";
 import { makeDataDir } from "../../../src/data-dir.ts";
-import { openSqlite } from "../../../src/store/sqlite.ts";
+import type { Node, Task } from "../../../src/domain/model.ts";
+import { openSqlite } from "../../../src/store/sqlite/engine.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { MESSAGE, RESULT, TASK } from "../scenarios.ts";
 import { TASK_TYPES, capabilitiesOf, nodeName, spread } from "./fleet.ts";
@@ -62,9 +63,8 @@ class Commit {
       assigned: before.assigned + tally.assigned,
       completed: before.completed + tally.completed,
       luxEarnedMicro: before.luxEarnedMicro + tally.luxEarnedMicro,
-      lastEntry: tally.lastEntry ?? before.lastEntry,
-      held: tally.held ?? before.held,
-      unfiled: tally.unfiled ?? before.unfiled,
+      entries: before.entries + tally.entries,
+      balanceMicro: before.balanceMicro + tally.balanceMicro,
     };
     this.#nodes.set(tally.nodeId, sum ?? tally);
   }
@@ -72,16 +72,15 @@ class Commit {
 
 /** A node, with what the rules look at of it kept as it is by now. */
 type Known = Omit<Node, Moving> & Pick<Mutable<Node>, Moving>;
-type Moving = "tasksAssigned" | "lastEntry" | "held" | "unfiled";
+type Moving = "tasksAssigned" | "entries" | "balanceMicro";
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 function keepUp(node: Known, decision: Decision<unknown>): void {
   for (const change of decision.kind === "accepted" ? decision.changes : []) {
     if (change.kind !== "node.tallied") continue;
     node.tasksAssigned += change.assigned;
-    node.lastEntry = change.lastEntry ?? node.lastEntry;
-    node.held = change.held ?? node.held;
-    node.unfiled = change.unfiled ?? node.unfiled;
+    node.entries += change.entries;
+    node.balanceMicro += BigInt(change.balanceMicro);
   }
 }
 

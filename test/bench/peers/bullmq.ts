@@ -13,7 +13,7 @@ export function bullmqPeer(folder: string, version: string, redis: Program, ownC
   return {
     name: `BullMQ ${version} on Redis ${redis.version}, \`appendfsync always\``,
     cycle: "add, getNextJob, moveToCompleted",
-    load: ownConnections ? "a connection each" : "pipelined over shared connections",
+    load: ownConnections ? "a connection each" : "shared, pipelined",
     goal: ownConnections ? null : 2,
     async start(connections, dataRoot) {
       const program = await buildLoad(folder);

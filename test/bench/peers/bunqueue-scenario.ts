@@ -7,7 +7,6 @@ const JOBS = "/queues/bench/jobs";
 export const BUNQUEUE: Scenario = {
   name: "bunqueue",
   title: "bunqueue",
-  cycles: "jobs",
   registers: false,
   idMark: '"job":{"id":"',
   steps: [

@@ -7,7 +7,7 @@ import { SECRET, startHub } from "../server-under-test.ts";
 import { BUNQUEUE } from "./bunqueue-scenario.ts";
 import { type Peer, type RunningPeer, startServer } from "./peer.ts";
 
-const LOAD = "a keep-alive connection each";
+const LOAD = "a connection each";
 
 /** luxhub; `command` runs it, without `serve`. */
 export function luxhubPeer(command: readonly string[]): Peer {

@@ -1,29 +1,18 @@
-// The table of the peers as Markdown, ready for the README. It must not measure; it rounds and lays out.
+// The table of the peers as Markdown, ready for docs/benchmarks.md. It must not measure; it rounds and lays out.
 import type { Machine } from "../machine.ts";
 import { renderMachine, renderTable, renderTroubles, whole } from "../markdown.ts";
 import type { PeerRow, Peers } from "./peers.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
 export function renderPeers(machine: Machine, peers: Peers): string {
-  const header = [
-    "System",
-    "One cycle",
-    "Load",
-    "Cycles/s",
-    "p50 / p99 ms",
-    "Server CPU us",
-    "Client cores",
-    "luxhub : it",
-    "Goal",
-  ];
-  const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 3), renderNotes(peers)];
+  const header = ["System", "Load", "Cycles/s", "p50 / p99 ms", "CPU us", "Client cores", "Ratio", "Goal"];
+  const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 2), renderNotes(peers)];
   parts.push(...renderTroubles(peers.missing, peers.rows));
   return parts.join("\n\n");
 }
 
 function cells({
   name,
-  cycle,
   load,
   cyclesPerSecond,
   p50Ms,
@@ -35,8 +24,7 @@ function cells({
 }: PeerRow): string[] {
   const times = ratio.toFixed(1);
   return [
-    name,
-    cycle,
+    shortName(name),
     load,
     whole(cyclesPerSecond),
     `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
@@ -47,8 +35,17 @@ function cells({
   ];
 }
 
-function renderNotes({ connections, seconds, rounds }: Peers): string {
+/** Without its settings, which the notes name. */
+function shortName(name: string): string {
+  return name.split(",")[0] ?? name;
+}
+
+function renderNotes({ connections, seconds, rounds, rows }: Peers): string {
+  const cycles = new Map(rows.map(({ name, cycle }) => [name, cycle]));
   return [
+    "The ratio is luxhub's cycles a second to the system's. A cycle is:\n",
+    ...[...cycles].map(([name, cycle]) => `- ${name}: ${cycle}`),
+    "",
     `Medians of ${rounds} rounds of ${seconds} s, all systems in turns, data on the same disk; ${connections} workers, each of which`,
     "begins its next request when the one before is answered. Latency is per request; CPU is the server's, in microseconds",
     "a cycle; the load client shares the cores. All but bunqueue flush to disk before they answer a write: its",

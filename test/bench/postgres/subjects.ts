@@ -45,7 +45,7 @@ export function subjectsOf(stage: Stage, callers: number): readonly (() => Promi
   const single = { workers: callers, batch: 1, pool: PG_BOSS_POOL };
   const batched = { ...single, workers: BATCH_CALLERS, batch: callers / BATCH_CALLERS };
   const added = { workers: callers, batch: 1, pool: GRAPHILE_POOL };
-  const cycle = "addJob, run, told complete";
+  const cycle = "addJob, run, reported complete";
   return [
     () => startHubs(stage, callers),
     library(

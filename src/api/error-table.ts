@@ -1,0 +1,71 @@
+/** Maps errors to problems (RFC 9457): the domain's rejection codes, and the errors that the ports and services throw. */
+import { BlobsFull } from "../blobs/blobs.ts";
+import { Rejection, type RejectionCode } from "../domain/decision.ts";
+import { Problem } from "../http/problem.ts";
+import { AcquireTimeout } from "../lib/semaphore.ts";
+import { PagesBusy } from "../service/list-pages.ts";
+import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
+
+const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
+  node_not_found: [404, "Node not found"],
+  task_not_found: [404, "Task not found"],
+  message_not_found: [404, "Message not found"],
+  file_not_found: [404, "File not found"],
+  not_assigned_to_node: [403, "Not your task"],
+  not_your_message: [403, "Not your message"],
+  task_not_open: [409, "Task not open"],
+  task_not_assigned: [409, "Task not assigned"],
+  task_completed: [409, "Task completed"],
+  node_offline: [409, "Node offline"],
+  lux_balance_limit: [409, "LUX balance at its limit"],
+  task_files_limit: [409, "Task has as many files as it may"],
+};
+
+/** The problem for an error that the client may know about; null for a fault of the hub itself. */
+export function problemOf(error: unknown): Problem | null {
+  if (error instanceof Problem) return error;
+  if (error instanceof Rejection) {
+    const [status, title] = REJECTIONS[error.code];
+    return new Problem(status, error.code, title, error.message);
+  }
+  if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can hold.");
+  if (error instanceof PagesBusy) return overloaded("Too many requests wait for pages far into long lists.");
+  if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
+  if (error instanceof AcquireTimeout)
+    return overloaded("Too many callers do not read the large answers they get.");
+  if (error instanceof StoreUnavailable) return unavailable();
+  if (error instanceof OutcomeUnknown) {
+    const detail =
+      "The hub lost its database in the middle of the commit: the write may be done or not. Check before you repeat it.";
+    return new Problem(500, "outcome_unknown", "Outcome unknown", detail);
+  }
+  if (error instanceof StoreFull || error instanceof BlobsFull) {
+    const detail = "The hub's disk is full and nothing was written. Try again when there is room.";
+    return new Problem(507, "insufficient_storage", "Insufficient storage", detail);
+  }
+  return null;
+}
+
+/** The limit on open files and connections is reached. When a module fails to load, Bun sets only the message. */
+function isOutOfFiles(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return /^E[MN]FILE\b/.test(String("code" in error ? error.code : error.message));
+}
+
+/** 503: the hub has reached a limit of its own. */
+export function overloaded(what: string): Problem {
+  const headers = { "Retry-After": "1" };
+  return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
+}
+
+function unavailable(): Problem {
+  const detail = "The hub cannot reach its database and nothing was written. Try again in two seconds.";
+  const headers = { "Retry-After": "2" };
+  return new Problem(503, "database_unavailable", "Service unavailable", detail, { headers });
+}
+
+/** 403: the key is bound to one node, and the request acts for another. */
+export function keyBoundElsewhere(nodeId: string): Problem {
+  const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
+  return new Problem(403, "key_bound_to_other_node", "Key of another node", detail);
+}

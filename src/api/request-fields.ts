@@ -1,0 +1,180 @@
+/**
+ * The schemas of request fields, each defined once: type, limits, and the conversion to the domain's value. Values are
+ * not coerced, except priority, capabilities, and numbers in a query.
+ */
+import * as z from "zod/mini";
+import * as limit from "../domain/limits.ts";
+import { toMicro } from "../domain/lux.ts";
+import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
+import type { PageRequest } from "../service/list-pages.ts";
+import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
+
+/** The stores cannot return NUL or a lone surrogate unchanged. */
+function isStorable(value: string): boolean {
+  return value.isWellFormed() && !value.includes("\0");
+}
+
+const NOT_STORABLE = "must be well-formed Unicode without NUL";
+
+/** A string whose length is limited in UTF-16 units. */
+function chars(max: number) {
+  return z
+    .string()
+    .check(z.maxLength(max, `must be at most ${max} characters`), z.refine(isStorable, NOT_STORABLE));
+}
+
+/** A string whose length is limited in bytes of UTF-8. */
+function bytes(max: number) {
+  // A UTF-16 unit takes at most 3 bytes: short strings need no counting.
+  const fits = (value: string): boolean => value.length * 3 <= max || Buffer.byteLength(value) <= max;
+  return z
+    .string()
+    .check(z.refine(fits, `must be at most ${max} bytes of UTF-8`), z.refine(isStorable, NOT_STORABLE));
+}
+
+const notBlank = () => z.refine<string>((value) => value.trim() !== "", "must not be blank");
+const NODE_ID = new RegExp(`^[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}$`);
+
+export const nodeId = () =>
+  z
+    .string()
+    .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
+/** An id that the hub has made. */
+export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
+export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
+export const host = () => chars(limit.HOST_MAX_CHARS);
+export const port = () => z.int().check(z.minimum(1), z.maximum(limit.PORT_MAX));
+export const maxTasks = () => z.int().check(z.minimum(1), z.maximum(limit.NODE_MAX_TASKS_MAX));
+export const title = () => chars(limit.TITLE_MAX_CHARS).check(notBlank());
+export const description = () => bytes(limit.DESCRIPTION_MAX_BYTES).check(notBlank());
+export const taskType = () =>
+  z.pipe(
+    chars(limit.TASK_TYPE_MAX_CHARS),
+    z.transform((value: string) => value.trim()),
+  );
+export const reason = () => chars(limit.REASON_MAX_CHARS);
+export const content = () => bytes(limit.CONTENT_MAX_BYTES);
+export const sendType = () => z.enum(SEND_TYPES);
+export const broadcastType = () => z.enum(BROADCAST_TYPES);
+
+/** 0, 1, 2 or a word of either variant, parsed to the stored number. */
+export const priority = () =>
+  z.pipe(
+    z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
+      error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
+    }),
+    z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
+  );
+
+const TOO_MANY_CAPABILITIES = `must hold at most ${limit.CAPABILITIES_MAX}`;
+const CAPABILITIES_MAX_CHARS = limit.CAPABILITIES_MAX * (limit.CAPABILITY_MAX_CHARS + 2);
+
+function isShortEnough(value: string | readonly unknown[]): boolean {
+  return value.length <= (typeof value === "string" ? CAPABILITIES_MAX_CHARS : limit.CAPABILITIES_MAX);
+}
+
+const capability = () =>
+  chars(limit.CAPABILITY_MAX_CHARS).check(z.refine((value) => !value.includes(","), "must not hold a comma"));
+
+/** A comma-separated string or an array, parsed to the distinct names in their order. */
+export const capabilities = () =>
+  z
+    .pipe(
+      z.pipe(
+        z.pipe(
+          z
+            .union([z.string(), z.array(z.unknown())], {
+              error: "must be a comma-separated string or an array of strings",
+            })
+            .check(z.refine(isShortEnough, TOO_MANY_CAPABILITIES)), // before parsing each of them
+          z.transform((value) => (typeof value === "string" ? value.split(",") : value)),
+        ),
+        z.array(capability()),
+      ),
+      z.transform((names) => [...new Set(names.map((name) => name.trim()).filter((name) => name !== ""))]),
+    )
+    .check(z.refine((names) => names.length <= limit.CAPABILITIES_MAX, TOO_MANY_CAPABILITIES));
+
+/** LUX with at most 6 decimals, parsed to whole millionths. */
+export const luxReward = () =>
+  z.pipe(
+    z.number().check(
+      z.minimum(0),
+      z.maximum(limit.LUX_REWARD_MAX),
+      z.refine((lux) => toMicro(lux) !== null, "must have at most 6 decimals"),
+    ),
+    z.transform((lux: number) => toMicro(lux) ?? 0),
+  );
+
+const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
+export const result = () =>
+  z.object({ problem: resultText(), improvement: resultText(), lesson: resultText() });
+
+/** A number of items, in a JSON body. */
+export function itemCount(max: number) {
+  return z.int().check(z.minimum(1), z.maximum(max));
+}
+
+/** Seconds to wait, in a JSON body, parsed to milliseconds. */
+export const waitSeconds = () =>
+  z.pipe(
+    z.number().check(z.minimum(0), z.maximum(limit.WAIT_MAX_SECONDS)),
+    z.transform((seconds: number) => Math.round(seconds * 1_000)),
+  );
+
+// ---- Query parameters: always text.
+
+function digits(min: number, max: number) {
+  return z.pipe(
+    z.pipe(z.string().check(z.regex(/^\d+$/, "must be a whole number, in digits only")), z.transform(Number)),
+    z.number().check(z.minimum(min), z.maximum(max)),
+  );
+}
+
+/** A number of items, in a query. */
+export function queryCount(max: number) {
+  return digits(1, max);
+}
+
+/** The id of the last event that the client has read; 0 for none. */
+export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
+
+/** Seconds to wait, in a query, parsed to milliseconds. */
+export const queryWaitSeconds = () =>
+  z.pipe(
+    z.pipe(
+      z.string().check(z.regex(/^\d{1,6}(\.\d{1,6})?$/, "must be a number of seconds, not below 0")),
+      z.transform(Number),
+    ),
+    waitSeconds(),
+  );
+
+export const statusFilter = () =>
+  z.pipe(
+    z.enum(keysOf(STATUS_FILTERS)),
+    z.transform((word) => STATUS_FILTERS[word]),
+  );
+
+/** The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is refused. */
+export const paging = () => ({
+  page: z.optional(digits(1, limit.PAGE_MAX)),
+  per_page: z.optional(
+    z.pipe(
+      digits(1, Number.MAX_VALUE),
+      z.transform((count: number) => Math.min(count, limit.PER_PAGE_MAX)),
+    ),
+  ),
+});
+
+/** `unpaged` is the size of a page when the caller sends neither field. */
+export function pageRequest(
+  asked: { readonly page?: number | undefined; readonly per_page?: number | undefined },
+  unpaged: number,
+): PageRequest {
+  if (asked.page === undefined && asked.per_page === undefined) return { page: 1, perPage: unpaged };
+  return { page: asked.page ?? 1, perPage: asked.per_page ?? limit.PER_PAGE_DEFAULT };
+}
+
+function keysOf<K extends string>(words: Readonly<Record<K, unknown>>): K[] {
+  return Object.keys(words) as K[]; // the callers' records have exactly these keys
+}

@@ -1,0 +1,220 @@
+/**
+ * Response schemas and encoders: for each resource the zod schema of its JSON (tests check the answers against it) and
+ * its encoding in a variant. Encoding turns epoch milliseconds into ISO 8601, and millionths into LUX.
+ */
+import * as z from "zod/mini";
+import type { LoggedEvent } from "../domain/event.ts";
+import { EVENT_KINDS } from "../domain/event.ts";
+import { toLux } from "../domain/lux.ts";
+import {
+  BROADCAST_TYPES,
+  type Delivery,
+  type FileRecord,
+  type LedgerEntry,
+  type Message,
+  type Node,
+  SEND_TYPES,
+  type Task,
+} from "../domain/model.ts";
+import { isoTime } from "../lib/clock.ts";
+import type { Page } from "../service/list-pages.ts";
+import type { Variant } from "../variant/variant.ts";
+import type { JsonAnswer } from "./endpoint.ts";
+
+export const time = () => z.iso.datetime({ precision: 3 });
+const count = () => z.int().check(z.minimum(0));
+
+export const nodeSchema = () =>
+  z.strictObject({
+    node_id: z.string(),
+    name: z.string(),
+    status: z.enum(["online", "offline"]),
+    host: z.nullable(z.string()),
+    port: z.nullable(z.int()),
+    capabilities: z.union([z.string(), z.array(z.string())]),
+    max_tasks: z.nullable(z.int()),
+    registered_at: time(),
+    last_heartbeat: time(),
+    lux_balance: z.number(),
+    tasks_assigned: count(),
+    tasks_completed: count(),
+  });
+
+export function encodeNode(node: Node, variant: Variant): JsonAnswer {
+  return {
+    node_id: node.nodeId,
+    name: node.name,
+    status: node.online ? "online" : "offline",
+    host: node.host,
+    port: node.port,
+    capabilities: variant.capabilityWords(node.capabilities),
+    max_tasks: node.maxTasks,
+    registered_at: isoTime(node.registeredAt),
+    last_heartbeat: isoTime(node.lastHeartbeatAt),
+    lux_balance: toLux(node.balanceMicro),
+    tasks_assigned: node.tasksAssigned,
+    tasks_completed: node.tasksCompleted,
+  };
+}
+
+export const statusWord = () => z.enum(["open", "assigned", "pending", "completed"]);
+
+export const taskSchema = () =>
+  z.strictObject({
+    task_id: z.string(),
+    title: z.string(),
+    description: z.string(),
+    task_type: z.nullable(z.string()),
+    priority: z.union([z.literal([0, 1, 2]), z.enum(["high", "medium", "low", "p5"])]),
+    creator_node: z.nullable(z.string()),
+    status: statusWord(),
+    lux_reward: z.number(),
+    assigned_node: z.nullable(z.string()),
+    result: z.nullable(z.strictObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    attempts: count(),
+    files: z.array(z.string()),
+    created_at: time(),
+    updated_at: time(),
+  });
+
+export function encodeTask(task: Task, variant: Variant): JsonAnswer {
+  return {
+    task_id: task.taskId,
+    title: task.title,
+    description: task.description,
+    task_type: task.taskType === "" ? null : task.taskType,
+    priority: variant.priorityWord(task.priority),
+    creator_node: task.creatorNode,
+    status: variant.statusWord(task.status),
+    lux_reward: toLux(task.luxRewardMicro),
+    assigned_node: task.assignedNode,
+    result: task.result,
+    attempts: task.attempts,
+    files: task.files,
+    created_at: isoTime(task.createdAt),
+    updated_at: isoTime(task.updatedAt),
+  };
+}
+
+const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);
+
+export const messageSchema = () =>
+  z.strictObject({
+    id: z.string(),
+    from_node: z.string(),
+    to_node: z.nullable(z.string()),
+    content: z.string(),
+    type: messageType(),
+    require_ack: z.boolean(),
+    sent_at: time(),
+  });
+
+/** `to_node` is null for a broadcast. */
+export function encodeMessage(message: Message): JsonAnswer {
+  return {
+    id: message.messageId,
+    from_node: message.fromNode,
+    to_node: message.toNode,
+    content: message.content,
+    type: message.type,
+    require_ack: message.requireAck,
+    sent_at: isoTime(message.sentAt),
+  };
+}
+
+export const deliverySchema = () =>
+  z.extend(messageSchema(), { redelivered: z.boolean(), deliveries: z.int().check(z.minimum(1)) });
+
+export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
+  return { ...encodeMessage(message), redelivered: deliveries > 1, deliveries };
+}
+
+export const entrySchema = () =>
+  z.strictObject({
+    id: z.string(),
+    node_id: z.string(),
+    amount: z.number(),
+    kind: z.enum(["reward", "signin"]),
+    task_id: z.nullable(z.string()),
+    at: time(),
+  });
+
+export function encodeEntry(entry: LedgerEntry): JsonAnswer {
+  return {
+    id: entry.id,
+    node_id: entry.nodeId,
+    amount: toLux(entry.amountMicro),
+    kind: entry.kind,
+    task_id: entry.taskId,
+    at: isoTime(entry.at),
+  };
+}
+
+export const fileSchema = () =>
+  z.strictObject({
+    file_id: z.string(),
+    name: z.string(),
+    size: count(),
+    sha256: z.string(),
+    content_type: z.string(),
+    metadata: z.record(z.string(), z.unknown()),
+    node_id: z.nullable(z.string()),
+    task_id: z.nullable(z.string()),
+    uploaded_at: time(),
+    url: z.string(),
+  });
+
+/** `url` is a path: the hub does not know under which host name the client reaches it. */
+export function encodeFile(file: FileRecord): JsonAnswer {
+  return {
+    file_id: file.fileId,
+    name: file.name,
+    size: file.sizeBytes,
+    sha256: file.sha256,
+    content_type: file.contentType,
+    metadata: JSON.parse(file.metadata),
+    node_id: file.nodeId,
+    task_id: file.taskId,
+    uploaded_at: isoTime(file.uploadedAt),
+    url: `/api/v1/file/download/${file.fileId}`,
+  };
+}
+
+export const eventSchema = () =>
+  z.strictObject({
+    id: z.int().check(z.minimum(1)),
+    kind: z.enum(EVENT_KINDS),
+    at: time(),
+    node_id: z.nullable(z.string()),
+    task_id: z.nullable(z.string()),
+    data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  });
+
+export function encodeEvent(event: LoggedEvent): JsonAnswer {
+  return {
+    id: event.id,
+    kind: event.kind,
+    at: isoTime(event.at),
+    node_id: event.nodeId,
+    task_id: event.taskId,
+    data: event.data,
+  };
+}
+
+export const pageSchema = () => ({
+  page: z.int().check(z.minimum(1)),
+  per_page: z.int().check(z.minimum(1)),
+  total: count(),
+  pages: count(),
+});
+
+/** One page of a list; `name` is the field that has the items. */
+export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {
+  return {
+    [name]: page.rows.map(encode),
+    page: page.page,
+    per_page: page.perPage,
+    total: page.total,
+    pages: page.pages,
+  };
+}

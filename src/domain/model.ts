@@ -1,0 +1,177 @@
+/**
+ * What the hub knows, as values: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each
+ * resource. Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
+ */
+
+// ---- Nodes
+
+export type VariantName = "A" | "B";
+
+export type Node = {
+  readonly nodeId: string;
+  readonly name: string;
+  readonly host: string | null;
+  readonly port: number | null;
+  readonly capabilities: readonly string[];
+  /** The variant it registered through: it sets the heartbeat interval. */
+  readonly variant: VariantName;
+  /** How many unfinished tasks the balancer may give it; null is any number. */
+  readonly maxTasks: number | null;
+  readonly online: boolean;
+  readonly registeredAt: number;
+  readonly lastHeartbeatAt: number;
+  /** Steady clock: without a heartbeat by then the node is offline. */
+  readonly leaseUntil: number;
+  readonly tasksAssigned: number;
+  readonly tasksCompleted: number;
+  /** Rewards of its completed tasks, in millionths of a LUX. */
+  readonly luxEarnedMicro: bigint;
+  /** When its set of tasks last changed: the balancer prefers the node that is idle longest. */
+  readonly idleSince: number;
+  /** How many entries it has in the LUX ledger, and their sum. */
+  readonly entries: number;
+  readonly balanceMicro: bigint;
+};
+
+/** The fields of a node that a heartbeat reads. */
+export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "tasksAssigned">;
+
+// ---- Tasks
+
+export type TaskStatus = "open" | "assigned" | "completed";
+
+/** 0 is the highest; 5 is background work, after 2. */
+export type Priority = 0 | 1 | 2 | 5;
+
+export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
+
+export type Task = {
+  /** Its place in the order of creation; 0 until it is stored. */
+  readonly seq: number;
+  readonly taskId: string;
+  readonly title: string;
+  readonly description: string;
+  /** "" is none. */
+  readonly taskType: string;
+  readonly priority: Priority;
+  readonly creatorNode: string | null;
+  readonly status: TaskStatus;
+  /** Millionths of a LUX. */
+  readonly luxRewardMicro: number;
+  readonly assignedNode: string | null;
+  readonly result: TaskResult | null;
+  /** Whether the balancer may give it away by itself: it was created through variant B. */
+  readonly balanced: boolean;
+  /** The node it was last revoked from: the balancer does not give it straight back. */
+  readonly revokedFrom: string | null;
+  /** How often a node went offline with it. */
+  readonly attempts: number;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** The files that are attached to it. */
+  readonly files: readonly string[];
+};
+
+// ---- LUX
+
+export type LuxKind = "reward" | "signin";
+
+export type LedgerEntry = {
+  readonly id: string;
+  readonly nodeId: string;
+  /** Its number among the entries of its node: 1, 2, 3, … */
+  readonly n: number;
+  readonly amountMicro: number;
+  /** The node's balance with this entry. */
+  readonly balanceMicro: bigint;
+  readonly kind: LuxKind;
+  readonly taskId: string | null;
+  readonly at: number;
+};
+
+// ---- Messages
+
+export const SEND_TYPES = ["text", "task", "status"] as const;
+
+export const BROADCAST_TYPES = ["broadcast", "alert", "update"] as const;
+
+export type MessageType = (typeof SEND_TYPES)[number] | (typeof BROADCAST_TYPES)[number];
+
+export type DeliveryState = "waiting" | "leased" | "gone" | "acked" | "parked";
+
+export type Message = {
+  readonly messageId: string;
+  readonly fromNode: string;
+  /** null: a broadcast. */
+  readonly toNode: string | null;
+  readonly type: MessageType;
+  readonly content: string;
+  readonly requireAck: boolean;
+  readonly sentAt: number;
+};
+
+/** A message on its way to one recipient. */
+export type Delivery = {
+  readonly message: Message;
+  /** The order of arrival in the hub. */
+  readonly seq: number;
+  readonly toNode: string;
+  readonly state: DeliveryState;
+  /** How often it was handed out. */
+  readonly deliveries: number;
+  /** Steady clock; only while leased. */
+  readonly leaseUntil: number | null;
+};
+
+/** A delivery without the message's content: what acking and expiring look at. */
+export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
+
+// ---- Files
+
+export type FileRecord = {
+  /** Also the id of its blob. */
+  readonly fileId: string;
+  /** The base name the uploader gave; for people, never a path. */
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly contentType: string;
+  /** The uploader's JSON object, as JSON text. */
+  readonly metadata: string;
+  readonly nodeId: string | null;
+  readonly taskId: string | null;
+  readonly uploadedAt: number;
+};
+
+// ---- Keys
+
+/** secret: X-Matrix-Secret. admin: X-Admin-Key. */
+export type KeyRole = "secret" | "admin";
+
+export type KeyRecord = {
+  /** A name that the operator chose. */
+  readonly keyId: string;
+  readonly role: KeyRole;
+  /** Lower-case hex SHA-256 of the secret. */
+  readonly hash: string;
+  /** Requests with this key are answered in this variant on any listener. */
+  readonly variant: VariantName | null;
+  /** The key acts for this node only. */
+  readonly nodeId: string | null;
+  readonly createdAt: number;
+  readonly expiresAt: number | null;
+  readonly revokedAt: number | null;
+};
+
+// ---- Stored answers
+
+export type StoredAnswer = {
+  /** Whose it is: key id, path and Idempotency-Key together. */
+  readonly scope: string;
+  /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of a multipart body byte for byte. */
+  readonly asked: string;
+  readonly status: number;
+  readonly body: string;
+  readonly storedAt: number;
+};

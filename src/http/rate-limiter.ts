@@ -1,0 +1,42 @@
+/**
+ * Fixed-window rate limit on failures (wrong secrets) for each client address, against guessing.
+ * Memory is bounded: when it is full, the address whose window began first is dropped.
+ */
+export class RateLimiter {
+  readonly #limit: number;
+  readonly #windowMs: number;
+  readonly #maxAddresses: number;
+  readonly #windows = new Map<string, { count: number; endsAt: number }>();
+
+  constructor(limit: number, windowMs: number, maxAddresses: number) {
+    this.#limit = limit;
+    this.#windowMs = windowMs;
+    this.#maxAddresses = maxAddresses;
+  }
+
+  /**
+   * Counts one failure. Returns 0 while the address is under the limit, else the milliseconds until its window ends.
+   * `now` is a reading of a monotonic clock.
+   */
+  recordFailure(address: string, now: number): number {
+    let window = this.#windows.get(address);
+    if (!window || window.endsAt <= now) {
+      this.#windows.delete(address);
+      if (this.#windows.size >= this.#maxAddresses) this.#dropOldest();
+      window = { count: 0, endsAt: now + this.#windowMs };
+      this.#windows.set(address, window);
+    }
+    window.count += 1;
+    return window.count < this.#limit ? 0 : window.endsAt - now;
+  }
+
+  /** The number of addresses held. */
+  get size(): number {
+    return this.#windows.size;
+  }
+
+  #dropOldest(): void {
+    const oldest = this.#windows.keys().next();
+    if (!oldest.done) this.#windows.delete(oldest.value);
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Paging of lists whose rows may be large. A query of sizes says which rows are on the page and how large they are; the
+ * rows are then loaded in parts of LIST_PART_MAX_BYTES, each part when the caller has taken the one before.
+ *
+ * The sizes and the first part are one snapshot. A later part is read when it is loaded, and a row that was deleted by
+ * then is left out.
+ */
+import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS, LIST_PART_MAX_BYTES } from "../domain/limits.ts";
+import { TickQueue } from "../lib/semaphore.ts";
+import type { Sized, Slice } from "../store/sql/query.ts";
+import type { Query, Read, Store } from "../store/store.ts";
+
+/** Loads the next part of a list; null at the end. */
+export type NextPart<T> = () => Promise<readonly T[] | null>;
+
+/**
+ * The rows of a list: the first part, and how to load the others; `next` is null when there are none. No toJSON(): with
+ * it JSON.stringify takes twice as long for the whole answer.
+ */
+export class Rows<T> {
+  readonly first: readonly T[];
+  readonly next: NextPart<T> | null;
+
+  constructor(first: readonly T[], next: NextPart<T> | null = null) {
+    this.first = first;
+    this.next = next;
+  }
+
+  map<U>(of: (row: T) => U): Rows<U> {
+    const { next } = this;
+    return new Rows(this.first.map(of), next && (async () => (await next())?.map(of) ?? null));
+  }
+}
+
+/** Loads rows by their numbers, in the order of the list. */
+type RowsBySeq<T> = (seqs: readonly number[]) => Query<readonly T[]>;
+
+/** Loads the first part of the rows that were measured. `readLater` loads the others. */
+export async function loadRows<T>(
+  sizes: readonly Sized[],
+  rowsBySeq: RowsBySeq<T>,
+  read: Read,
+  readLater: Read = read,
+): Promise<Rows<T>> {
+  const [first, ...later] = partsOf(sizes);
+  if (!first) return new Rows([]);
+  const rows = await read(rowsBySeq(first));
+  if (later.length === 0) return new Rows(rows);
+  return new Rows(rows, async () => {
+    const seqs = later.shift();
+    return seqs ? readLater(rowsBySeq(seqs)) : null;
+  });
+}
+
+/** The numbers in parts of a bounded size, each of at least one row. */
+function partsOf(sizes: readonly Sized[]): readonly (readonly number[])[] {
+  const parts: number[][] = [];
+  let left = 0;
+  for (const { seq, bytes } of sizes) {
+    if (parts.length === 0 || bytes > left) {
+      parts.push([]);
+      left = LIST_PART_MAX_BYTES;
+    }
+    parts.at(-1)?.push(seq);
+    left -= bytes;
+  }
+  return parts;
+}
+
+/** The first rows, up to the one that reaches `maxBytes`. */
+export function upToBytes(sizes: readonly Sized[], maxBytes: number): readonly Sized[] {
+  let sum = 0;
+  const end = sizes.findIndex(({ bytes }) => (sum += bytes) >= maxBytes);
+  return end === -1 ? sizes : sizes.slice(0, end + 1);
+}
+
+/** `page` counts from 1. */
+export type PageRequest = { readonly page: number; readonly perPage: number };
+
+/** `pages`: how many there are, 0 of an empty list. */
+export type Page<T> = PageRequest & {
+  readonly rows: Rows<T>;
+  readonly total: number;
+  readonly pages: number;
+};
+
+/** A list: how many rows it has, and its two queries. */
+export type PageSource<T> = {
+  readonly total: number;
+  readonly sizes: (slice: Slice) => Query<readonly Sized[]>;
+  readonly rowsBySeq: RowsBySeq<T>;
+};
+
+export function pageOf<T>(request: PageRequest, total: number, rows: Rows<T>): Page<T> {
+  return { ...request, total, pages: Math.ceil(total / request.perPage), rows };
+}
+
+/** Too many callers wait for pages far into a list. */
+export class PagesBusy extends Error {
+  override readonly name = "PagesBusy";
+}
+
+/** The pages of one resource's lists. */
+export class ListPages {
+  readonly #store: Store;
+  /** An embedded store serves nobody while it skips rows: far pages go one per tick. */
+  readonly #farPages = new TickQueue();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /**
+   * Loads one page, or the first part of it.
+   * @param list reads what the list is; null: there is none
+   * @throws {PagesBusy}
+   */
+  async load<T>(request: PageRequest, list: (read: Read) => Promise<PageSource<T> | null>): Promise<Page<T>> {
+    const offset = (request.page - 1) * request.perPage;
+    if (offset > LIST_NEAR_ROWS) {
+      if (this.#farPages.waiting >= LIST_FAR_PAGES_MAX)
+        throw new PagesBusy("Too many pages from far into lists wait.");
+      await this.#farPages.next();
+    }
+    return this.#store.readTogether(async (read) => {
+      const source = await list(read);
+      const total = source?.total ?? 0;
+      if (!source || offset >= total) return pageOf(request, total, new Rows<T>([]));
+      const sizes = await read(source.sizes(nearerSlice(offset, request.perPage, total)));
+      const readLater: Read = (query) => this.#store.read(query);
+      return pageOf(request, total, await loadRows(sizes, source.rowsBySeq, read, readLater));
+    });
+  }
+}
+
+/** Counted from the end of the list from which fewer rows are skipped. */
+function nearerSlice(offset: number, limit: number, total: number): Slice {
+  const older = Math.max(total - offset - limit, 0);
+  if (offset <= older) return { from: "newest", limit, offset };
+  return { from: "oldest", limit: Math.min(limit, total - offset), offset: older };
+}

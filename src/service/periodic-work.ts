@@ -1,0 +1,233 @@
+/**
+ * The periodic work: what the hub does without a request. choresOf() lists it, scheduler.ts runs it.
+ *
+ *   database, files   notice a full disk, and notice when it takes writes again
+ *   keys              reads keys that another process changed
+ *   clock             after a clock jump, a sleep or a standstill: renews all leases
+ *   nodes             puts silent nodes offline (domain/node.ts expire); their tasks go back to the queue (domain/task.ts
+ *                     requeue)
+ *   owed              puts messages back whose receiver hung up, where that failed at the time (messages.ts)
+ *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
+ *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
+ *   memory            collects garbage after work (memory-saver.ts)
+ *   prune             deletes messages, events and stored answers past their retention
+ *   orphans           deletes bytes of files without a record (files.ts)
+ */
+import type { Blobs } from "../blobs/blobs.ts";
+import type { Change } from "../domain/change.ts";
+import { accept } from "../domain/decision.ts";
+import * as limit from "../domain/limits.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { oldAnswers, oldBroadcasts, oldEvents, oldMessages } from "../store/sql/retention.ts";
+import type { Query, Store } from "../store/store.ts";
+import { VARIANTS } from "../variant/by-name.ts";
+import { PeriodicBalancer } from "./balancer-rounds.ts";
+import type { FileService } from "./files.ts";
+import type { KeyRing } from "./keys.ts";
+import { MemorySaver } from "./memory-saver.ts";
+import type { MessageService } from "./messages.ts";
+import type { NodeService } from "./nodes.ts";
+import type { Chore } from "./scheduler.ts";
+import type { TaskService } from "./tasks.ts";
+
+export type ChoreParts = {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly keys: KeyRing;
+  readonly nodes: NodeService;
+  readonly tasks: TaskService;
+  readonly messages: MessageService;
+  readonly files: FileService;
+  /** Whether the tasks of a node that goes offline become open again. */
+  readonly requeueOffline: boolean;
+  /** How long messages and events are kept. */
+  readonly retainMs: number;
+};
+
+export function choresOf(parts: ChoreParts): readonly Chore[] {
+  const { store, blobs, keys, messages, log } = parts;
+  const clock = new ClockWatch(parts);
+  const database = new WriteWatch("database", store, log, () => renewLeases(parts));
+  const files = new WriteWatch("files", blobs, log, () => blobs.probe());
+  const memory = new MemorySaver(parts.clock);
+  const balancer = new PeriodicBalancer(parts.store, parts.clock);
+  const everySweep = 0;
+  /** A chore that writes is skipped until writes succeed, and the leases nobody could renew meanwhile are renewed. */
+  const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
+    name,
+    everyMs,
+    run: async (signal, lateMs) => (database.isWritable ? run(signal, lateMs) : undefined),
+  });
+  return [
+    { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
+    { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
+    { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
+    writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
+    writing("nodes", everySweep, (signal) => expireNodes(parts, balancer, signal)),
+    // Each hub remembers in its own memory what it could not put back.
+    { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
+    writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
+    writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
+    { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
+    writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
+    { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
+  ];
+}
+
+/**
+ * Renews all leases: of nodes (how long they may be silent) and of messages (the visibility timeout). For when the hub or
+ * the machine stood still, or could not write: nodes and receivers are not to blame for that.
+ */
+export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
+  const steady = clock.steady();
+  const nodes = Object.values(VARIANTS).map(({ name, offlineAfterMs }): Change => ({
+    kind: "node.leases.renewed",
+    variant: name,
+    leaseUntil: steady + offlineAfterMs,
+  }));
+  const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
+  await store.transact({}, () => accept(null, [PROBE, ...nodes, mail]));
+}
+
+/** A write that changes nothing: if it succeeds, the disk takes writes. */
+const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0 };
+
+/**
+ * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last
+ * check), or that the process stood still. Retention is measured in time that the hub has lived through: a jump of the
+ * clock makes nothing older.
+ */
+class ClockWatch {
+  readonly #parts: ChoreParts;
+  /** Wall clock minus steady clock at the last check. */
+  #apart: number;
+  /** Steady clock: until then dates may be wrong about age. */
+  #pausedUntil: number;
+
+  constructor(parts: ChoreParts) {
+    this.#parts = parts;
+    this.#apart = this.#now();
+    this.#pausedUntil = parts.clock.steady();
+  }
+
+  async check(lateMs: number): Promise<void> {
+    const movedMs = this.#now() - this.#apart;
+    this.#apart += movedMs;
+    const jumped = Math.abs(movedMs) >= limit.CLOCK_JUMP_MS;
+    if (jumped) await this.#onJump(movedMs);
+    if (!jumped && lateMs < limit.CLOCK_JUMP_MS) return;
+    const what = jumped ? "the clock jumped or the machine slept" : "the hub stood still";
+    const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(lateMs) };
+    this.#parts.log.warn(`${what}: all leases are renewed`, fields);
+    await renewLeases(this.#parts);
+  }
+
+  /** Whether the age of messages and events cannot be judged by their dates. */
+  get pausesPruning(): boolean {
+    return this.#parts.clock.steady() < this.#pausedUntil;
+  }
+
+  async #onJump(movedMs: number): Promise<void> {
+    const { store, clock, retainMs } = this.#parts;
+    // For as long as the jump was long, and no longer than the retention. A jump back shortens the pause again.
+    const steady = clock.steady();
+    const paused = Math.max(this.#pausedUntil, steady) - steady + movedMs;
+    this.#pausedUntil = steady + Math.min(Math.max(paused, 0), retainMs);
+    const before = clock.now() - movedMs;
+    const after = before - limit.IDEMPOTENCY_RETAIN_MS;
+    await store.transact({}, () => accept(null, [{ kind: "answers.shifted", after, upTo: before, movedMs }]));
+  }
+
+  #now(): number {
+    return this.#parts.clock.now() - this.#parts.clock.steady();
+  }
+}
+
+/**
+ * Notices that the database or the files refuse writes (usually a full disk), logs it, and tries again in each sweep
+ * until a write succeeds: nobody has to restart the hub, or to write first.
+ */
+class WriteWatch {
+  readonly #name: string;
+  readonly #target: { readonly writable: boolean };
+  readonly #log: Log;
+  readonly #attempt: () => Promise<void>;
+  #refused = false;
+
+  constructor(name: string, target: { readonly writable: boolean }, log: Log, attempt: () => Promise<void>) {
+    this.#name = name;
+    this.#target = target;
+    this.#log = log;
+    this.#attempt = attempt;
+  }
+
+  /** Whether writes succeed; after a refusal, whether the attempt has succeeded since. */
+  get isWritable(): boolean {
+    return this.#target.writable && !this.#refused;
+  }
+
+  async check(): Promise<void> {
+    if (this.isWritable) return;
+    const first = !this.#refused;
+    this.#refused = true;
+    try {
+      await this.#attempt();
+      this.#refused = false;
+      this.#log.warn(`the ${this.#name} can be written again`);
+    } catch (error) {
+      const cause = error instanceof Error ? `${error.message} ${String(error.cause ?? "")}`.trim() : error;
+      if (first) this.#log.error(`the ${this.#name} cannot be written`, { cause: String(cause) });
+    }
+  }
+}
+
+async function expireNodes(
+  { nodes, tasks, requeueOffline }: ChoreParts,
+  balancer: PeriodicBalancer,
+  signal: AbortSignal,
+): Promise<void> {
+  await untilFewer(signal, () => nodes.expireSome());
+  // Every time, not only after a node expired: so what a stop left half done is completed.
+  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await balancer.run(signal);
+}
+
+/** Deletes messages, events and stored answers past their retention. */
+async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
+  const { store, clock, retainMs } = parts;
+  const now = clock.now();
+  const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
+  const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
+  await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
+  if (watch.pausesPruning) return;
+  // Deliveries first: they are found through their messages.
+  await remove({ store, signal }, oldBroadcasts(limits), [
+    { kind: "deliveries.pruned", broadcast: true, ...limits },
+  ]);
+  await remove({ store, signal }, oldMessages(limits), [
+    { kind: "deliveries.pruned", broadcast: false, ...limits },
+    { kind: "deliveries.pruned", broadcast: true, ...limits },
+    { kind: "messages.pruned", ...limits },
+  ]);
+  await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
+}
+
+async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
+  const removed = await files.sweepShard();
+  if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
+}
+
+type Removal = { readonly store: Store; readonly signal: AbortSignal };
+
+function remove({ store, signal }: Removal, old: Query<number>, changes: readonly Change[]): Promise<void> {
+  return untilFewer(signal, () =>
+    store.transact({ old }, (rows) => accept(rows.old, rows.old === 0 ? [] : changes)),
+  );
+}
+
+/** Repeats a bounded step until it finds fewer rows than its limit, or the hub stops. */
+async function untilFewer(signal: AbortSignal, step: () => Promise<number>): Promise<void> {
+  while (!signal.aborted && (await step()) >= limit.SWEEP_BATCH);
+}

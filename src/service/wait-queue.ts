@@ -1,0 +1,181 @@
+/**
+ * FIFO wait queues, one for each key: where blocking calls sleep until a commit may have brought what they wait for.
+ *
+ * A waiter joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its place from join() to leave(),
+ * however often it sleeps. wakeOne() wakes the first in the queue that sleeps.
+ *
+ * Invariant: nobody stays asleep beside a row that had its wakeOne(). Either
+ *   - it woke a sleeper, which then reads the store, or passes the wake-up on to the next sleeper when it leaves; or
+ *   - nobody slept: whoever was awake may have read too early, so the next wait() of each returns "woken" at once.
+ *
+ * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
+ */
+
+/** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
+export type Outcome = "woken" | "timeout" | "aborted" | "drained";
+
+export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
+
+/** The longest delay of a timer (24 days): a longer wait is cut to it. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** The queues of one kind of wait. The caller bounds the number of waiters (see `size`). */
+export class WaitQueue {
+  readonly #queues = new Map<string, Queue>();
+  #drained = false;
+  #size = 0;
+
+  /** Joins the end of a queue. Join first, then read the store: so no wake-up falls in between. */
+  join(key: string): Waiter {
+    let queue = this.#queues.get(key);
+    if (!queue) this.#queues.set(key, (queue = new Queue(key, this.#drained)));
+    this.#size++;
+    return new QueuedWaiter(queue, this.#onLeave);
+  }
+
+  readonly #onLeave = ({ queue, carriesWakeUp }: QueuedWaiter): void => {
+    this.#size--;
+    if (queue.first === undefined) this.#queues.delete(queue.key);
+    else if (carriesWakeUp) queue.wakeOne();
+  };
+
+  /** For what one waiter takes: one more is there. Wakes the first sleeper; O(1) amortised. */
+  wakeOne(key: string): void {
+    this.#queues.get(key)?.wakeOne();
+  }
+
+  /** For what everyone reads. */
+  wakeAll(key: string): void {
+    this.#queues.get(key)?.wakeAll("woken");
+  }
+
+  /** Ends every wait with "drained", now and from now on. */
+  drain(): void {
+    this.#drained = true;
+    for (const queue of this.#queues.values()) {
+      queue.drained = true;
+      queue.wakeAll("drained");
+    }
+  }
+
+  /** Waiters in all queues. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Queues with a waiter. */
+  get keys(): number {
+    return this.#queues.size;
+  }
+}
+
+/** All waiters of a key, asleep or awake: a doubly linked list in the order of joining. */
+class Queue {
+  readonly key: string;
+  drained: boolean;
+  first: QueuedWaiter | undefined;
+  last: QueuedWaiter | undefined;
+  /** No waiter before this one sleeps; undefined when none sleeps at all. */
+  firstAsleep: QueuedWaiter | undefined;
+  /** Counts wake-ups that did not find a sleeper: a waiter sees by it whether one came while it was awake. */
+  missedWakeUps = 0;
+
+  constructor(key: string, drained: boolean) {
+    this.key = key;
+    this.drained = drained;
+  }
+
+  wakeOne(): void {
+    let waiter = this.firstAsleep;
+    while (waiter && !waiter.endSleep) waiter = waiter.next;
+    this.firstAsleep = waiter?.next;
+    if (!waiter) {
+      this.missedWakeUps++;
+      return;
+    }
+    waiter.carriesWakeUp = true;
+    waiter.endSleep?.("woken");
+  }
+
+  wakeAll(outcome: Outcome): void {
+    this.missedWakeUps++; // for those who are awake
+    for (let waiter = this.first; waiter; waiter = waiter.next) waiter.endSleep?.(outcome);
+  }
+}
+
+class QueuedWaiter {
+  readonly queue: Queue;
+  readonly position: number;
+  previous: QueuedWaiter | undefined;
+  next: QueuedWaiter | undefined;
+  /** Set while it sleeps. */
+  endSleep: ((outcome: Outcome) => void) | undefined;
+  /** wakeOne() woke it; since then it has neither been served nor read in vain. */
+  carriesWakeUp = false;
+  #missedBefore: number;
+  #left = false;
+  readonly #onLeave: (waiter: QueuedWaiter) => void;
+
+  constructor(queue: Queue, onLeave: (waiter: QueuedWaiter) => void) {
+    this.queue = queue;
+    this.#onLeave = onLeave;
+    this.#missedBefore = queue.missedWakeUps;
+    this.position = (queue.last?.position ?? 0) + 1;
+    this.previous = queue.last;
+    queue.last = this;
+    if (this.previous) this.previous.next = this;
+    else queue.first = this;
+  }
+
+  /**
+   * Sleeps until the first of: a wake-up, `remainingMs` gone by, `signal` aborted, the drain. Returns "woken" at once if
+   * there was a wake-up for which nobody slept since the waiter joined or last woke. Rejects only a second wait at a time.
+   */
+  wait(remainingMs: number, signal?: AbortSignal): Promise<Outcome> {
+    if (this.endSleep) return Promise.reject(new Error("a waiter waits once at a time"));
+    if (this.queue.drained) return Promise.resolve("drained");
+    if (this.#left || signal?.aborted) return Promise.resolve("aborted");
+    this.carriesWakeUp = false; // it has read since, in vain
+    if (this.#missedBefore < this.queue.missedWakeUps) {
+      this.#missedBefore = this.queue.missedWakeUps;
+      return Promise.resolve("woken");
+    }
+    if (!(remainingMs > 0)) return Promise.resolve("timeout");
+    return new Promise((resolve) => {
+      const onAbort = () => this.endSleep?.("aborted");
+      const timer = setTimeout(() => this.endSleep?.("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
+      signal?.addEventListener("abort", onAbort);
+      this.endSleep = (outcome) => {
+        this.endSleep = undefined;
+        this.#missedBefore = this.queue.missedWakeUps;
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+        resolve(outcome);
+      };
+      const { firstAsleep } = this.queue;
+      if (!firstAsleep || this.position < firstAsleep.position) this.queue.firstAsleep = this;
+    });
+  }
+
+  /**
+   * Says that the waiter found something, so that leave() does not pass its wake-up on. Optional: without it the next
+   * sleeper reads once in vain. Only right where every row has a wakeOne() of its own.
+   */
+  markServed(): void {
+    this.carriesWakeUp = false;
+  }
+
+  /** Leaves the queue; a running wait ends with "aborted". Idempotent. */
+  leave(): void {
+    if (this.#left) return;
+    this.#left = true;
+    this.endSleep?.("aborted");
+    const { queue, previous, next } = this;
+    if (queue.firstAsleep === this) queue.firstAsleep = next;
+    if (previous) previous.next = next;
+    else queue.first = next;
+    if (next) next.previous = previous;
+    else queue.last = previous;
+    this.#onLeave(this);
+  }
+}

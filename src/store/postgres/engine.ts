@@ -1,0 +1,397 @@
+/**
+ * The store on PostgreSQL: any number of hubs on one database are one hub.
+ *
+ * A group asks for the write lock, and takes for its members who waits when it is granted (store/postgres/group-commit.ts). A commit
+ * is answered when the server has it on disk; while it is told and answered, the next group is under way.
+ *
+ * When the connection is lost before the commit is sent, nothing was written. In the middle of it nobody here can tell:
+ * so each commit carries the number of its group into the hub's row, and for FATE_WAIT_MS the server is asked for that
+ * row, under the write lock: whoever has it knows that the lost one has ended. (The transaction's own number would not
+ * do: a server that crashed gives it out again.)
+ *
+ * Must not: decide anything, or let the address of the database out: it carries the password.
+ */
+import type { ReservedSQL, SQL } from "bun";
+import {
+  FATE_WAIT_MS,
+  GROUP_MAX,
+  HUB_FORGOTTEN_MS,
+  QUEUE_MAX,
+  READ_CONNECTIONS,
+} from "../../domain/limits.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { type Group, type Job, answer } from "../pending-transaction.ts";
+import { Statements } from "./bulk-statements.ts";
+import {
+  type Connection,
+  checkServer,
+  isConflict,
+  isLost,
+  openPool,
+  query,
+  toOpenError,
+  toStoreError,
+} from "./connection.ts";
+import { type GroupWatch, runGroup } from "./group-commit.ts";
+import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema, schemaMoved } from "./migrations.ts";
+import { News, type OwnGroup } from "./commit-notifications.ts";
+import { Pulse } from "./leader-election.ts";
+import {
+  type CommitListener,
+  type Diagnosis,
+  type Load,
+  OutcomeUnknown,
+  type Query,
+  type Read,
+  type Store,
+  StoreBusy,
+  StoreFull,
+  StoreUnavailable,
+  type Transact,
+  type Turn,
+} from "../store.ts";
+
+const FATE_RETRY_MS = 100;
+
+/**
+ * Opens (and if need be makes and migrates) the tables in the first schema of the connection's search_path.
+ * @param onFault hears what a commit listener throws, and what goes wrong where no request can be told
+ * @throws {StoreUnavailable} when the server cannot be reached; {Error} when the database cannot be used
+ */
+export function openPostgres(
+  url: string,
+  base: Clock,
+  onFault: (error: unknown) => void,
+): Promise<PostgresStore> {
+  return open(url, base, onFault, async (pool) => {
+    await migrate(pool);
+    await query(pool, FORGET_HUBS);
+  });
+}
+
+/**
+ * Opens the database of hubs beside them, as a command does: leaves the tables to the hubs.
+ * @throws as openPostgres; {Error} when there is no hub in it, or one of another schema
+ */
+export function joinPostgres(url: string, base: Clock): Promise<PostgresStore> {
+  return open(url, base, () => {}, refuseOtherSchema); // a guest tells no news
+}
+
+async function open(
+  url: string,
+  base: Clock,
+  onFault: (error: unknown) => void,
+  prepare: (pool: SQL) => Promise<void>,
+): Promise<PostgresStore> {
+  const pool = openPool(url, READ_CONNECTIONS + 1);
+  try {
+    await checkServer(pool);
+    await refuseHalfMoved(pool);
+    await prepare(pool);
+    const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
+    const store = new PostgresStore(pool, url, String(row?.["channel"]), base, onFault);
+    await store.start();
+    return store;
+  } catch (error) {
+    await pool.close({ timeout: 0 });
+    throw toOpenError(error, url);
+  }
+}
+
+/** Whose turn it is when the lock is granted. */
+type Take = () => readonly Job[];
+
+/** What is known of a group that is under way. */
+type Progress = {
+  readonly number: number;
+  /** Its members; null as long as it has not got the lock. */
+  jobs: readonly Job[] | null;
+  own: OwnGroup | null;
+  committing: Group | null;
+};
+
+/** Those that ended long ago. One that is alive and has written nothing for so long loses nothing by it. */
+const FORGET_HUBS = `
+  DELETE FROM hubs WHERE seen_at < clock_timestamp() - interval '${HUB_FORGOTTEN_MS} milliseconds'`;
+
+const MARK = `
+  INSERT INTO hubs (hub_id, last_group, seen_at) VALUES ($1, $2, clock_timestamp())
+  ON CONFLICT (hub_id) DO UPDATE SET last_group = excluded.last_group, seen_at = excluded.seen_at`;
+
+export class PostgresStore implements Store {
+  readonly engine = "postgresql";
+  readonly #pool: SQL;
+  readonly #statements = new Statements();
+  readonly #news: News;
+  readonly #pulse: Pulse;
+  readonly #hubId = Bun.randomUUIDv7();
+  #writer: ReservedSQL | null = null;
+  #groups = 0;
+  #queue: Job[] = [];
+  #writable = true;
+  #running: Promise<void> | null = null;
+  /** The newest group that is on disk: told and answered. */
+  #published: Promise<void> = Promise.resolve();
+  #closed: Promise<void> | null = null;
+
+  constructor(pool: SQL, url: string, channel: string, base: Clock, onFault: (error: unknown) => void) {
+    this.#pool = pool;
+    const hubId = this.#hubId;
+    const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
+    this.#news = new News({ url, hubId, channel, read, onFault });
+    this.#pulse = new Pulse(pool, hubId, base, () => this.#news.tick());
+  }
+
+  /** The clock whose `steady` all hubs on the database share. */
+  get clock(): Clock {
+    return this.#pulse.clock;
+  }
+
+  async start(): Promise<void> {
+    await this.#news.start();
+    await this.#pulse.start();
+  }
+
+  readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+    if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
+    if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
+    return new Promise<A>((resolve, reject) => {
+      // The answer's type is the caller's: what goes in as decide comes out as its answer.
+      this.#queue.push({ load, decide, resolve: resolve as Job["resolve"], reject });
+      this.#running ??= this.#run();
+    });
+  };
+
+  get writable(): boolean {
+    return this.#writable && !this.#pulse.isOutdated;
+  }
+
+  async read<R>(wanted: Query<R>): Promise<R> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    return this.#read(wanted);
+  }
+
+  async readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    this.#refuseIfOutdated();
+    const session = await this.#pool.reserve().catch((error: unknown) => {
+      throw toStoreError(error);
+    });
+    const begun = query(session, SNAPSHOT); // on its way with the first read
+    begun.catch(() => {}); // what the reads throw is told first
+    try {
+      const answer = await reads((wanted) => shaped(session, wanted));
+      await begun;
+      return answer;
+    } catch (error) {
+      throw toStoreError(error);
+    } finally {
+      // Nobody has to wait for it. Of a session that is lost the pool knows by itself.
+      void query(session, "END")
+        .catch(() => {})
+        .then(() => session.release());
+    }
+  }
+
+  onCommit(listener: CommitListener): void {
+    this.#news.listen(listener);
+  }
+
+  turn(): Promise<Turn> {
+    return this.#pulse.turn();
+  }
+
+  async diagnose(): Promise<Diagnosis> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    const queued = this.#queue.length;
+    const [row] = await query(this.#pool, DIAGNOSIS).catch((error: unknown) => {
+      throw toStoreError(error);
+    });
+    return {
+      engineVersion: String(row?.["version"]),
+      sizeBytes: Number(row?.["size"]),
+      migration: Number(row?.["migration"]),
+      queued,
+      details: {
+        synchronous_commit: String(row?.["synchronous_commit"]),
+        fsync: String(row?.["fsync"]),
+        pool_size: READ_CONNECTIONS + 1,
+        sessions: Number(row?.["sessions"]),
+        sessions_max: Number(row?.["sessions_max"]),
+        read_only: Boolean(row?.["read_only"]),
+      },
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    while (this.#running) await this.#running;
+    await this.#published;
+    await this.#pulse.close();
+    await this.#news.close();
+    await this.#writer?.release();
+    await this.#pool.close({ timeout: 0 });
+  }
+
+  async #read<R>(wanted: Query<R>): Promise<R> {
+    this.#refuseIfOutdated();
+    return shaped(this.#pool, wanted);
+  }
+
+  #refuseIfOutdated(): void {
+    if (this.#pulse.isOutdated) throw schemaMoved();
+  }
+
+  /** Group after group, until nothing waits. */
+  async #run(): Promise<void> {
+    const waiting: Take = () => this.#queue.splice(0, GROUP_MAX);
+    await afterThisTurn(); // every request that has arrived by then is in the first of them
+    while (this.#queue.length > 0) await this.#commit(waiting);
+    this.#running = null;
+  }
+
+  /** Commits a group. When one of it is to blame for a failure, the halves are tried by themselves. */
+  async #commit(take: Take): Promise<void> {
+    const progress: Progress = { number: ++this.#groups, jobs: null, own: null, committing: null };
+    try {
+      this.#writer ??= await this.#openWriter();
+      const group = await runGroup(this.#writer, this.#statements, this.#watch(progress, take));
+      if (group.written.length > 0) this.#writable = true;
+      await this.#publish(group, progress.own);
+    } catch (error) {
+      await this.#letGo(error);
+      progress.jobs ??= take();
+      if (isLost(error) && progress.committing) await this.#settle(progress, progress.committing, error);
+      else {
+        if (progress.own) this.#news.ended(progress.own);
+        await this.#refuse(progress.jobs, error);
+      }
+    }
+  }
+
+  async #refuse(jobs: readonly Job[], error: unknown): Promise<void> {
+    const known = toStoreError(error);
+    if (isConflict(error)) return this.#commit(() => jobs); // decide is pure
+    if (jobs.length <= 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
+      if (known instanceof StoreUnavailable || known instanceof StoreFull) this.#writable = false;
+      for (const job of jobs) job.reject(known);
+      return;
+    }
+    const half = jobs.length >> 1;
+    await this.#commit(() => jobs.slice(0, half));
+    await this.#commit(() => jobs.slice(half));
+  }
+
+  /** The connection was lost in the middle of a commit: the server knows whether it holds. */
+  async #settle({ number, jobs, own }: Progress, group: Group, cause: unknown): Promise<void> {
+    const holds = group.written.length === 0 || (await this.#holds(number));
+    if (holds) return this.#publish(group, own);
+    if (own) this.#news.ended(own);
+    this.#writable = false;
+    const error =
+      holds === null
+        ? new OutcomeUnknown("The database was lost in the middle of the commit.", { cause })
+        : new StoreUnavailable("The database was lost before the commit.", { cause });
+    for (const job of jobs ?? []) job.reject(error);
+  }
+
+  /** Whether the commit of a group holds; null when the server did not tell in time. */
+  async #holds(number: number): Promise<boolean | null> {
+    const clock = systemClock();
+    const until = clock.steady() + FATE_WAIT_MS;
+    for (; clock.steady() < until; await Bun.sleep(FATE_RETRY_MS)) {
+      try {
+        return await this.#pool.begin(async (tx) => {
+          await query(tx, LOCK.write);
+          const [row] = await query(tx, `SELECT last_group FROM hubs WHERE hub_id = $1`, [this.#hubId]);
+          return Number(row?.["last_group"]) === number;
+        });
+      } catch (error) {
+        if (!isLost(error)) return null;
+      }
+    }
+    return null;
+  }
+
+  /** After the commit: first the news for who waits, then the answers. Resolves when the group before it has them. */
+  #publish(group: Group, own: OwnGroup | null): Promise<void> {
+    const before = this.#published;
+    const told = own ? this.#news.tell(group, own) : Promise.resolve();
+    this.#published = told.then(() => group.outcomes.forEach(answer));
+    return before;
+  }
+
+  #watch(progress: Progress, take: Take): GroupWatch {
+    return {
+      granted: (lastId) => {
+        progress.own = this.#news.granted(lastId);
+        return (progress.jobs = take());
+      },
+      committing: (group) => {
+        progress.committing = group;
+        if (group.written.length === 0) return [];
+        const mark = { sql: MARK, sets: [[this.#hubId, progress.number]] };
+        return [mark, ...this.#news.noticesOf(group.written)];
+      },
+    };
+  }
+
+  async #openWriter(): Promise<ReservedSQL> {
+    const writer = await this.#pool.reserve();
+    // A commit that is answered before it is on disk is what a 200 may not be; stricter settings are left as they are.
+    const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
+      WHERE current_setting('synchronous_commit') = 'off'`;
+    await query(writer, onDisk);
+    for (const setting of PLANS) await query(writer, `SET ${setting} = off`);
+    return writer;
+  }
+
+  /** After a failure: ends the transaction, or the connection when it cannot be used any more. */
+  async #letGo(error: unknown): Promise<void> {
+    const writer = this.#writer;
+    if (!writer) return;
+    if (
+      !isLost(error) &&
+      (await query(writer, "ROLLBACK").then(
+        () => true,
+        () => false,
+      ))
+    )
+      return;
+    this.#writer = null;
+    await writer.close({ timeout: 0 }).catch(() => {});
+  }
+}
+
+/**
+ * What a group looks at and writes are rows that it names. A plan that was made when a table was small would still read it
+ * whole when it has grown, until the server has counted it again.
+ */
+const PLANS = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] as const;
+
+const DIAGNOSIS = `
+  SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
+    (SELECT version FROM schema_version) AS migration,
+    current_setting('synchronous_commit') AS synchronous_commit, current_setting('fsync') AS fsync,
+    (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions,
+    current_setting('max_connections') AS sessions_max, pg_is_in_recovery() AS read_only`;
+
+/** Of one moment: that of the first statement after it. */
+const SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+async function shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+  try {
+    return wanted.shape(await query(connection, wanted.sql, wanted.params));
+  } catch (error) {
+    throw toStoreError(error);
+  }
+}
+
+/** Resolves after the I/O of this turn of the event loop. */
+function afterThisTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,351 @@
+/**
+ * The schema for PostgreSQL, as steps that only go forward: the same tables, columns and indexes as in store/sqlite/migrations.ts,
+ * which says why each index is there. Step n brings a database from version n - 1 to n and is never edited once it has
+ * been released.
+ *
+ * Text is compared byte by byte (COLLATE "C"), as SQLite and the rules do. Numbers are BIGINT, but for what the rows are
+ * read as numbers: flags, priority, status.
+ */
+import type { SQL } from "bun";
+import { TURN_MS } from "../../domain/limits.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import { type Connection, query } from "./connection.ts";
+import { StoreUnavailable } from "../store.ts";
+
+/** The steps; the version is kept in the table schema_version. */
+export const POSTGRES_MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE nodes (
+    node_id TEXT COLLATE "C" PRIMARY KEY,
+    name TEXT NOT NULL,
+    host TEXT,
+    port INTEGER,
+    capabilities TEXT COLLATE "C" NOT NULL,
+    variant TEXT NOT NULL,
+    max_tasks INTEGER,
+    online INTEGER NOT NULL,
+    registered_at BIGINT NOT NULL,
+    last_heartbeat_at BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL,
+    tasks_assigned BIGINT NOT NULL,
+    tasks_completed BIGINT NOT NULL,
+    lux_earned_micro BIGINT NOT NULL,
+    idle_since BIGINT NOT NULL
+  );
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1;
+  CREATE INDEX nodes_stranded ON nodes (node_id) WHERE online = 0 AND tasks_assigned > 0;
+  CREATE INDEX nodes_top ON nodes (tasks_completed DESC, lux_earned_micro DESC) WHERE tasks_completed > 0;
+
+  CREATE TABLE tasks (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    task_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    task_type TEXT COLLATE "C" NOT NULL,
+    priority INTEGER NOT NULL,
+    creator_node TEXT,
+    status TEXT COLLATE "C" NOT NULL,
+    lux_reward_micro BIGINT NOT NULL,
+    assigned_node TEXT COLLATE "C",
+    balanced INTEGER NOT NULL,
+    revoked_from TEXT COLLATE "C",
+    attempts INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    problem TEXT,
+    improvement TEXT,
+    lesson TEXT
+  );
+  -- Where SQLite appends the row's number to every index by itself, seq stands in the index here.
+  CREATE INDEX tasks_status ON tasks (status, seq);
+  CREATE INDEX tasks_held ON tasks (assigned_node, seq) WHERE status = 'assigned';
+  CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
+  CREATE INDEX tasks_pool ON tasks (balanced, priority, seq) WHERE status = 'open';
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority, seq) WHERE status = 'open';
+
+  CREATE TABLE task_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    open BIGINT NOT NULL,
+    assigned BIGINT NOT NULL,
+    completed BIGINT NOT NULL
+  );
+  INSERT INTO task_totals VALUES (1, 0, 0, 0);
+
+  CREATE TABLE ledger (
+    node_id TEXT COLLATE "C" NOT NULL,
+    n BIGINT NOT NULL,
+    entry_id TEXT NOT NULL,
+    amount_micro BIGINT NOT NULL,
+    balance_micro BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (node_id, n)
+  );
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+
+  CREATE TABLE messages (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    from_node TEXT COLLATE "C" NOT NULL,
+    to_node TEXT COLLATE "C",
+    type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    require_ack INTEGER NOT NULL,
+    sent_at BIGINT NOT NULL
+  );
+  CREATE INDEX messages_from ON messages (from_node, seq);
+
+  CREATE TABLE deliveries (
+    seq BIGINT NOT NULL,
+    to_node TEXT COLLATE "C" NOT NULL,
+    state TEXT COLLATE "C" NOT NULL,
+    deliveries INTEGER NOT NULL,
+    lease_until BIGINT,
+    broadcast INTEGER NOT NULL,
+    PRIMARY KEY (seq, to_node)
+  );
+  CREATE INDEX deliveries_got ON deliveries (to_node, seq);
+  CREATE INDEX deliveries_waiting ON deliveries (to_node, seq) WHERE state = 'waiting';
+  CREATE INDEX deliveries_lease ON deliveries (lease_until) WHERE state = 'leased';
+
+  CREATE TABLE files (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    file_id TEXT COLLATE "C" NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    sha256 TEXT NOT NULL,
+    content_type TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    node_id TEXT,
+    task_id TEXT COLLATE "C",
+    uploaded_at BIGINT NOT NULL
+  );
+  CREATE INDEX files_task ON files (task_id, seq) WHERE task_id IS NOT NULL;
+
+  CREATE TABLE events (
+    id BIGINT PRIMARY KEY,                   -- given by the hub, under the write lock (store/postgres/group-commit.ts)
+    at BIGINT NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C",
+    task_id TEXT,
+    data TEXT NOT NULL
+  );
+  CREATE INDEX events_kind ON events (kind, id);
+
+  CREATE TABLE answers (
+    scope TEXT COLLATE "C" PRIMARY KEY,
+    body_hash TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    stored_at BIGINT NOT NULL
+  );
+  CREATE INDEX answers_age ON answers (stored_at);
+
+  CREATE TABLE keys (
+    key_id TEXT COLLATE "C" PRIMARY KEY,
+    role TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    variant TEXT,
+    node_id TEXT,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    revoked_at BIGINT
+  );
+
+  CREATE TABLE identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    database_id TEXT NOT NULL
+  );
+  INSERT INTO identity VALUES (1, replace(gen_random_uuid()::text, '-', ''));
+
+  CREATE TABLE blobs (
+    blob_id TEXT COLLATE "C" PRIMARY KEY,
+    size_bytes BIGINT,                       -- NULL: not finished
+    touched_at TIMESTAMPTZ NOT NULL          -- when its hub last told that it is being written
+  );
+  -- what is looked at together for bytes without a record (postgres.ts of blobs/)
+  CREATE INDEX blobs_shelf ON blobs (right(blob_id, 2));
+  CREATE INDEX blobs_unfinished ON blobs (touched_at) WHERE size_bytes IS NULL;
+  CREATE TABLE blob_chunks (
+    blob_id TEXT COLLATE "C" NOT NULL REFERENCES blobs ON DELETE CASCADE,
+    n INTEGER NOT NULL,
+    bytes BYTEA NOT NULL,
+    PRIMARY KEY (blob_id, n)
+  );
+  -- As they are: most files that are large are compressed already.
+  ALTER TABLE blob_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+  -- The hubs, and which group of each was the last to be committed (postgres.ts).
+  CREATE TABLE hubs (
+    hub_id TEXT COLLATE "C" PRIMARY KEY,
+    last_group BIGINT NOT NULL,
+    seen_at TIMESTAMPTZ NOT NULL
+  );
+
+  -- Whose the periodic work is (store/postgres/leader-election.ts).
+  CREATE TABLE turn (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    holder TEXT NOT NULL,
+    renewed_at TIMESTAMPTZ NOT NULL,
+    until TIMESTAMPTZ NOT NULL
+  );
+  INSERT INTO turn VALUES (1, '', '-infinity', '-infinity');
+  `,
+  `
+  ALTER TABLE nodes
+    ADD COLUMN last_entry TEXT COLLATE "C",
+    ADD COLUMN entries BIGINT NOT NULL DEFAULT 0,
+    ADD COLUMN balance_micro BIGINT NOT NULL DEFAULT 0,
+    ADD COLUMN unfiled TEXT NOT NULL DEFAULT '',
+    ADD COLUMN held TEXT NOT NULL DEFAULT '';
+  ALTER TABLE tasks ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;
+  UPDATE nodes SET last_entry = l.entry_id, entries = l.n, balance_micro = l.balance_micro
+    FROM (SELECT DISTINCT ON (node_id) * FROM ledger ORDER BY node_id, n DESC) AS l WHERE l.node_id = nodes.node_id;
+  DROP INDEX nodes_top;
+  DROP INDEX tasks_held;
+  CREATE INDEX tasks_held ON tasks (assigned_node, seq) WHERE status = 'assigned' AND listed = 1;
+
+  CREATE TABLE completions (
+    node_id TEXT COLLATE "C" NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (node_id, seq)
+  );
+  INSERT INTO completions SELECT assigned_node, seq FROM tasks WHERE status = 'completed';
+  DROP INDEX tasks_done;
+
+  CREATE TABLE ledger_by_arrival (
+    entry_id TEXT COLLATE "C" PRIMARY KEY,
+    previous TEXT COLLATE "C",
+    node_id TEXT COLLATE "C" NOT NULL,
+    n BIGINT NOT NULL,
+    amount_micro BIGINT NOT NULL,
+    balance_micro BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at BIGINT NOT NULL
+  );
+  INSERT INTO ledger_by_arrival
+    SELECT entry_id, lag(entry_id) OVER (PARTITION BY node_id ORDER BY n), node_id, n, amount_micro, balance_micro,
+      kind, task_id, at
+    FROM ledger ORDER BY entry_id COLLATE "C";
+  DROP TABLE ledger;
+  ALTER TABLE ledger_by_arrival RENAME TO ledger;
+  ALTER INDEX ledger_by_arrival_pkey RENAME TO ledger_pkey;
+  CREATE UNIQUE INDEX ledger_marks ON ledger (node_id, n) WHERE n % 64 = 0;
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+  `,
+  `
+  ALTER TABLE nodes ADD COLUMN seq BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE;
+  CREATE TABLE beats (
+    seq BIGINT PRIMARY KEY CHECK (seq > 0),
+    last_heartbeat_at BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL
+  );
+  INSERT INTO beats SELECT seq, last_heartbeat_at, lease_until FROM nodes ORDER BY seq;
+  ALTER TABLE nodes DROP COLUMN last_heartbeat_at, DROP COLUMN lease_until;
+  `,
+  `
+  DROP INDEX tasks_held, ledger_marks;
+  DROP TABLE completions;
+  ALTER TABLE nodes DROP COLUMN held, DROP COLUMN unfiled, DROP COLUMN last_entry;
+  ALTER TABLE tasks DROP COLUMN listed;
+  ALTER TABLE ledger DROP COLUMN previous;
+  CREATE INDEX tasks_held ON tasks (assigned_node, seq) WHERE status = 'assigned';
+  CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
+  CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
+  `,
+];
+
+/** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */
+export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
+
+/** Takes the lock of writes until the connection ends: nobody else writes meanwhile. */
+export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
+
+function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
+  return `SELECT ${take}(${purpose}, current_schema()::regnamespace::oid::int)`;
+}
+
+/** Whether a move into the database is under way or was not finished: `luxhub move` lays its mark before all else. */
+export function isHalfMoved(connection: Connection): Promise<boolean> {
+  return hasTable(connection, "moving");
+}
+
+export async function hasTable(connection: Connection, name: string): Promise<boolean> {
+  const sql = `SELECT to_regclass(quote_ident(current_schema()) || '.' || $1::text) IS NOT NULL AS there`;
+  const [row] = await query(connection, sql, [name]);
+  return Boolean(row?.["there"]);
+}
+
+/** @throws {Error} one line for the operator */
+export async function refuseHalfMoved(connection: Connection): Promise<void> {
+  if (!(await isHalfMoved(connection))) return;
+  throw new Error("a move into this database was not finished: run luxhub move --to again");
+}
+
+/** Whether a hub is at work on a database that has the tables: of those that are alive, one has the turn. */
+export async function isHubAtWork(connection: Connection): Promise<boolean> {
+  const [row] = await query(connection, "SELECT until > clock_timestamp() AS taken FROM turn");
+  return Boolean(row?.["taken"]);
+}
+
+/**
+ * Brings the schema to the newest version. Hubs that start at the same moment wait for one another.
+ * One of an older luxhub that is frozen counts as gone. When it wakes it finds that the schema is another (isMoved()); the
+ * write lock is for a group of it that has looked at the schema already.
+ * @param writesAreHeld by who asks, through another connection
+ * @throws {Error} one line: the database is of a newer luxhub, or of an older one that is at work, which would have to
+ *   stop in the middle of it
+ */
+export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
+  await pool.begin(async (tx) => {
+    await query(tx, LOCK.migrate);
+    await tx.unsafe(`CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)`);
+    const version = await schemaOf(tx);
+    const known = POSTGRES_MIGRATIONS.length;
+    if (version > known) {
+      throw new Error(
+        `The database is of a newer luxhub (schema ${version}, this one knows ${known}). Run that one.`,
+      );
+    }
+    if (version > 0 && version < known && (await isHubAtWork(tx))) {
+      throw new Error(
+        `a hub of an older luxhub is at work on the database: stop all of them first (one that was killed counts for ${TURN_MS / SECOND_MS} s)`,
+      );
+    }
+    if (version > 0 && version < known && !writesAreHeld) await query(tx, LOCK.write);
+    for (const step of POSTGRES_MIGRATIONS.slice(version)) await tx.unsafe(step);
+    if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
+  });
+}
+
+/** For who comes beside the hubs: changes nothing. @throws {Error} one line: there is no hub, or one of another schema */
+export async function refuseOtherSchema(connection: Connection): Promise<void> {
+  const version = (await hasTable(connection, "schema_version")) ? await schemaOf(connection) : 0;
+  const known = POSTGRES_MIGRATIONS.length;
+  if (version === known) return;
+  throw new Error(
+    version === 0
+      ? "there is no hub in the database; start one on it first"
+      : `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hubs run`,
+  );
+}
+
+/** The schema of the database, as an expression. */
+export const SCHEMA = `(SELECT coalesce(max(version), 0) FROM schema_version)`;
+
+async function schemaOf(connection: Connection): Promise<number> {
+  const [row] = await query(connection, `SELECT ${SCHEMA} AS version`);
+  return Number(row?.["version"]);
+}
+
+/** Whether a hub that is at work finds a schema that is not its own any more. */
+export const isMoved = (schema: unknown): boolean => Number(schema) !== POSTGRES_MIGRATIONS.length;
+
+/** What such a hub says to everything from then on; the operator finds it in the log. */
+export function schemaMoved(): StoreUnavailable {
+  return new StoreUnavailable(
+    "A newer luxhub has brought the database forward, and this hub neither reads nor writes it any more. Start the newer one in its place.",
+  );
+}

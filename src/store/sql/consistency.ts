@@ -1,0 +1,117 @@
+/**
+ * The facts that the rules keep true of what is stored, each as a question to the database for where it is not so.
+ * SQLite vouches for its pages; whether a balance is the sum of its payments is for these to say.
+ */
+
+/** `sql` answers one text a fault, a few of them at most. */
+export type Fact = { readonly name: string; readonly holds: string; readonly sql: string };
+
+const SHOWN = 5;
+
+export const FACTS: readonly Fact[] = [
+  {
+    name: "ledger",
+    holds: "every balance is the sum of its payments",
+    sql: `
+      SELECT 'node ' || node_id || ': entry ' || n || ' says ' || balance_micro || ', the sum is ' || total
+      FROM (
+        SELECT node_id, n, balance_micro, sum(amount_micro) OVER own AS total, row_number() OVER own AS place
+        FROM ledger WINDOW own AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING))
+      WHERE balance_micro <> total OR n <> place LIMIT ${SHOWN}`,
+  },
+  {
+    name: "entries",
+    holds: "every node's balance and number of payments are those of its newest payment",
+    sql: `
+      SELECT 'node ' || n.node_id || ': its newest payment is not what it says' FROM nodes n
+      LEFT JOIN (SELECT node_id, max(n) AS newest FROM ledger GROUP BY node_id) c ON c.node_id = n.node_id
+      LEFT JOIN ledger l ON l.node_id = n.node_id AND l.n = c.newest
+      WHERE n.entries <> coalesce(c.newest, 0) OR n.balance_micro <> coalesce(l.balance_micro, 0) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "payments",
+    holds: "every reward was paid once, to the node that completed the task",
+    sql: `
+      SELECT 'task ' || task_id || ' was paid ' || count(*) || ' times' FROM ledger
+      WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1
+      UNION ALL
+      SELECT 'task ' || task_id || ' was not paid' FROM tasks
+      WHERE status = 'completed' AND lux_reward_micro > 0
+        AND task_id NOT IN (SELECT task_id FROM ledger WHERE kind = 'reward')
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' is not what was paid for' FROM ledger l
+      JOIN tasks t ON t.task_id = l.task_id
+      WHERE l.kind = 'reward'
+        AND (t.status <> 'completed' OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "nodes",
+    holds: "every node's totals are those of its tasks and payments",
+    sql: `
+      SELECT 'node ' || n.node_id || ': its totals are not those of its tasks and payments' FROM nodes n
+      LEFT JOIN (
+        SELECT assigned_node, sum(status = 'assigned') AS held, sum(status = 'completed') AS done
+        FROM tasks WHERE assigned_node IS NOT NULL GROUP BY assigned_node) t ON t.assigned_node = n.node_id
+      LEFT JOIN (
+        SELECT node_id, sum(amount_micro) AS earned FROM ledger
+        WHERE kind = 'reward' GROUP BY node_id) l ON l.node_id = n.node_id
+      WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed <> coalesce(t.done, 0)
+        OR n.lux_earned_micro <> coalesce(l.earned, 0) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "beats",
+    holds: "every node has its last heartbeat, and nobody else has one",
+    sql: `
+      SELECT 'node ' || node_id || ' has no last heartbeat' FROM nodes WHERE seq NOT IN (SELECT seq FROM beats)
+      UNION ALL
+      SELECT 'a last heartbeat is of no node, the ' || seq || 'th' FROM beats
+      WHERE seq NOT IN (SELECT seq FROM nodes) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "tasks",
+    holds: "every task's state, node and result agree, and the totals are their counts",
+    sql: `
+      SELECT 'task ' || task_id || ' is ' || status || ', and its node or result is not' FROM tasks
+      WHERE status NOT IN ('open', 'assigned', 'completed') OR (status = 'open') <> (assigned_node IS NULL)
+        OR (status = 'completed') <> (problem IS NOT NULL)
+        OR assigned_node NOT IN (SELECT node_id FROM nodes)
+      UNION ALL
+      SELECT 'the total of ' || status || ' tasks is ' || said || ', there are ' || counted FROM (
+        SELECT 'open' AS status, open AS said, (SELECT count(*) FROM tasks WHERE status = 'open') AS counted
+        FROM task_totals
+        UNION ALL
+        SELECT 'assigned', assigned, (SELECT count(*) FROM tasks WHERE status = 'assigned') FROM task_totals
+        UNION ALL
+        SELECT 'completed', completed, (SELECT count(*) FROM tasks WHERE status = 'completed') FROM task_totals)
+      WHERE said <> counted LIMIT ${SHOWN}`,
+  },
+  {
+    name: "messages",
+    holds: "every message has its delivery, every delivery its message",
+    sql: `
+      SELECT 'a delivery to ' || to_node || ' has no message' FROM deliveries d
+      WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.seq = d.seq)
+      UNION ALL
+      SELECT 'message ' || message_id || ' has no delivery' FROM messages m
+      WHERE to_node IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.to_node = m.to_node AND d.seq = m.seq)
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "events",
+    holds: "the event log has no gap",
+    sql: `
+      SELECT 'of the events ' || min(id) || ' to ' || max(id) || ' there are ' || count(*) FROM events
+      HAVING count(*) > 0 AND max(id) - min(id) + 1 <> count(*)
+      UNION ALL
+      SELECT 'event ' || id || ' cannot be read' FROM events WHERE NOT json_valid(data)
+      LIMIT ${SHOWN}`,
+  },
+];
+
+/** The latest time that was stored, epoch milliseconds; null when none was. */
+export const LATEST_TIME = `
+  SELECT max(at) FROM (
+    SELECT max(at) AS at FROM events UNION ALL SELECT max(at) FROM ledger UNION ALL
+    SELECT max(updated_at) FROM tasks UNION ALL SELECT max(uploaded_at) FROM files)`;

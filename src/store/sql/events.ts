@@ -1,0 +1,70 @@
+/** The reads of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { EventKind, LoggedEvent } from "../../domain/event.ts";
+import type { Param, Query } from "../store.ts";
+import { bind, count, filledUp, many, places, union } from "./query.ts";
+import { toEvent } from "./rows.ts";
+
+export function firstEventId(): Query<number> {
+  return count(`SELECT coalesce(min(id), 1) AS n FROM events`, []);
+}
+
+export function lastEventId(): Query<number> {
+  return count(`SELECT coalesce(max(id), 0) AS n FROM events`, []);
+}
+
+/** The id of the newest event of a kind; 0 when there is none. */
+export function lastEventOf(kind: EventKind): Query<number> {
+  return count(`SELECT coalesce(max(id), 0) AS n FROM events WHERE kind = $1`, [kind]);
+}
+
+/** Who completed a task after a moment of the log: oldest first, once for each task. */
+export function completersAfter(eventId: number, limit: number): Query<readonly string[]> {
+  const sql = `
+    SELECT node_id FROM events WHERE kind = 'task.completed' AND id > $1 ORDER BY id LIMIT $2`;
+  return many(sql, [eventId, limit], (row) => String(row["node_id"]));
+}
+
+/** Events after the cursor (exclusive), oldest first; of any of `kinds`, of all when there are none. */
+export function eventsAfter(
+  since: number,
+  kinds: readonly EventKind[],
+  limit: number,
+): Query<readonly LoggedEvent[]> {
+  if (kinds.length === 0) {
+    return many(`SELECT * FROM events WHERE id > $1 ORDER BY id LIMIT $2`, [since, limit], toEvent);
+  }
+  const params: Param[] = [since, limit];
+  const ranges = kinds.map(
+    (kind) => `SELECT id FROM events WHERE kind = ${bind(params, kind)} AND id > $1 ORDER BY id LIMIT $2`,
+  );
+  const sql = `
+    SELECT * FROM events WHERE id IN (SELECT id FROM (${union(ranges)}) AS hits ORDER BY id LIMIT $2) ORDER BY id`;
+  return many(sql, params, toEvent);
+}
+
+/** The newest events, oldest of them first; of one kind, if given. */
+export function newestEvents(kind: EventKind | null, limit: number): Query<readonly LoggedEvent[]> {
+  const params: Param[] = [limit];
+  const where = kind === null ? "" : `WHERE kind = ${bind(params, kind)}`;
+  const sql = `SELECT * FROM (SELECT * FROM events ${where} ORDER BY id DESC LIMIT $1) AS newest ORDER BY id`;
+  return many(sql, params, toEvent);
+}
+
+/** A part of the log: after one id, up to and with another. */
+export type LogWindow = { readonly after: number; readonly upTo: number };
+
+/** A node's events in a part of the log, oldest first. There is no index by node: the window bounds the work. */
+export function nodeEventsIn(
+  nodeId: string,
+  window: LogWindow,
+  limit: number,
+): Query<readonly LoggedEvent[]> {
+  const sql = `SELECT * FROM events WHERE id > $1 AND id <= $2 AND node_id = $3 ORDER BY id LIMIT $4`;
+  return many(sql, [window.after, window.upTo, nodeId, limit], toEvent);
+}
+
+/** Certain events, oldest first. */
+export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
+  const filled = filledUp(ids);
+  return many(`SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`, filled, toEvent);
+}

@@ -1,0 +1,43 @@
+/** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { FileRecord } from "../../domain/model.ts";
+import type { Query } from "../store.ts";
+import {
+  type Sized,
+  type Slice,
+  count,
+  filledUp,
+  many,
+  one,
+  pageRows,
+  places,
+  rowsBySeq,
+  sizes,
+} from "./query.ts";
+import { toFile } from "./rows.ts";
+
+export function fileById(fileId: string): Query<FileRecord | null> {
+  return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile);
+}
+
+/** Those of `fileIds` that have a record. */
+export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
+  const ids = filledUp(fileIds);
+  return many(`SELECT file_id FROM files WHERE file_id IN (${places(ids)})`, ids, (row) =>
+    String(row["file_id"]),
+  );
+}
+
+/** Files, newest first, as sizes. */
+export function fileSizes(slice: Slice): Query<readonly Sized[]> {
+  const sql = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files ${pageRows("files", slice)}`;
+  return sizes(sql, [slice.limit, slice.offset]);
+}
+
+/** Some files, newest first. */
+export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]> {
+  return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile);
+}
+
+export function filesCount(): Query<number> {
+  return count(`SELECT count(*) AS n FROM files`, []);
+}

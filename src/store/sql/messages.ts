@@ -1,0 +1,156 @@
+/** The reads of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import {
+  ANSWER_UNCOUNTED_MAX_BYTES,
+  MESSAGES_ANSWER_MAX_BYTES,
+  WAITING_PART_MAX,
+} from "../../domain/limits.ts";
+import type { Registered } from "../../domain/message.ts";
+import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
+import type { Query } from "../store.ts";
+import { rowsOf } from "./conflict-keys.ts";
+import { type Sized, filledUp, many, one, places, rowsBySeq, sizes } from "./query.ts";
+import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
+
+// A message does not change, and goes only with its deliveries: a mailbox is reloaded when its deliveries change.
+
+const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
+const MESSAGE = `${MESSAGE_HEAD}, m.content`;
+const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
+
+// The seqs first, by themselves: they are all in the index of what waits. Asked for whole rows, SQLite would rather walk
+// through all that the node ever got. CROSS, for it to go from these few to their deliveries and not the other way.
+const delivered = (seqs: string, content = "m.content"): string => `
+  SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
+  WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
+  ORDER BY m.seq`;
+const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
+/**
+ * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
+ * lengths alone: what is cut off, which may be 256 MiB, is never read.
+ */
+const WAITING = delivered(`
+  SELECT seq FROM (
+    SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+    FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
+  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`);
+/**
+ * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
+ * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
+ */
+const WAITING_IF_SMALL = delivered(
+  WAITING_SEQS,
+  `CASE WHEN octet_length(m.content) <= $3 THEN m.content
+    WHEN (
+      SELECT sum(bytes) FROM (
+        SELECT octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS}) LIMIT $2) AS measured
+    ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
+);
+
+/** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
+export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
+  return many(WAITING, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
+}
+
+/** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
+export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
+  return {
+    sql: WAITING_IF_SMALL,
+    params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
+    shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
+    reads: [rowsOf.mailbox(nodeId)],
+  };
+}
+
+/** A part of what waits for a node: how many, and the place in the order of the last of them. */
+export type WaitingPart = { readonly count: number; readonly last: number };
+
+const WAITING_PART = `
+  SELECT count(*) AS n, max(seq) AS last FROM (
+    SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT ${WAITING_PART_MAX}
+  ) AS part`;
+
+/** Counts what waits for a node after a place in the order (0: from its beginning), up to WAITING_PART_MAX of it. */
+export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
+  const shape: Query<WaitingPart>["shape"] = ([row]) => ({
+    count: Number(row?.["n"]),
+    last: Number(row?.["last"] ?? after),
+  });
+  return { sql: WAITING_PART, params: [nodeId, after], shape, reads: [rowsOf.mailbox(nodeId)] };
+}
+
+/** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
+export function mailboxOwner(nodeId: string): Query<Registered | null> {
+  const sql = `SELECT node_id FROM nodes WHERE node_id = $1`;
+  return one(sql, [nodeId], (row) => ({ nodeId: String(row["node_id"]) }), [rowsOf.registration(nodeId)]);
+}
+
+/** The deliveries to one node of certain messages. */
+export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
+  const filled = filledUp(seqs);
+  const sql = `
+    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
+  return many(sql, [nodeId, ...filled], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
+}
+
+export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStub | null> {
+  const sql = `
+    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE m.message_id = $1 AND d.to_node = $2`;
+  return one(sql, [messageId, nodeId], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
+}
+
+export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {
+  const sql = `
+    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE d.state = 'leased' AND d.lease_until <= $1 ORDER BY d.lease_until LIMIT $2`;
+  return many(sql, [steady, limit], toDeliveryStub);
+}
+
+/** A message and its place in the order of arrival. */
+export type PlacedMessage = { readonly message: Message; readonly seq: number };
+
+export function messageById(messageId: string): Query<PlacedMessage | null> {
+  const sql = `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`;
+  return one(sql, [messageId], toPlaced, [rowsOf.message(messageId)]);
+}
+
+/** What a node sent or got, newest first, as sizes. */
+export function historySizes(nodeId: string, limit: number): Query<readonly Sized[]> {
+  const seqs = `
+    SELECT seq FROM (
+      SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
+      UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got
+    ) AS hits ORDER BY seq DESC LIMIT $2`;
+  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit]);
+}
+
+/** What a node got, as sizes: the newest first, or with `since` the oldest after this place in the order. */
+export function mailboxSizes(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
+  const order = since === null ? "DESC" : "ASC";
+  const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
+  return sizes(messageSizes(seqs, order), [nodeId, limit, since ?? 0]);
+}
+
+function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
+  return `
+    SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) ORDER BY seq ${order}`;
+}
+
+/** Some messages, newest first. */
+export function messagesBySeq(seqs: readonly number[]): Query<readonly Message[]> {
+  return rowsBySeq(`SELECT ${MESSAGE} FROM messages m`, seqs, "seq DESC", toMessage);
+}
+
+/** The name that this database has among others: made with it, never changed. */
+export function databaseId(): Query<string> {
+  return {
+    sql: "SELECT database_id FROM identity",
+    params: [],
+    shape: ([row]) => String(row?.["database_id"]),
+  };
+}
+
+function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
+  return { message: toMessage(row), seq: Number(row["seq"]) };
+}

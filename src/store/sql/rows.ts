@@ -1,0 +1,178 @@
+/** Rows of the store to values of the domain. The columns are those of store/sqlite/migrations.ts; nothing is decided here. */
+import type { LoggedEvent } from "../../domain/event.ts";
+import type {
+  Delivery,
+  DeliveryStub,
+  FileRecord,
+  KeyRecord,
+  LedgerEntry,
+  Message,
+  Node,
+  Pulse,
+  Task,
+} from "../../domain/model.ts";
+import type { Param, Row } from "../store.ts";
+
+// The casts below are the checked boundary to the store: STRICT tables hold what the rules wrote, and nothing else
+// writes to them.
+const text = (value: Param | undefined): string => value as string;
+const maybeText = (value: Param | undefined): string | null => (value ?? null) as string | null;
+const whole = (value: Param | undefined): number => Number(value);
+const maybeWhole = (value: Param | undefined): number | null => (value == null ? null : Number(value));
+const big = (value: Param | undefined): bigint => BigInt(value ?? 0);
+
+/** ",a,b," so that a capability can be found as ",a,"; none is "". */
+export function encodeCapabilities(capabilities: readonly string[]): string {
+  return capabilities.length === 0 ? "" : `,${capabilities.join(",")},`;
+}
+
+function decodeCapabilities(stored: string): readonly string[] {
+  return stored === "" ? [] : stored.slice(1, -1).split(",");
+}
+
+/** Decodes each different list once: for a caller that reads the same nodes again and again. */
+export class CapabilityLists {
+  readonly #decoded = new Map<string, readonly string[]>();
+
+  decode(stored: string): readonly string[] {
+    let list = this.#decoded.get(stored);
+    if (!list) this.#decoded.set(stored, (list = decodeCapabilities(stored)));
+    return list;
+  }
+}
+
+export function toNode(row: Row): Node {
+  return {
+    nodeId: text(row["node_id"]),
+    name: text(row["name"]),
+    host: maybeText(row["host"]),
+    port: maybeWhole(row["port"]),
+    capabilities: decodeCapabilities(text(row["capabilities"])),
+    variant: text(row["variant"]) as Node["variant"],
+    maxTasks: maybeWhole(row["max_tasks"]),
+    online: row["online"] === 1,
+    registeredAt: whole(row["registered_at"]),
+    lastHeartbeatAt: whole(row["last_heartbeat_at"]),
+    leaseUntil: whole(row["lease_until"]),
+    tasksAssigned: whole(row["tasks_assigned"]),
+    tasksCompleted: whole(row["tasks_completed"]),
+    luxEarnedMicro: big(row["lux_earned"]),
+    idleSince: whole(row["idle_since"]),
+    entries: whole(row["entries"]),
+    balanceMicro: big(row["balance"]),
+  };
+}
+
+export function toPulse(row: Row): Pulse {
+  return {
+    nodeId: text(row["node_id"]),
+    variant: text(row["variant"]) as Node["variant"],
+    online: row["online"] === 1,
+    tasksAssigned: whole(row["tasks_assigned"]),
+  };
+}
+
+export function toTask(row: Row): Task {
+  const files = maybeText(row["files"]);
+  const problem = maybeText(row["problem"]);
+  return {
+    seq: whole(row["seq"]),
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    description: text(row["description"]),
+    taskType: text(row["task_type"]),
+    priority: row["priority"] as Task["priority"],
+    creatorNode: maybeText(row["creator_node"]),
+    status: row["status"] as Task["status"],
+    luxRewardMicro: whole(row["lux_reward_micro"]),
+    assignedNode: maybeText(row["assigned_node"]),
+    result:
+      problem === null
+        ? null
+        : { problem, improvement: text(row["improvement"]), lesson: text(row["lesson"]) },
+    balanced: row["balanced"] === 1,
+    revokedFrom: maybeText(row["revoked_from"]),
+    attempts: whole(row["attempts"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+    files: files === null ? [] : files.split(","),
+  };
+}
+
+export function toLedgerEntry(row: Row): LedgerEntry {
+  return {
+    id: text(row["entry_id"]),
+    nodeId: text(row["node_id"]),
+    n: whole(row["n"]),
+    amountMicro: whole(row["amount_micro"]),
+    balanceMicro: big(row["balance"]),
+    kind: row["kind"] as LedgerEntry["kind"],
+    taskId: maybeText(row["task_id"]),
+    at: whole(row["at"]),
+  };
+}
+
+export function toMessage(row: Row): Message {
+  return {
+    messageId: text(row["message_id"]),
+    fromNode: text(row["from_node"]),
+    toNode: maybeText(row["to_node"]),
+    type: row["type"] as Message["type"],
+    content: text(row["content"]),
+    requireAck: row["require_ack"] === 1,
+    sentAt: whole(row["sent_at"]),
+  };
+}
+
+export function toDeliveryStub(row: Row): DeliveryStub {
+  return {
+    messageId: text(row["message_id"]),
+    seq: whole(row["seq"]),
+    toNode: text(row["delivered_to"]),
+    state: row["state"] as DeliveryStub["state"],
+    deliveries: whole(row["deliveries"]),
+    leaseUntil: maybeWhole(row["lease_until"]),
+  };
+}
+
+export function toDelivery(row: Row): Delivery {
+  return { ...toDeliveryStub(row), message: toMessage(row) };
+}
+
+export function toFile(row: Row): FileRecord {
+  return {
+    fileId: text(row["file_id"]),
+    name: text(row["name"]),
+    sizeBytes: whole(row["size_bytes"]),
+    sha256: text(row["sha256"]),
+    contentType: text(row["content_type"]),
+    metadata: text(row["metadata"]),
+    nodeId: maybeText(row["node_id"]),
+    taskId: maybeText(row["task_id"]),
+    uploadedAt: whole(row["uploaded_at"]),
+  };
+}
+
+export function toEvent(row: Row): LoggedEvent {
+  return {
+    id: whole(row["id"]),
+    at: whole(row["at"]),
+    kind: row["kind"] as LoggedEvent["kind"],
+    nodeId: maybeText(row["node_id"]),
+    taskId: maybeText(row["task_id"]),
+    data: JSON.parse(text(row["data"])) as LoggedEvent["data"],
+  };
+}
+
+export function toKey(row: Row): KeyRecord {
+  return {
+    keyId: text(row["key_id"]),
+    role: row["role"] as KeyRecord["role"],
+    hash: text(row["hash"]),
+    variant: maybeText(row["variant"]) as KeyRecord["variant"],
+    nodeId: maybeText(row["node_id"]),
+    createdAt: whole(row["created_at"]),
+    expiresAt: maybeWhole(row["expires_at"]),
+    revokedAt: maybeWhole(row["revoked_at"]),
+  };
+}

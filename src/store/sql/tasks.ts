@@ -1,0 +1,165 @@
+/** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import { FILE_ID_BYTES } from "../../domain/file.ts";
+import { PER_PAGE_MAX } from "../../domain/limits.ts";
+import type { Task, TaskStatus } from "../../domain/model.ts";
+import type { Param, Query } from "../store.ts";
+import { rowsOf } from "./conflict-keys.ts";
+import {
+  type Sized,
+  type Slice,
+  NOTHING,
+  bind,
+  filledUp,
+  many,
+  one,
+  orderOf,
+  pageRows,
+  places,
+  rowsBySeq,
+  sizes,
+  union,
+} from "./query.ts";
+import { toTask } from "./rows.ts";
+
+/** The columns of tasks t. */
+export const TASK_COLUMNS = `
+  t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
+  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
+  (SELECT string_agg(file_id, ',') FROM (
+    SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
+
+export type TaskTotals = Readonly<Record<TaskStatus, number>>;
+
+const TASK_BY_ID = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`;
+
+export function taskById(taskId: string): Query<Task | null> {
+  return one(TASK_BY_ID, [taskId], toTask, [rowsOf.task(taskId), rowsOf.filesOfTask(taskId)]);
+}
+
+export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
+  const ids = filledUp(taskIds);
+  return many(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`, ids, toTask);
+}
+
+export function taskTotals(): Query<TaskTotals> {
+  return {
+    sql: `SELECT open, assigned, completed FROM task_totals`,
+    params: [],
+    shape: ([row]) => ({
+      open: Number(row?.["open"]),
+      assigned: Number(row?.["assigned"]),
+      completed: Number(row?.["completed"]),
+    }),
+  };
+}
+
+/** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
+export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
+  const { best, params } = bestOpen([0, 1], capabilities, null, limit);
+  const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return sizes(sql, params);
+}
+
+/** Open tasks that the balancer may give to this node by itself, best first. */
+export function waitingFor(
+  node: { nodeId: string; capabilities: readonly string[] },
+  limit: number,
+): Query<readonly Task[]> {
+  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, limit);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return many(sql, params, toTask);
+}
+
+/** SQL for the numbers of the best open tasks. Each range has a limit: SQLite cannot merge ranges below an IN, and sorts. */
+function bestOpen(
+  balanced: readonly number[],
+  capabilities: readonly string[],
+  notRevokedFrom: string | null,
+  limit: number,
+): { readonly best: string; readonly params: readonly Param[] } {
+  const params: Param[] = [limit];
+  const types = capabilities.length === 0 ? [null] : ["", ...new Set(capabilities)];
+  const notRevoked =
+    notRevokedFrom === null
+      ? ""
+      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const ranges = balanced.flatMap((flag) =>
+    types.map((type) => {
+      const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
+      return `
+        SELECT seq, priority FROM tasks
+        WHERE status = 'open' AND balanced = ${flag}${ofType}${notRevoked}
+        ORDER BY priority, seq LIMIT $1`;
+    }),
+  );
+  const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
+  return { best, params };
+}
+
+/** Unfinished tasks whose node is offline. */
+export function strandedTasks(limit: number): Query<readonly Task[]> {
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
+    WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
+    LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
+  return many(sql, [limit], toTask);
+}
+
+const TASK_BYTES = [
+  ...["title", "description", "problem", "improvement", "lesson"].map(
+    (column) => `coalesce(octet_length(${column}), 0)`,
+  ),
+  `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
+].join(" + ");
+
+/** Tasks in any of `statuses` (of one node, if given), newest first, as sizes. */
+export function taskSizes(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  slice: Slice,
+): Query<readonly Sized[]> {
+  const found = pageOfTasks(statuses, nodeId, slice);
+  if (!found) return { ...NOTHING, shape: () => [] };
+  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params);
+}
+
+/** Some tasks, newest first. */
+export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask);
+}
+
+/**
+ * Which tasks are on a page, newest first; null if there can be none.
+ *
+ * Each range is in the order of an index that holds all it reads, and no task is in two of them: so they are merged as
+ * they are read, from one end as far as the page, with nothing sorted and hardly a task looked at that is not on it.
+ */
+function pageOfTasks(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  slice: Slice,
+): { readonly where: string; readonly params: readonly Param[] } | null {
+  const params: Param[] = [slice.limit, slice.offset];
+  const ranges =
+    nodeId === null ? rangesOfAll(statuses, slice) : rangesOfNode(statuses, bind(params, nodeId));
+  if (ranges.length === 0) return null;
+  // SQLite knows that the ranges are in order; PostgreSQL merges them if they say so.
+  const inOrder = ranges.map((range) => `${range} ${orderOf(slice)}`);
+  return { where: pageRows(`(${union(inOrder)}) AS hits`, slice), params };
+}
+
+/**
+ * The states are written out, for the indexes of one state to be seen. The first pages of all tasks, which most ask for,
+ * are read from the table itself: of a few rows one range is cheaper than three, though each is all of a task.
+ */
+function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readonly string[] {
+  if (statuses.length === 3 && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
+  return statuses.map((status) => `SELECT seq FROM tasks WHERE status = '${status}'`);
+}
+
+/** An open task has no node. The states are written out, so that the partial index of each is used. */
+function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
+  return statuses
+    .filter((status) => status !== "open")
+    .map((status) => `SELECT seq FROM tasks WHERE status = '${status}' AND assigned_node = ${node}`);
+}

@@ -1,0 +1,427 @@
+/**
+ * The store on SQLite: one file, one connection, one writer.
+ *
+ * Transactions that are asked for in one turn of the event loop are decided in order and written in one commit
+ * (WAL, synchronous=FULL), and answered after it: the price of a flush to disk is shared by all who wait for it.
+ * There are no savepoints: a rejection writes nothing, and if one of a group throws, the group is rolled back, that one
+ * is refused, and the others run again as a group. When the commit itself fails, the group is rolled back and refused.
+ *
+ * Must not: hold a transaction open across an await, or decide anything.
+ */
+import { Database, type Statement } from "bun:sqlite";
+import type { Change } from "../../domain/change.ts";
+import type { Decision, Undecided } from "../../domain/decision.ts";
+import { GROUP_MAX, QUEUE_MAX } from "../../domain/limits.ts";
+import { codeOf } from "../../lib/reason.ts";
+import { namingDatabase } from "./integrity-check.ts";
+import { type Group, type Job, type Outcome, type Written, answer } from "../pending-transaction.ts";
+import { type Migration, migrate, schemaVersion } from "./migrate.ts";
+import { SQLITE_MIGRATIONS } from "./migrations.ts";
+import { listTakers } from "./capability-index.ts";
+import { refuseOldSqlite, sqliteVersion } from "./version.ts";
+import { statementOf } from "../sql/statements.ts";
+import {
+  type CommitListener,
+  type Diagnosis,
+  type Load,
+  type Param,
+  type Query,
+  type Read,
+  type Row,
+  type Store,
+  StoreBusy,
+  StoreDamaged,
+  StoreFull,
+  type Transact,
+  type Turn,
+} from "../store.ts";
+
+const CACHE_KIB = 16 * 1024;
+/** 16 MiB of log before it is written back: pages that change in every commit are then written back once in many. */
+const CHECKPOINT_PAGES = 4_096;
+const BUSY_TIMEOUT_MS = 5_000;
+const BUSY_RETRY_MS = 20;
+
+/** One transaction of a group threw while it was decided or written. */
+class MemberFault extends Error {
+  override readonly name = "MemberFault";
+  readonly job: Job;
+
+  constructor(job: Job, cause: unknown) {
+    super("A transaction failed.", { cause });
+    this.job = job;
+  }
+}
+
+/** Runs the COMMIT it is given: the one call that meets a failing disk, apart so that a test can fail it. */
+export type Commit = (commit: () => void) => void;
+
+const machineCommit: Commit = (commit) => commit();
+
+/**
+ * Opens (and if need be makes and migrates) the database in one file.
+ * @param onFault hears what a commit listener throws: what is on disk stays, and the request is answered
+ * @throws {StoreFull} when there is no room to open it
+ */
+export function openSqlite(
+  path: string,
+  onFault: (error: unknown) => void,
+  commit: Commit = machineCommit,
+): SqliteStore {
+  try {
+    return new SqliteStore(path, "owner", onFault, commit);
+  } catch (error) {
+    throw namingDatabase(path, toStoreError(error));
+  }
+}
+
+/**
+ * Opens a database beside the hub that may be at work on it: as it is, or not at all.
+ * @throws {Error} one line when it is of another schema than this program's
+ */
+export function joinSqlite(path: string): SqliteStore {
+  try {
+    return new SqliteStore(path, "guest", () => {}, machineCommit); // a guest tells no news
+  } catch (error) {
+    throw namingDatabase(path, error);
+  }
+}
+
+/** The owner makes the database, migrates it and checkpoints its log; a guest leaves all that to the owner. */
+type Role = "owner" | "guest";
+
+export class SqliteStore implements Store {
+  readonly engine = "sqlite";
+  /** What opening did to the schema; null when there was nothing to do, or nothing before. */
+  readonly migration: Migration | null;
+  readonly #db: Database;
+  readonly #role: Role;
+  readonly #statements = new Map<string, Statement<Row, Param[]>>();
+  readonly #begin: Statement;
+  readonly #commit: () => void;
+  readonly #listeners: CommitListener[] = [];
+  readonly #onFault: (error: unknown) => void;
+  #queue: Job[] = [];
+  #scheduled = false;
+  #writable = true;
+  #closed = false;
+  #damage: StoreDamaged | null = null;
+  #turnTaken = false;
+
+  constructor(path: string, role: Role, onFault: (error: unknown) => void, commit: Commit) {
+    this.#onFault = onFault;
+    this.#role = role;
+    this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
+    try {
+      this.#prepareConnection();
+      this.migration = role === "owner" ? this.#prepareDatabase(path) : null;
+      if (role === "guest") refuseOtherSchema(schemaVersion(this.#db));
+    } catch (error) {
+      this.#db.close(true);
+      throw error;
+    }
+    this.#begin = this.#db.prepare("BEGIN IMMEDIATE");
+    const statement = this.#db.prepare("COMMIT");
+    this.#commit = () => commit(() => statement.run());
+  }
+
+  get writable(): boolean {
+    return this.#writable && this.#damage === null;
+  }
+
+  readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+    if (this.#damage) return Promise.reject(this.#damage);
+    if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
+    if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
+    return new Promise<A>((resolve, reject) => {
+      // The answer's type is the caller's: what goes in as decide comes out as its answer.
+      this.#queue.push({ load, decide, resolve: resolve as Job["resolve"], reject });
+      this.#schedule();
+    });
+  };
+
+  async read<R>(query: Query<R>): Promise<R> {
+    try {
+      return this.#run(query);
+    } catch (error) {
+      throw this.#fault(error);
+    }
+  }
+
+  /** A commit is an immediate (#schedule): none comes before reads that wait for nothing but one another. */
+  readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
+    return reads((query) => this.read(query));
+  }
+
+  onCommit(listener: CommitListener): void {
+    this.#listeners.push(listener);
+  }
+
+  /** There is no other hub on the file. */
+  async turn(): Promise<Turn> {
+    if (this.#turnTaken) return "ours";
+    this.#turnTaken = true;
+    return "ours after a gap";
+  }
+
+  async diagnose(): Promise<Diagnosis> {
+    const pragma = (name: string): Param =>
+      Object.values(this.#rows(`PRAGMA ${name}`, [])[0] ?? {})[0] ?? null;
+    const pages = Number(pragma("page_count"));
+    const pageSize = Number(pragma("page_size"));
+    return {
+      engineVersion: sqliteVersion(this.#db),
+      sizeBytes: pages * pageSize,
+      migration: Number(pragma("user_version")),
+      queued: this.#queue.length,
+      details: {
+        journal_mode: String(pragma("journal_mode")),
+        synchronous: pragma("synchronous") === 2 ? "full" : String(pragma("synchronous")),
+        page_count: pages,
+        page_size: pageSize,
+        free_pages: Number(pragma("freelist_count")),
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    while (this.#queue.length > 0) this.#flush();
+    try {
+      if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch (error) {
+      // On a full disk what is in the log stays there: the next start finds it.
+      if (!(toStoreError(error) instanceof StoreFull)) throw error;
+    } finally {
+      this.#db.close(true);
+    }
+  }
+
+  #prepareConnection(): void {
+    this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    refuseOldSqlite(sqliteVersion(this.#db));
+    this.#db.run("PRAGMA synchronous = FULL");
+    this.#db.run("PRAGMA cell_size_check = ON"); // a page that is not in order is found when it is read
+  }
+
+  #prepareDatabase(path: string): Migration | null {
+    patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
+    this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
+    this.#db.run("PRAGMA temp_store = MEMORY");
+    this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+    const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
+    listTakers(this.#db);
+    return migration;
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // After the I/O of this turn: every request that has arrived by then shares the commit.
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#flush();
+      if (this.#queue.length > 0) this.#schedule();
+    });
+  }
+
+  #flush(): void {
+    if (this.#queue.length === 0) return;
+    const group = this.#queue.length > GROUP_MAX ? this.#queue.splice(0, GROUP_MAX) : this.#queue;
+    if (group === this.#queue) this.#queue = [];
+    for (let left: readonly Job[] = group; left.length > 0;) {
+      const faulty = this.#commitGroup(left);
+      left = faulty === null ? [] : left.filter((job) => job !== faulty); // the others have not been written yet
+    }
+  }
+
+  /** Commits and answers a group: null. Or, when one of it is to blame, refuses that one, writes nothing, and names it. */
+  #commitGroup(group: readonly Job[]): Job | null {
+    let done: Group;
+    try {
+      done = this.#runGroupWithRoom(group);
+    } catch (error) {
+      if (error instanceof MemberFault) {
+        const cause = this.#fault(error.cause);
+        if (cause instanceof StoreFull) this.#writable = false;
+        error.job.reject(cause);
+        return error.job;
+      }
+      this.#writable = false;
+      for (const job of group) job.reject(this.#fault(error));
+      return null;
+    }
+    if (done.written.length > 0) this.#writable = true; // one that writes nothing needs no room
+    this.#publish(done);
+    return null;
+  }
+
+  /** When the disk is full, once more after a checkpoint that made room. */
+  #runGroupWithRoom(group: readonly Job[]): Group {
+    try {
+      return this.#runGroup(group);
+    } catch (error) {
+      const cause = error instanceof MemberFault ? error.cause : error;
+      if (!this.#writable || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog()) throw error;
+      return this.#runGroup(group);
+    }
+  }
+
+  /**
+   * Writes the log back into the database and gives its room back to the disk; false when there was none, or somebody
+   * reads from it, or the database would have to grow. Only while the store still takes writes: a flood of writes to a
+   * full disk must not become one of checkpoints.
+   */
+  #truncateLog(): boolean {
+    try {
+      this.#db.run("PRAGMA busy_timeout = 0"); // no reader is waited for
+      const [row] = this.#db.query("PRAGMA wal_checkpoint(TRUNCATE)").values();
+      return row?.[0] === 0;
+    } catch {
+      return false;
+    } finally {
+      this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    }
+  }
+
+  /**
+   * Decides and writes a group in one commit; on any error nothing of it is written.
+   * @throws {MemberFault} when one of the group is to blame; anything else is the fault of the disk or of the file.
+   */
+  #runGroup(group: readonly Job[]): Group {
+    const outcomes: Outcome[] = [];
+    const written: Written[] = [];
+    this.#begin.run();
+    try {
+      for (const job of group) {
+        const decision = this.#decide(job);
+        outcomes.push({ job, decision });
+        if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
+        written.push({ changes: decision.changes, eventIds: this.#write(job, decision.changes) });
+      }
+      this.#commit();
+    } catch (error) {
+      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      throw error;
+    }
+    return { outcomes, written };
+  }
+
+  /** What the caller is told of an error. From the first sign of damage on, nothing more is written. */
+  #fault(error: unknown): unknown {
+    const told = toStoreError(error);
+    if (told instanceof StoreDamaged) this.#damage ??= told;
+    return told;
+  }
+
+  #decide(job: Job): Decision<unknown> | Undecided {
+    try {
+      return job.decide(this.#load(job.load));
+    } catch (error) {
+      throw new MemberFault(job, error);
+    }
+  }
+
+  /** After the commit: first the news for who waits, then the answers. */
+  #publish(group: Group): void {
+    for (const { changes, eventIds } of group.written) this.#notify(changes, eventIds);
+    for (const outcome of group.outcomes) answer(outcome);
+  }
+
+  #load(load: Load): never {
+    const rows: Record<string, unknown> = {};
+    for (const name in load) {
+      const query = load[name];
+      if (query) rows[name] = this.#run(query);
+    }
+    return rows as never; // Loaded<L>: the names and shapes are those of the caller's load
+  }
+
+  /** Writes the changes of one decision and answers the ids of its events. */
+  #write(job: Job, changes: readonly Change[]): readonly number[] {
+    const eventIds: number[] = [];
+    try {
+      for (const change of changes) {
+        const { sql, params } = statementOf(change);
+        const { lastInsertRowid } = this.#statement(sql).run(...params);
+        if (change.kind === "event.logged") eventIds.push(Number(lastInsertRowid));
+      }
+    } catch (error) {
+      throw new MemberFault(job, error);
+    }
+    return eventIds;
+  }
+
+  #notify(changes: readonly Change[], eventIds: readonly number[]): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(changes, eventIds);
+      } catch (error) {
+        this.#onFault(error);
+      }
+    }
+  }
+
+  #run<R>(query: Query<R>): R {
+    const { sql, params } = query.onSqlite ?? query;
+    return query.shape(this.#rows(sql, params));
+  }
+
+  #rows(sql: string, params: readonly Param[]): readonly Row[] {
+    return this.#statement(sql).all(...params);
+  }
+
+  #statement(sql: string): Statement<Row, Param[]> {
+    let statement = this.#statements.get(sql);
+    if (!statement) {
+      statement = this.#db.prepare<Row, Param[]>(toSqlite(sql));
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+/**
+ * $1 as SQLite should see it. ?1 because SQLite numbers $1 by where it first stands in the text. And as an expression,
+ * because SQLite looks at the value of a bare parameter when it plans (for a partial index, for LIMIT) and then plans
+ * anew at every binding, which costs 2-4 us a statement.
+ */
+function toSqlite(sql: string): string {
+  return sql.replaceAll(/\b(LIMIT|OFFSET) \$(\d+)/g, "$1 (?$2 + 0)").replaceAll(/\$(\d+)/g, "+?$1");
+}
+
+/** Two processes that make the same new file wait for one another: SQLite's own timeout does not cover this pragma. */
+function patiently(step: () => unknown): void {
+  for (let waitedMs = 0; ; waitedMs += BUSY_RETRY_MS) {
+    try {
+      step();
+      return;
+    } catch (error) {
+      if (codeOf(error) !== "SQLITE_BUSY" || waitedMs >= BUSY_TIMEOUT_MS) throw error;
+      Bun.sleepSync(BUSY_RETRY_MS);
+    }
+  }
+}
+
+function refuseOtherSchema(version: number): void {
+  const known = SQLITE_MIGRATIONS.length;
+  if (version === known) return;
+  throw new Error(
+    `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hub runs`,
+  );
+}
+
+const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB)/;
+
+/** SHMSIZE: SQLite could not extend its -shm file, by a byte. */
+const FULL_CODES: ReadonlySet<unknown> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
+
+function toStoreError(error: unknown): unknown {
+  const code = codeOf(error);
+  if (DAMAGE.test(code)) return new StoreDamaged(error);
+  if (FULL_CODES.has(code)) return new StoreFull("The disk is full.", { cause: error });
+  if (code === "SQLITE_BUSY")
+    return new StoreBusy("The database is locked by another process.", { cause: error });
+  return error;
+}

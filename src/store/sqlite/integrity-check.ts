@@ -1,0 +1,175 @@
+/**
+ * A look at a database before anything is done with it: is there one, is it whole, is its log.
+ *
+ * SQLite finds damage where it reads, and a bad frame ends its log without a word: what was committed behind it would be
+ * gone, silently. So the log is looked at too.
+ *
+ * Invariant: nothing that was stored is changed; a damaged database stays as it was found.
+ */
+import { Database } from "bun:sqlite";
+import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { SQLITE_MIGRATIONS } from "./migrations.ts";
+import { schemaVersion } from "./migrate.ts";
+import { codeOf, reasonOf } from "../../lib/reason.ts";
+import { StoreFull } from "../store.ts";
+
+export type Inspection =
+  /** There is no database, or one that nothing was ever written to. */
+  | { readonly kind: "none" }
+  /** `whole`: every page and every index was checked, which takes long in a large one. */
+  | { readonly kind: "well"; readonly schema: number; readonly sizeBytes: number; readonly whole: boolean }
+  | { readonly kind: "damaged"; readonly what: string };
+
+export type InspectOptions = {
+  /** Up to this size the database is checked whole. */
+  readonly wholeMaxBytes: number;
+  /** A hub is at work on it: its log grows under the eye, and is not looked at. */
+  readonly live: boolean;
+};
+
+const BUSY_TIMEOUT_MS = 5_000;
+/** How many faults are named. */
+const FAULTS_SHOWN = 3;
+/** What SQLite says when a file is not what it was; the rest is the system's: rights, locks, room. */
+const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|ERROR|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
+const NO_ROOM = /^SQLITE_(?:FULL|IOERR_SHMSIZE)$/;
+
+/**
+ * @throws {StoreFull} when there is no room for what SQLite lays beside the file to read it
+ * @throws {Error} one line with what else the system has against opening it: rights, a lock
+ */
+export function inspectDatabase(path: string, options: InspectOptions): Inspection {
+  try {
+    return inspect(path, options);
+  } catch (error) {
+    throw namingDatabase(path, error);
+  }
+}
+
+/** What the system or SQLite has against opening a database, which they do not name; the store's own errors as they are. */
+export function namingDatabase(path: string, error: unknown): unknown {
+  if (codeOf(error) === "") return error;
+  return new Error(`cannot open the database ${path}: ${reasonOf(error)}`, { cause: error });
+}
+
+function inspect(path: string, options: InspectOptions): Inspection {
+  if (sizeOf(path) === 0) {
+    if (sizeOf(logOf(path)) === 0) return { kind: "none" };
+    return { kind: "damaged", what: "it is missing or empty, but its log (-wal) is not" };
+  }
+  // Read-only, so that closing it writes nothing back; but an unfinished first step must be taken back to be read.
+  const db = new Database(path, existsSync(`${path}-journal`) ? { readwrite: true } : { readonly: true });
+  try {
+    return lookInto(db, path, options);
+  } catch (error) {
+    const code = codeOf(error);
+    if (NO_ROOM.test(code)) throw new StoreFull("The disk is full.", { cause: error });
+    if (!DAMAGE.test(code)) throw error;
+    return { kind: "damaged", what: error instanceof Error ? error.message : String(error) };
+  } finally {
+    db.close();
+  }
+}
+
+function lookInto(db: Database, path: string, { wholeMaxBytes, live }: InspectOptions): Inspection {
+  db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  db.run("PRAGMA cell_size_check = ON");
+  const schema = schemaVersion(db);
+  const tables = schemaOf(db);
+  const sizeBytes = pragma(db, "page_count") * pragma(db, "page_size");
+  const whole = sizeBytes <= wholeMaxBytes;
+  const what =
+    (live ? null : faultOfLog(db, logOf(path))) ??
+    faultOfSchema(schema, tables) ??
+    (whole ? faultOfPages(db) : null);
+  if (what !== null) return { kind: "damaged", what };
+  return schema === 0 ? { kind: "none" } : { kind: "well", schema, sizeBytes, whole };
+}
+
+function faultOfPages(db: Database): string | null {
+  const rows = db.query<{ integrity_check: string }, []>(`PRAGMA integrity_check(${FAULTS_SHOWN})`).all();
+  const faults = rows.map((row) => row.integrity_check.replaceAll(/\s+/g, " "));
+  return faults.length === 1 && faults[0] === "ok" ? null : faults.join("; ");
+}
+
+/** The tables and indexes are those that the steps make: no check of SQLite's would miss a renamed one. */
+function faultOfSchema(schema: number, tables: string): string | null {
+  if (schema === 0) return tables === "[]" ? null : "it has tables, but no schema version";
+  if (schema > SQLITE_MIGRATIONS.length) return null; // a newer luxhub's: opening it says so
+  const model = new Database(":memory:");
+  try {
+    for (const step of SQLITE_MIGRATIONS.slice(0, schema)) model.run(step);
+    return tables === schemaOf(model) ? null : `its tables are not those of schema ${schema}`;
+  } finally {
+    model.close();
+  }
+}
+
+function schemaOf(db: Database): string {
+  const sql = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name`;
+  return JSON.stringify(db.query(sql).values());
+}
+
+const LOG_HEAD_BYTES = 32;
+const FRAME_HEAD_BYTES = 24;
+/** The head of a log whose checksums are in the byte order of every machine that Bun runs on. */
+const LOG_MAGIC = 0x377f0682;
+
+/**
+ * Each commit is flushed to disk before the next begins to write. So a frame of a later commit proves that what lies
+ * before it was whole once: when SQLite does not read on to there, the log is damaged. A last commit that is not whole
+ * is what a power cut leaves, and no damage.
+ */
+function faultOfLog(db: Database, path: string): string | null {
+  const bytes = sizeOf(path);
+  if (bytes <= LOG_HEAD_BYTES) return null;
+  const log = openSync(path, "r");
+  try {
+    const head = readAt(log, 0, LOG_HEAD_BYTES);
+    if (!isLogHead(head)) return "the head of its log (-wal) is damaged";
+    const frameBytes = FRAME_HEAD_BYTES + head.getUint32(8);
+    const read = db.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)").get()?.log ?? 0;
+    let commitSeen = false;
+    for (let at = LOG_HEAD_BYTES + read * frameBytes; at + FRAME_HEAD_BYTES <= bytes; at += frameBytes) {
+      const frame = readAt(log, at, FRAME_HEAD_BYTES);
+      const ofThisLog =
+        frame.getUint32(8) === head.getUint32(16) && frame.getUint32(12) === head.getUint32(20);
+      if (!ofThisLog) continue; // left over from before the log began anew
+      if (commitSeen) return `its log (-wal) is damaged after ${read} pages, and commits lie behind that`;
+      commitSeen = frame.getUint32(4) !== 0;
+    }
+    return null;
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Magic number and checksum, as SQLite's file format has them (fileformat2, 4.2). */
+function isLogHead(head: DataView): boolean {
+  let first = 0;
+  let second = 0;
+  for (let at = 0; at < 24; at += 8) {
+    first = (first + head.getUint32(at, true) + second) >>> 0;
+    second = (second + head.getUint32(at + 4, true) + first) >>> 0;
+  }
+  return head.getUint32(0) === LOG_MAGIC && head.getUint32(24) === first && head.getUint32(28) === second;
+}
+
+function readAt(file: number, at: number, bytes: number): DataView {
+  const buffer = new Uint8Array(bytes);
+  readSync(file, buffer, 0, bytes, at);
+  return new DataView(buffer.buffer);
+}
+
+function pragma(db: Database, name: string): number {
+  return Number(db.query(`PRAGMA ${name}`).values()[0]?.[0] ?? 0);
+}
+
+function logOf(path: string): string {
+  return `${path}-wal`;
+}
+
+/** 0 for a file that is not there. */
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

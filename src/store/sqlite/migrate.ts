@@ -1,0 +1,64 @@
+/**
+ * Migrates a database, step by step, never back. Before an older one is touched, a copy of it is laid beside it.
+ *
+ * Invariant: the steps are one transaction, so that a database is of one schema or of the next; the copy is whole and on
+ * disk before the first step begins.
+ */
+import type { Database } from "bun:sqlite";
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+
+/** What a migration did: the schema it found, and where the copy of that is. */
+export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
+
+/** The schema of a database: how many steps it has seen. 0 is an empty one. */
+export function schemaVersion(db: Database): number {
+  return db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+}
+
+/**
+ * Runs the steps that the database in `path` has not seen; null when there was nothing to migrate.
+ * @throws {Error} one line when the database is of a newer luxhub; when a step fails, and then nothing has changed
+ */
+export function migrate(db: Database, path: string, steps: readonly string[]): Migration | null {
+  const found = schemaVersion(db);
+  const older = found > 0 && found < steps.length;
+  const copy = older ? keepCopy(db, `${path}.schema-${found}.bak`) : null;
+  // Looked at again inside the transaction: another process may open the same new file at the same moment.
+  db.transaction(() => {
+    const version = schemaVersion(db);
+    if (version > steps.length) {
+      throw new Error(
+        `The database is of a newer luxhub (schema ${version}, this one knows ${steps.length}). Run that one.`,
+      );
+    }
+    for (const step of steps.slice(version)) db.run(step);
+    if (version < steps.length) db.run(`PRAGMA user_version = ${steps.length}`);
+  }).immediate();
+  return copy === null ? null : { from: found, to: steps.length, copy };
+}
+
+/** Lays a copy of the database at `to`, whole or not at all, for its owner only. */
+function keepCopy(db: Database, to: string): string {
+  const partial = `${to}.partial`;
+  rmSync(partial, { force: true }); // of a start that was cut off
+  try {
+    db.run("VACUUM INTO ?", [partial]);
+    flushToDisk(partial);
+    renameSync(partial, to);
+    flushToDisk(dirname(to));
+  } catch (error) {
+    rmSync(partial, { force: true });
+    throw error;
+  }
+  return to;
+}
+
+function flushToDisk(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,313 @@
+/**
+ * The schema, as steps that only go forward. Step n brings a database from version n - 1 to n and is never edited
+ * once it has been released.
+ *
+ * Why each index is there stands beside it; a query without one reads the whole table.
+ */
+
+/** The steps for SQLite; its version is kept in `PRAGMA user_version`. */
+export const SQLITE_MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE nodes (
+    node_id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    host TEXT,
+    port INTEGER,
+    capabilities TEXT NOT NULL,              -- ",coding,research,"; "" is none
+    variant TEXT NOT NULL,
+    max_tasks INTEGER,
+    online INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    last_heartbeat_at INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL,            -- steady clock
+    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task.ts
+    tasks_completed INTEGER NOT NULL,
+    lux_earned_micro INTEGER NOT NULL,
+    idle_since INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  -- the balancer's order
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1;
+  -- whose lease has run out
+  CREATE INDEX nodes_lease ON nodes (lease_until) WHERE online = 1;
+  -- who went offline with tasks
+  CREATE INDEX nodes_stranded ON nodes (node_id) WHERE online = 0 AND tasks_assigned > 0;
+  -- task/stats: top nodes
+  CREATE INDEX nodes_top ON nodes (tasks_completed DESC, lux_earned_micro DESC) WHERE tasks_completed > 0;
+
+  CREATE TABLE tasks (
+    seq INTEGER PRIMARY KEY,                 -- order of creation
+    task_id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    task_type TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    creator_node TEXT,
+    status TEXT NOT NULL,
+    lux_reward_micro INTEGER NOT NULL,
+    assigned_node TEXT,
+    balanced INTEGER NOT NULL,
+    revoked_from TEXT,
+    attempts INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    problem TEXT,
+    improvement TEXT,
+    lesson TEXT
+  ) STRICT;
+  -- task/list by status
+  CREATE INDEX tasks_status ON tasks (status);
+  -- what a node holds; apart from what it has done, which is much and all over the place
+  CREATE INDEX tasks_held ON tasks (assigned_node) WHERE status = 'assigned';
+  -- task/list by node: what it has done
+  CREATE INDEX tasks_done ON tasks (assigned_node) WHERE status = 'completed';
+  -- the pool, best first, for a node that takes every type
+  CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE status = 'open';
+  -- the pool, best first, for a node that takes some types
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority) WHERE status = 'open';
+
+  CREATE TABLE task_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    open INTEGER NOT NULL,
+    assigned INTEGER NOT NULL,
+    completed INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO task_totals VALUES (1, 0, 0, 0);
+
+  CREATE TABLE ledger (
+    node_id TEXT NOT NULL,
+    n INTEGER NOT NULL,                      -- 1, 2, 3, … of the node: no gap, none twice
+    entry_id TEXT NOT NULL,
+    amount_micro INTEGER NOT NULL,
+    balance_micro INTEGER NOT NULL,          -- the sum of the node's entries up to this one
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (node_id, n)
+  ) STRICT, WITHOUT ROWID;
+  -- a day pays once: the rules see to it, and the store would not take it otherwise
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+
+  CREATE TABLE messages (
+    seq INTEGER PRIMARY KEY,                 -- order of arrival
+    message_id TEXT NOT NULL UNIQUE,
+    from_node TEXT NOT NULL,
+    to_node TEXT,                            -- NULL: a broadcast
+    type TEXT NOT NULL,
+    content TEXT NOT NULL,
+    require_ack INTEGER NOT NULL,
+    sent_at INTEGER NOT NULL
+  ) STRICT;
+  -- message/history of what a node sent
+  CREATE INDEX messages_from ON messages (from_node);
+
+  CREATE TABLE deliveries (
+    seq INTEGER NOT NULL,                    -- of the message
+    to_node TEXT NOT NULL,
+    state TEXT NOT NULL,
+    deliveries INTEGER NOT NULL,
+    lease_until INTEGER,                     -- steady clock; only while leased
+    broadcast INTEGER NOT NULL,
+    PRIMARY KEY (to_node, seq)               -- message/history of what a node got
+  ) STRICT, WITHOUT ROWID;
+  -- the deliveries of a broadcast, when it is past its time; a message to one node names its recipient
+  CREATE INDEX deliveries_broadcast ON deliveries (seq) WHERE broadcast = 1;
+  -- a node's mailbox
+  CREATE INDEX deliveries_waiting ON deliveries (to_node, seq) WHERE state = 'waiting';
+  -- whose ACK is late
+  CREATE INDEX deliveries_lease ON deliveries (lease_until) WHERE state = 'leased';
+
+  CREATE TABLE files (
+    seq INTEGER PRIMARY KEY,
+    file_id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    content_type TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    node_id TEXT,
+    task_id TEXT,
+    uploaded_at INTEGER NOT NULL
+  ) STRICT;
+  -- the files of a task
+  CREATE INDEX files_task ON files (task_id) WHERE task_id IS NOT NULL;
+
+  CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    node_id TEXT,
+    task_id TEXT,
+    data TEXT NOT NULL
+  ) STRICT;
+  -- events of one kind; poll's task events
+  CREATE INDEX events_kind ON events (kind);
+  -- None by node_id: a stream is told the ids of its events when they are committed, and reads the log in order when
+  -- it comes back. Such an index is a page to write for each event, wherever its node is in it.
+
+  CREATE TABLE answers (
+    scope TEXT PRIMARY KEY,
+    body_hash TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    stored_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX answers_age ON answers (stored_at);
+
+  CREATE TABLE keys (
+    key_id TEXT PRIMARY KEY,
+    role TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    variant TEXT,
+    node_id TEXT,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  -- In order of arrival, not by node: what is sent and received at one time lies together on few pages, however many
+  -- nodes there are and however much each of them got.
+  CREATE TABLE deliveries_by_arrival (
+    seq INTEGER NOT NULL,                    -- of the message
+    to_node TEXT NOT NULL,
+    state TEXT NOT NULL,
+    deliveries INTEGER NOT NULL,
+    lease_until INTEGER,                     -- steady clock; only while leased
+    broadcast INTEGER NOT NULL,
+    PRIMARY KEY (seq, to_node)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO deliveries_by_arrival
+    SELECT seq, to_node, state, deliveries, lease_until, broadcast FROM deliveries ORDER BY seq, to_node;
+  DROP TABLE deliveries;
+  ALTER TABLE deliveries_by_arrival RENAME TO deliveries;
+  -- message/history of what a node got
+  CREATE INDEX deliveries_got ON deliveries (to_node, seq);
+  -- a node's mailbox
+  CREATE INDEX deliveries_waiting ON deliveries (to_node, seq) WHERE state = 'waiting';
+  -- whose ACK is late
+  CREATE INDEX deliveries_lease ON deliveries (lease_until) WHERE state = 'leased';
+  `,
+  `
+  -- Every heartbeat wrote to it. Whose lease has run out is asked only when one can have: the whole fleet is read then.
+  DROP INDEX nodes_lease;
+  `,
+  `
+  CREATE TABLE identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    database_id TEXT NOT NULL                -- tells this database from others that share a Redis with it
+  ) STRICT;
+  INSERT INTO identity VALUES (1, lower(hex(randomblob(16))));
+  `,
+  `
+  -- What is entered for each payment and each completed task lies together on few pages, in order of arrival, and not
+  -- wherever its node is in a list by node: of ten thousand nodes that would be a page to read and to write each.
+  -- What finds the rows of a node stands in the node's own row, which every step of its tasks writes anyway.
+  ALTER TABLE nodes ADD COLUMN last_entry TEXT;                          -- its newest in the ledger
+  ALTER TABLE nodes ADD COLUMN entries INTEGER NOT NULL DEFAULT 0;       -- the n of that
+  ALTER TABLE nodes ADD COLUMN balance_micro INTEGER NOT NULL DEFAULT 0; -- and its balance
+  ALTER TABLE nodes ADD COLUMN unfiled TEXT NOT NULL DEFAULT '';         -- "12,15": completed, not in completions yet
+  ALTER TABLE nodes ADD COLUMN held TEXT NOT NULL DEFAULT '';            -- "16,17": claimed, not listed
+  ALTER TABLE tasks ADD COLUMN listed INTEGER NOT NULL DEFAULT 1;        -- 0: while it is assigned, its node names it
+  UPDATE nodes SET (last_entry, entries, balance_micro) = (
+    SELECT entry_id, n, balance_micro FROM ledger l WHERE l.node_id = nodes.node_id ORDER BY l.n DESC LIMIT 1)
+    WHERE node_id IN (SELECT node_id FROM ledger);
+  -- task/stats: the top nodes are kept in memory (service/top-nodes.ts)
+  DROP INDEX nodes_top;
+
+  -- what a node holds, but for what it has claimed lately
+  DROP INDEX tasks_held;
+  CREATE INDEX tasks_held ON tasks (assigned_node) WHERE status = 'assigned' AND listed = 1;
+
+  -- task/list by node: what it has done, entered a number of tasks at a time
+  CREATE TABLE completions (
+    node_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,                    -- of the task
+    PRIMARY KEY (node_id, seq)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO completions SELECT assigned_node, seq FROM tasks WHERE status = 'completed' ORDER BY assigned_node, seq;
+  DROP INDEX tasks_done;
+
+  CREATE TABLE ledger_by_arrival (
+    entry_id TEXT PRIMARY KEY,               -- in order of arrival, as ids are made
+    previous TEXT,                           -- the node's entry before this one: lux/ledger walks from one to the next
+    node_id TEXT NOT NULL,
+    n INTEGER NOT NULL,                      -- 1, 2, 3, … of the node: no gap, none twice
+    amount_micro INTEGER NOT NULL,
+    balance_micro INTEGER NOT NULL,          -- the sum of the node's entries up to this one
+    kind TEXT NOT NULL,
+    task_id TEXT,
+    at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO ledger_by_arrival
+    SELECT entry_id, lag(entry_id) OVER (PARTITION BY node_id ORDER BY n), node_id, n, amount_micro, balance_micro,
+      kind, task_id, at
+    FROM ledger ORDER BY entry_id;
+  DROP TABLE ledger;
+  ALTER TABLE ledger_by_arrival RENAME TO ledger;
+  -- where a walk may begin, so that none is long: the first is the node's 64th
+  CREATE UNIQUE INDEX ledger_marks ON ledger (node_id, n) WHERE n % 64 = 0;
+  -- a day pays once: the rules see to it, and the store would not take it otherwise
+  CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
+  `,
+  `
+  -- What every heartbeat writes is apart from what it does not, and short: 200 to a page by a number for a key, where of
+  -- whole nodes there are 15. So 64 heartbeats of ten thousand nodes write to some 36 pages of 50, and not to 64 of 700.
+  CREATE TABLE nodes_by_arrival (
+    seq INTEGER PRIMARY KEY,                 -- order of registration
+    node_id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    host TEXT,
+    port INTEGER,
+    capabilities TEXT NOT NULL,              -- ",coding,research,"; "" is none
+    variant TEXT NOT NULL,
+    max_tasks INTEGER,
+    online INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL,
+    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task.ts
+    tasks_completed INTEGER NOT NULL,
+    lux_earned_micro INTEGER NOT NULL,
+    idle_since INTEGER NOT NULL,
+    last_entry TEXT,                         -- its newest in the ledger
+    entries INTEGER NOT NULL DEFAULT 0,      -- the n of that
+    balance_micro INTEGER NOT NULL DEFAULT 0, -- and its balance
+    unfiled TEXT NOT NULL DEFAULT '',        -- "12,15": completed, not in completions yet
+    held TEXT NOT NULL DEFAULT ''            -- "16,17": claimed, not listed
+  ) STRICT;
+  INSERT INTO nodes_by_arrival
+    SELECT row_number() OVER (ORDER BY registered_at, node_id), node_id, name, host, port, capabilities, variant,
+      max_tasks, online, registered_at, tasks_assigned, tasks_completed, lux_earned_micro, idle_since, last_entry,
+      entries, balance_micro, unfiled, held
+    FROM nodes;
+  CREATE TABLE beats (
+    seq INTEGER PRIMARY KEY CHECK (seq > 0), -- of the node
+    last_heartbeat_at INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL             -- steady clock
+  ) STRICT;
+  INSERT INTO beats
+    SELECT a.seq, n.last_heartbeat_at, n.lease_until
+    FROM nodes_by_arrival a JOIN nodes n ON n.node_id = a.node_id ORDER BY a.seq;
+  DROP TABLE nodes;
+  ALTER TABLE nodes_by_arrival RENAME TO nodes;
+  -- the balancer's order
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1;
+  -- who went offline with tasks
+  CREATE INDEX nodes_stranded ON nodes (node_id) WHERE online = 0 AND tasks_assigned > 0;
+  `,
+  `
+  -- What a node has, has done and was paid is found by plain indexes; the rows of nodes and tasks name no other rows.
+  DROP INDEX tasks_held;
+  DROP INDEX ledger_marks;
+  DROP TABLE completions;
+  ALTER TABLE nodes DROP COLUMN held;
+  ALTER TABLE nodes DROP COLUMN unfiled;
+  ALTER TABLE nodes DROP COLUMN last_entry;
+  ALTER TABLE tasks DROP COLUMN listed;
+  ALTER TABLE ledger DROP COLUMN previous;
+  -- what a node holds; apart from what it has done, which is much and all over the place
+  CREATE INDEX tasks_held ON tasks (assigned_node) WHERE status = 'assigned';
+  -- task/list by node: what it has done
+  CREATE INDEX tasks_done ON tasks (assigned_node) WHERE status = 'completed';
+  -- lux/ledger
+  CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
+  `,
+];

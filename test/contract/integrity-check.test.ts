@@ -1,0 +1,212 @@
+/**
+ * The look at a database before it is opened: what counts as damage, what a crash leaves and is none, and that looking
+ * changes nothing.
+ */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { accept } from "../../src/domain/decision.ts";
+import { type Inspection, inspectDatabase } from "../../src/store/sqlite/integrity-check.ts";
+import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
+
+const PAGE = 4_096;
+const FRAME = PAGE + 24;
+const LOG_HEAD = 32;
+const OPTIONS = { wholeMaxBytes: 2 ** 30, live: false };
+
+let folder = "";
+let path = "";
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "luxhub-inspect-"));
+  path = join(folder, "luxhub.db");
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** A database with some rows, closed in order: no log is left. */
+async function makeDatabase(): Promise<void> {
+  const store = openSqlite(path, () => {});
+  for (let i = 0; i < 50; i++) await logEvent(store, i);
+  await store.close();
+}
+
+/** The same, as a kill leaves it: the last `commits` of it are in the log. */
+async function makeKilled(commits: number): Promise<void> {
+  const at = join(folder, "alive.db");
+  const store = openSqlite(at, () => {});
+  await logEvent(store, 0);
+  ask(at, "PRAGMA wal_checkpoint(TRUNCATE)");
+  for (let i = 1; i <= commits; i++) await logEvent(store, i);
+  copyFileSync(at, path);
+  copyFileSync(`${at}-wal`, `${path}-wal`);
+  await store.close();
+}
+
+function logEvent(store: ReturnType<typeof openSqlite>, n: number): Promise<null> {
+  const event = { kind: "hub.started", at: n, nodeId: null, taskId: null, data: { n } } as const;
+  return store.transact({}, () => accept(null, [{ kind: "event.logged", event }]));
+}
+
+function change(file: string, at: number, to: (byte: number) => number): void {
+  const bytes = readFileSync(file);
+  bytes[at] = to(bytes[at] ?? 0);
+  writeFileSync(file, bytes);
+}
+
+const flip = (file: string, at: number): void => change(file, at, (byte) => byte ^ 1);
+
+/** Runs one statement from beside, and gives the first value of its answer. */
+function ask(file: string, sql: string): unknown {
+  const db = new Database(file);
+  try {
+    return db.query(sql).values()[0]?.[0];
+  } finally {
+    db.close();
+  }
+}
+
+/** Looks, and sees to it that the database and its log are as they were. */
+function inspect(options = OPTIONS): Inspection {
+  const before = contents();
+  const found = inspectDatabase(path, options);
+  expect(contents()).toEqual(before);
+  return found;
+}
+
+/** The database's files with something in them; -shm is rebuilt by whoever opens. */
+function contents(): Readonly<Record<string, string>> {
+  const names = readdirSync(folder).filter((name) => /^luxhub\.db(?:-wal)?$/.test(name));
+  const entries = names.map((name) => [name, readFileSync(join(folder, name)).toHex()] as const);
+  return Object.fromEntries(entries.filter(([, bytes]) => bytes !== ""));
+}
+
+const damaged = (what: RegExp): object => ({ kind: "damaged", what: expect.stringMatching(what) });
+
+describe("no database yet", () => {
+  test("no file", () => expect(inspect()).toEqual({ kind: "none" }));
+
+  test("a first start that was cut off: an empty file, or one with no table", () => {
+    writeFileSync(path, "");
+    expect(inspect()).toEqual({ kind: "none" });
+    const db = new Database(path);
+    db.run("PRAGMA journal_mode = WAL");
+    db.run("CREATE TABLE a (x)");
+    db.run("DROP TABLE a");
+    db.close();
+    expect(inspect()).toEqual({ kind: "none" });
+  });
+
+  test("but a log without a database is damage", async () => {
+    await makeKilled(3);
+    rmSync(path);
+    expect(inspect()).toMatchObject(damaged(/missing or empty, but its log/));
+    writeFileSync(path, "");
+    expect(inspect()).toMatchObject(damaged(/missing or empty, but its log/));
+  });
+});
+
+describe("a database", () => {
+  test("closed in order, or killed, is well", async () => {
+    await makeDatabase();
+    const schema = SQLITE_MIGRATIONS.length;
+    expect(inspect()).toMatchObject({ kind: "well", schema, whole: true });
+    rmSync(path);
+    await makeKilled(20);
+    expect(inspect()).toMatchObject({ kind: "well", schema, whole: true });
+  });
+
+  test("too large to be checked whole is looked at as far as is cheap", async () => {
+    await makeDatabase();
+    expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject({ kind: "well", whole: false });
+    truncateSync(path, 5 * PAGE);
+    expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject(damaged(/malformed/));
+  });
+
+  const faults: readonly (readonly [name: string, harm: () => void, what: RegExp])[] = [
+    ["that is none", () => writeFileSync(path, "not a database".repeat(1_000)), /not a database/],
+    ["with a broken head", () => flip(path, 3), /not a database/],
+    ["cut short", () => truncateSync(path, 10 * PAGE), /malformed/],
+    [
+      "with an emptied page",
+      () => {
+        const root = Number(ask(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'events'"));
+        writeFileSync(path, readFileSync(path).fill(0, (root - 1) * PAGE, root * PAGE));
+      },
+      /page|malformed|tree/i,
+    ],
+    ["whose schema version was lost", () => change(path, 63, () => 0), /no schema version/],
+    ["with other tables", () => ask(path, "ALTER TABLE keys RENAME COLUMN hash TO hush"), /tables are not/],
+    [
+      "with an index that does not find a row: only a look at the whole sees it",
+      () => {
+        const root = ask(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'events_kind'");
+        flip(path, readFileSync(path).indexOf("hub.started", (Number(root) - 1) * PAGE));
+      },
+      /missing from index events_kind/,
+    ],
+  ];
+  for (const [name, harm, what] of faults)
+    test(name, async () => {
+      await makeDatabase();
+      harm();
+      expect(inspect()).toMatchObject(damaged(what));
+    });
+});
+
+describe("a log", () => {
+  const logBytes = (): number => readFileSync(`${path}-wal`).length;
+
+  test("damaged before its last commit", async () => {
+    await makeKilled(20);
+    flip(`${path}-wal`, LOG_HEAD + 5 * FRAME + 1_000);
+    expect(inspect()).toMatchObject(damaged(/its log \(-wal\) is damaged after \d+ pages/));
+  });
+
+  test("with a damaged head", async () => {
+    await makeKilled(20);
+    flip(`${path}-wal`, 17);
+    expect(inspect()).toMatchObject(damaged(/head of its log/));
+  });
+
+  test("is not looked at while a hub writes it", async () => {
+    await makeKilled(20);
+    flip(`${path}-wal`, LOG_HEAD + 5 * FRAME + 1_000);
+    expect(inspect({ ...OPTIONS, live: true })).toMatchObject({ kind: "well" });
+  });
+
+  test("with a last commit that is not whole is what a power cut leaves", async () => {
+    await makeKilled(20);
+    const whole = logBytes();
+    flip(`${path}-wal`, whole - 100);
+    expect(inspect()).toMatchObject({ kind: "well" });
+    truncateSync(`${path}-wal`, whole - 2_000);
+    expect(inspect()).toMatchObject({ kind: "well" });
+    truncateSync(`${path}-wal`, 10);
+    expect(inspect()).toMatchObject({ kind: "well" });
+  });
+
+  test("that began anew has older frames behind its end, and is well", async () => {
+    const at = join(folder, "alive.db");
+    const store = openSqlite(at, () => {});
+    for (let i = 0; i < 40; i++) await logEvent(store, i);
+    ask(at, "PRAGMA wal_checkpoint(RESTART)");
+    for (let i = 0; i < 3; i++) await logEvent(store, i);
+    copyFileSync(at, path);
+    copyFileSync(`${at}-wal`, `${path}-wal`);
+    await store.close();
+    expect(logBytes()).toBeGreaterThan(LOG_HEAD + 40 * FRAME);
+    expect(inspect()).toMatchObject({ kind: "well" });
+  });
+});

@@ -1,0 +1,39 @@
+/**
+ * A pool of ids that exist in the hub. A generated request contains placeholders such as `_.task.3._`, which are replaced
+ * by ids when it is sent. The pool keeps only the newest ids, so that several requests use the same ones.
+ */
+export type IdKind = "task" | "node" | "message" | "file";
+
+const KEPT = 10;
+const PLACEHOLDER = /_\.(task|node|message|file)\.(\d)\._/g;
+
+/** A placeholder for an id. It has the form of an id, so that schemas accept it. */
+export function placeholder(kind: IdKind, n: number): string {
+  return `_.${kind}.${n}._`;
+}
+
+export class IdPool {
+  readonly #ids: Readonly<Record<IdKind, string[]>> = { task: [], node: [], message: [], file: [] };
+
+  /** Replaces the placeholders by ids. */
+  resolve(text: string): string {
+    return text.replace(PLACEHOLDER, (_, kind: IdKind, n: string) => {
+      const ids = this.#ids[kind];
+      return ids[Number(n) % Math.max(ids.length, 1)] ?? `no-${kind}`;
+    });
+  }
+
+  /** Adds the ids in the answer to a POST. */
+  learn(body: Readonly<Record<string, unknown>>): void {
+    for (const kind of ["task", "message", "file"] as const) {
+      const id = body[`${kind}_id`];
+      if (typeof id === "string" && !this.#ids[kind].includes(id)) this.add(kind, id);
+    }
+  }
+
+  add(kind: IdKind, id: string): void {
+    const ids = this.#ids[kind];
+    ids.push(id);
+    if (ids.length > KEPT) ids.shift();
+  }
+}

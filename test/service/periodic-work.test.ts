@@ -1,0 +1,195 @@
+/** The chores over a real store: what one sweep does, from the stored rows alone. */
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openDiskBlobs } from "../../src/blobs/disk.ts";
+import type { Change } from "../../src/domain/change.ts";
+import { accept } from "../../src/domain/decision.ts";
+import type { Task } from "../../src/domain/model.ts";
+import { saved } from "../../src/domain/node.ts";
+import { DAY_MS, systemClock } from "../../src/lib/clock.ts";
+import { newId } from "../../src/lib/ids.ts";
+import { openLog } from "../../src/lib/log.ts";
+import { EmbeddedMail } from "../../src/mail/embedded.ts";
+import { choresOf } from "../../src/service/periodic-work.ts";
+import { Feed } from "../../src/service/feed.ts";
+import { FileService } from "../../src/service/files.ts";
+import { KeyRing } from "../../src/service/keys.ts";
+import { MessageService } from "../../src/service/messages.ts";
+import { NodeService } from "../../src/service/nodes.ts";
+import { TaskService } from "../../src/service/tasks.ts";
+import { historySizes, messageById, waitingPart } from "../../src/store/sql/messages.ts";
+import { eventsAfter } from "../../src/store/sql/events.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
+import { taskById } from "../../src/store/sql/tasks.ts";
+import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import type { Query } from "../../src/store/store.ts";
+import { message, node, tally, task } from "../domain/samples.ts";
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-chores-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const store = openSqlite(join(folder, "db"), (error) => {
+    throw error;
+  });
+  closing.push(() => store.close());
+  const blobs = await openDiskBlobs(folder);
+  closing.push(() => blobs.close());
+  const clock = systemClock();
+  const tasks = new TaskService(store, clock, newId);
+  const parts = {
+    store,
+    blobs,
+    clock,
+    log: openLog(
+      "json",
+      () => clock.now(),
+      () => undefined,
+    ),
+    keys: new KeyRing(store, clock, { secret: "s", adminKey: "a" }),
+    tasks,
+    nodes: new NodeService(store, clock, tasks),
+    files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
+    messages: new MessageService(
+      store,
+      new EmbeddedMail(store),
+      clock,
+      newId,
+      new Feed(store, clock).receivers,
+    ),
+    requeueOffline,
+    retainMs,
+  };
+  const chores = choresOf(parts);
+  return {
+    store,
+    clock,
+    write: (...changes: readonly Change[]) => store.transact({}, () => accept(null, changes)),
+    run: async (name: string) => {
+      const chore = chores.find((one) => one.name === name);
+      if (!chore) throw new Error(`no chore ${name}`);
+      await chore.run(new AbortController().signal, 0);
+    },
+  };
+}
+
+/** A task in the hands of a node, with the totals that go with it. */
+function held(taskId: string, nodeId: string, patch: Partial<Task> = {}): readonly Change[] {
+  return [
+    { kind: "task.created", task: task(taskId, { status: "assigned", assignedNode: nodeId, ...patch }) },
+    { kind: "tasks.tallied", open: 0, assigned: 1, completed: 0 },
+    tally({ nodeId, assigned: 1 }),
+  ];
+}
+
+describe("nodes", () => {
+  const ever = { leaseUntil: Number.MAX_SAFE_INTEGER };
+
+  test("requeues what an offline node still holds, though no lease ends in this sweep", async () => {
+    const { store, write, run } = await openScene();
+    await write(
+      ...["gone", "here"].flatMap((id) => saved(node(id, ever))),
+      ...held("t1", "gone"),
+      ...held("t2", "here"),
+      { kind: "node.offline", nodeId: "gone" },
+    );
+    await run("nodes");
+    expect(await store.read(taskById("t1"))).toMatchObject({
+      status: "open",
+      assignedNode: null,
+      attempts: 1,
+    });
+    expect(await store.read(taskById("t2"))).toMatchObject({ status: "assigned", assignedNode: "here" });
+    expect(await store.read(nodeById("gone"))).toMatchObject({ online: false, tasksAssigned: 0 });
+    const kinds = (await store.read(eventsAfter(0, [], 10))).map((event) => `${event.kind} ${event.nodeId}`);
+    expect(kinds).toEqual(["task.requeued gone"]);
+    await run("nodes");
+    expect(await store.read(eventsAfter(0, [], 10))).toHaveLength(1);
+  });
+
+  test("assigns the balanced ones among them to an online node in the same sweep", async () => {
+    const { store, write, run } = await openScene();
+    await write(
+      ...["gone", "here"].flatMap((id) => saved(node(id, ever))),
+      ...held("t1", "gone", { balanced: true }),
+      { kind: "node.offline", nodeId: "gone" },
+    );
+    await run("nodes");
+    expect(await store.read(taskById("t1"))).toMatchObject({ status: "assigned", assignedNode: "here" });
+  });
+
+  test("more tasks than one step takes", async () => {
+    const { store, write, run } = await openScene();
+    const ids = Array.from({ length: 1_100 }, (_, i) => `t${i}`);
+    await write(...saved(node("gone", ever)), ...ids.flatMap((id) => held(id, "gone")), {
+      kind: "node.offline",
+      nodeId: "gone",
+    });
+    await run("nodes");
+    expect(await store.read(nodeById("gone"))).toMatchObject({ tasksAssigned: 0 });
+  });
+
+  test("puts nodes offline, and leaves their tasks assigned when the hub is configured so", async () => {
+    const { store, clock, write, run } = await openScene({ requeueOffline: false });
+    await write(
+      ...saved(node("late", { leaseUntil: clock.steady() - 1 })),
+      ...saved(node("here", ever)),
+      ...held("t1", "late"),
+    );
+    await run("nodes");
+    await run("nodes");
+    expect(await store.read(nodeById("late"))).toMatchObject({ online: false, tasksAssigned: 1 });
+    expect(await store.read(nodeById("here"))).toMatchObject({ online: true });
+    expect(await store.read(taskById("t1"))).toMatchObject({ status: "assigned", assignedNode: "late" });
+  });
+});
+
+describe("prune", () => {
+  const rows = (table: string): Query<number> => ({
+    sql: `SELECT count(*) AS n FROM ${table}`,
+    params: [],
+    shape: ([row]) => Number(row?.["n"]),
+  });
+
+  test("deletes old messages with all their deliveries, broadcasts too, and nothing that is young", async () => {
+    const { store, clock, write, run } = await openScene();
+    const stored = (id: string, toNode: string | null, sentAt: number): readonly Change[] => [
+      { kind: "message.stored", message: message(id, { toNode, sentAt }) },
+      ...(toNode === null ? ["a", "b", "c"] : [toNode]).map((receiver): Change => ({
+        kind: "delivery.queued",
+        messageId: id,
+        toNode: receiver,
+        broadcast: toNode === null,
+      })),
+    ];
+    const old = clock.now() - DAY_MS - 60_000;
+    const young = clock.now() - DAY_MS + 60_000;
+    await write(
+      ...Array.from({ length: 700 }, (_, i) => stored(`old ${i}`, i % 2 ? null : "a", old)).flat(),
+      ...stored("young", "a", young),
+      ...stored("young to all", null, young),
+    );
+    expect(await store.read(rows("deliveries"))).toBe(350 + 3 * 350 + 1 + 3);
+    await run("prune");
+    expect(await store.read(rows("messages"))).toBe(2);
+    expect(await store.read(rows("deliveries"))).toBe(4);
+    expect(await store.read(messageById("young"))).not.toBeNull();
+    expect(await store.read(waitingPart("a", 0))).toMatchObject({ count: 2 });
+    expect(await store.read(historySizes("b", 10))).toHaveLength(1);
+  });
+
+  test("deletes old events, but never the newest", async () => {
+    const { store, clock, write, run } = await openScene();
+    const at = clock.now() - DAY_MS - 1_000;
+    const event = { kind: "hub.started", at, nodeId: null, taskId: null, data: {} } as const;
+    await write(...Array.from({ length: 1_200 }, (): Change => ({ kind: "event.logged", event })));
+    await run("prune");
+    expect((await store.read(eventsAfter(0, [], 10))).map(({ id }) => id)).toEqual([1_200]);
+  });
+});

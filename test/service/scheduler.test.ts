@@ -1,0 +1,70 @@
+/** The scheduler: chores that fail, and who leads among several hubs. */
+import { expect, test } from "bun:test";
+import { systemClock } from "../../src/lib/clock.ts";
+import { openLog } from "../../src/lib/log.ts";
+import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
+import type { Turn } from "../../src/store/store.ts";
+
+test("a failure is logged when it begins and when its cause changes, and the work goes on", async () => {
+  const lines: string[] = [];
+  const clock = systemClock();
+  const log = openLog(
+    "json",
+    () => clock.now(),
+    (text) => lines.push(...text.trimEnd().split("\n")),
+  );
+  const causes = ["full", "full", "full", "damaged", "damaged", null, "full", "full"];
+  let runs = 0;
+  const run = async (): Promise<void> => {
+    const cause = causes[runs++];
+    if (cause) throw new Error(cause);
+  };
+  let others = 0;
+  const other = async (): Promise<void> => void others++;
+  const chores = [
+    { name: "failing", everyMs: 0, run },
+    { name: "other", everyMs: 0, run: other },
+  ];
+  const leadership = { isLeader: async () => true };
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 1 });
+  for (const _ of causes) await scheduler.sweep();
+  await scheduler.stop();
+  log.flush();
+  const said = lines.map((line) => /"cause":"Error: (\w+)"/.exec(line)?.[1]);
+  expect(said).toEqual(["full", "damaged", "full"]);
+  expect([runs, others]).toEqual([causes.length, causes.length]);
+});
+
+test("of several hubs only the leader runs the chores, but for those of every hub", async () => {
+  const clock = systemClock();
+  const ran: string[] = [];
+  const log = openLog("json", clock.now, () => undefined);
+  const chore = (name: string) => ({ name, everyMs: 0, run: async () => void ran.push(name) });
+  const chores = [chore("leader's"), { ...chore("everyone's"), onEveryHub: true }];
+  const leadership = { isLeader: async () => ran.length > 0 };
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 1 });
+  await scheduler.sweep();
+  expect(ran).toEqual(["everyone's"]);
+  await scheduler.sweep();
+  expect(ran).toEqual(["everyone's", "leader's", "everyone's"]);
+  await scheduler.stop();
+});
+
+test("a hub elected after a gap renews the leases once, and again only if that failed", async () => {
+  const turns: Turn[] = ["another's", "ours after a gap", "ours", "ours", "ours after a gap", "ours"];
+  let fails = true;
+  let renewals = 0;
+  const election = { turn: async () => turns.shift() ?? "ours" };
+  const leadership = new Leadership(election, async () => {
+    renewals++;
+    if (fails) throw new Error("full");
+  });
+  expect(await leadership.isLeader()).toBe(false);
+  expect(renewals).toBe(0);
+  await expect(leadership.isLeader()).rejects.toThrow("full");
+  fails = false;
+  expect([await leadership.isLeader(), await leadership.isLeader()]).toEqual([true, true]);
+  expect(renewals).toBe(2);
+  expect([await leadership.isLeader(), await leadership.isLeader()]).toEqual([true, true]);
+  expect(renewals).toBe(3);
+});
