@@ -4,7 +4,7 @@
  */
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { PULSE_MS, TURN_MS } from "../../src/domain/limits.ts";
+import { ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../src/domain/limits.ts";
 import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
 import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
@@ -90,8 +90,8 @@ suite(`several hubs on one database${reason}`, () => {
       tookMs[from === at ? "same" : "other"].push(performance.now() - sentAt);
       expect(pick(body, "messages", "content")).toEqual([String(i)]);
     }
-    // A hub that gets no notification finds the message at its next pulse, and the next round starts right after that one.
-    expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(PULSE_MS / 2);
+    // A hub that gets no notification finds the message at its next tick, and the next round starts right after that one.
+    expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
   });
 
   test("a mailbox has one taker for each message, and is emptied in order, wherever it is taken from", async () => {
@@ -118,7 +118,7 @@ suite(`several hubs on one database${reason}`, () => {
     }
   });
 
-  test("a page of a node's tasks is of one moment: what it completes meanwhile at the other hub is on it", async () => {
+  test("a page of a node's tasks is one snapshot: what it completes meanwhile at the other hub is on it", async () => {
     await addNodes(a, ["n1"]);
     const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => addTask(i % 2 ? a : b)));
     for (const task_id of ids) await ok(a.post("/task/claim", { task_id, node_id: "n1" }));
@@ -172,7 +172,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(said).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
   });
 
-  test("a stream that has read the log is not told again of what it read, however late its hub hears of it", async () => {
+  test("a stream that has read the log does not get an event twice, however late its hub is notified", async () => {
     await addNodes(a, ["n1"]);
     for (let i = 0; i < 60; i++) {
       const [from, at] = i % 2 ? [a, b] : [b, a];
@@ -277,16 +277,16 @@ suite(`several hubs on one database${reason}`, () => {
     await store.close();
   });
 
-  test("periodic work is one hub's; when that is closed the other takes it over at once", async () => {
+  test("only the leader does the periodic work; when it is closed, the other hub is elected at once", async () => {
     const holder = async (): Promise<string> => (await fleet.sql`SELECT holder FROM turn`)[0].holder;
     const first = await holder();
-    await Bun.sleep(2 * PULSE_MS);
+    await Bun.sleep(2 * ELECTION_EVERY_MS);
     expect(await holder()).toBe(first);
-    // Nobody could wait for this turn to run out.
+    // Nobody could wait for this lease to run out.
     await fleet.sql`UPDATE turn SET until = clock_timestamp() + interval '1 hour'`;
     await a.close();
     fleet.hubs.splice(0, 1);
-    await until("the turn goes on", async () => (await holder()) !== first);
+    await until("another hub is elected", async () => (await holder()) !== first);
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
     await until(
@@ -295,15 +295,15 @@ suite(`several hubs on one database${reason}`, () => {
     );
   });
 
-  test("periodic work of a hub that is dead or frozen is taken over when its time is up, and not before", async () => {
-    expect(TURN_MS + 3 * PULSE_MS).toBeLessThan(15_000); // as the documentation promises
+  test("when the leader is dead or frozen, another hub is elected after its lease, within 15 s", async () => {
+    expect(LEADER_LEASE_MS + 3 * ELECTION_EVERY_MS).toBeLessThan(15_000); // as the documentation promises
     await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1 hour'`;
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
-    await Bun.sleep(PULSE_MS + 100); // the time in which nothing may happen
+    await Bun.sleep(ELECTION_EVERY_MS + 100); // the time in which nothing may happen
     expect(await number("SELECT online AS n FROM nodes")).toBe(1);
     await fleet.sql`UPDATE turn SET until = clock_timestamp()`;
-    await until("the turn is taken", async () => (await number("SELECT online AS n FROM nodes")) === 0);
+    await until("another hub is elected", async () => (await number("SELECT online AS n FROM nodes")) === 0);
   });
 
   test("a hub that starts beside another renews no lease; one that starts where none was renews all", async () => {
@@ -330,17 +330,17 @@ suite(`several hubs on one database${reason}`, () => {
     );
     for (const create of creates) await refused(create, 503, "database_unavailable");
     const says =
-      /"message":"the database cannot be written","cause":"A newer luxhub has brought the database forward/g;
+      /"message":"the database cannot be written","cause":"A newer luxhub has migrated the database/g;
     const said = (hub: TestHub): number => hub.logged.join("").match(says)?.length ?? 0;
     for (const hub of [a, b]) {
       await until("it stops reading", async () => (await hub.get("/node/list")).status === 503);
       await until("it says why", async () => said(hub) > 0);
     }
-    await until("the turn is left to the newer one", async () => (await holder()) === null);
-    await Bun.sleep(2 * PULSE_MS); // the time in which nothing may happen
+    await until("the lease is left to the newer one", async () => (await holder()) === null);
+    await Bun.sleep(2 * ELECTION_EVERY_MS); // the time in which nothing may happen
     expect(await holder()).toBeNull();
     for (const hub of [a, b]) expect(said(hub)).toBe(1);
-    const fault = expect.stringContaining("A newer luxhub has brought the database forward");
+    const fault = expect.stringContaining("A newer luxhub has migrated the database");
     expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: false, details: { fault } });
     expect(await number("SELECT count(*) AS n FROM tasks")).toBe(0);
     expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
