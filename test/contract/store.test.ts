@@ -893,6 +893,15 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
               const found = await read(taskReads.tasksBySeq(sizes.map(({ seq }) => seq)));
               expect(found.map(idOf)).toEqual(expected.map(idOf));
             }
+        const isDone = (one: Task): boolean => one.status === "completed";
+        const unfinishedFirst = [...all.filter((one) => !isDone(one)), ...all.filter(isDone)];
+        for (const limit of [1, 20, 500]) {
+          const sizes = await read(taskReads.unfinishedFirstSizes(statuses, nodeId, limit));
+          const expected = unfinishedFirst.slice(0, limit);
+          expect(sizes.map(({ bytes }) => bytes)).toEqual(expected.map(bytesOf));
+          const found = await read(taskReads.unfinishedFirstBySeq(sizes.map(({ seq }) => seq)));
+          expect(found.map(idOf)).toEqual(expected.map(idOf));
+        }
         const whole = { from: "newest", limit: 500, offset: 0 } as const;
         const seqs = (await read(taskReads.taskSizes(statuses, nodeId, whole))).map(({ seq }) => seq);
         expect(await read(taskReads.tasksBySeq(seqs))).toEqual([...all]);

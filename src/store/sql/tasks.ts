@@ -166,9 +166,11 @@ export function unfinishedFirstSizes(
     return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
   });
   if (parts.length === 0) return { ...NOTHING, shape: () => [] };
-  const page = `SELECT seq FROM (${union(parts)}) AS both ORDER BY place, seq DESC LIMIT $1`;
+  const page = `SELECT seq FROM (${union(parts)}) AS halves ORDER BY place, seq DESC LIMIT $1`;
+  // DISTINCT and the second LIMIT: see pageRows().
+  const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
   const sql = `
-    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${page}) ORDER BY ${UNFINISHED_FIRST}`;
+    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${numbers}) ORDER BY ${UNFINISHED_FIRST}`;
   return sizes(sql, params, TASKS_READ);
 }
 
