@@ -3,10 +3,11 @@
  * Flags win over the environment, the environment over luxhub.toml, and that over the default.
  * The help of the command line is made from this list, and a test compares docs/settings.md with it.
  */
+import { isIP } from "node:net";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
-import { type Network, parseIp, parseNetwork } from "./lib/ip.ts";
+import { type Network, parseNetwork } from "./lib/ip.ts";
 
 /** One address to listen on. */
 export type ListenSpec = {
@@ -78,7 +79,7 @@ const HOST_NAME = /^[\w.-]+$/;
 function readHost(text: string): string | null {
   const [, inBrackets] = /^\[(.*)\]$/.exec(text) ?? [];
   const host = inBrackets ?? text;
-  if (host.includes(":")) return parseIp(host) === null ? null : host;
+  if (host.includes(":")) return isIP(host) === 6 ? host : null;
   return inBrackets === undefined && HOST_NAME.test(host) ? host : null;
 }
 

@@ -3,6 +3,7 @@
  * The only file that names concrete engines. PostgreSQL and Redis are imported only when they are configured.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import {
   ANSWERS_HELD_MAX_BYTES,
   DRAIN_MS,
@@ -25,7 +26,6 @@ import { faultOfPair } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { Budget } from "./lib/budget.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
-import { parseIp } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
@@ -303,7 +303,7 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
   const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   // A host name is resolved first: for an unknown one, the socket would say that the port is in use. (Bun 1.4.5's own
   // resolver would keep the process alive for a second.)
-  if (parseIp(host) === null)
+  if (isIP(host) === 0)
     await Bun.dns.lookup(host, { backend: "system" }).catch(() => {
       throw new ListenError(`cannot listen on ${where}: there is no such address`);
     });

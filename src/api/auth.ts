@@ -9,7 +9,7 @@ import { Problem } from "../http/problem.ts";
 import { callerOf } from "../http/caller.ts";
 import { Throttle } from "../http/wrong-secret-throttle.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import type { Network } from "../lib/ip.ts";
+import { type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
@@ -23,7 +23,7 @@ export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null
 export class Gate {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
-  readonly #trustedProxies: readonly Network[];
+  readonly #trustedProxies: ReturnType<typeof blockListOf>;
   readonly #throttle = new Throttle(
     limit.WRONG_SECRETS_PER_MINUTE,
     limit.WRONG_SECRET_WINDOW_MS,
@@ -33,7 +33,7 @@ export class Gate {
   constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[]) {
     this.#keys = keys;
     this.#clock = clock;
-    this.#trustedProxies = trustedProxies;
+    this.#trustedProxies = blockListOf(trustedProxies);
   }
 
   /**

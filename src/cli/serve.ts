@@ -3,7 +3,7 @@ import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
-import { parseIp } from "../lib/ip.ts";
+import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { shellWord } from "../lib/shell.ts";
 import { VARIANTS } from "../variant/by-name.ts";
@@ -131,5 +131,5 @@ function urlOf({ host, port, tls }: OpenListener): string {
 
 /** However it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
 function isEverywhere(host: string): boolean {
-  return host === "0.0.0.0" || parseIp(host) === 0n;
+  return ["0.0.0.0", "::"].includes(canonicalIp(host) ?? "");
 }

@@ -3,18 +3,20 @@
  * address that it was called from at the right, so it is believed from the right, for as long as it is a trusted
  * proxy's word. What a caller writes into it himself stands further left and is never reached.
  */
-import { type Network, callerKey, isWithin, parseIp } from "../lib/ip.ts";
+import type { BlockList } from "node:net";
+import { callerKey, canonicalIp, isListed } from "../lib/ip.ts";
 
 /**
  * One name for each caller: of `peer`, the other end of the connection, or, if that is a trusted proxy, of the first
  * address in X-Forwarded-For from the right that is none. What is no address ends the walk at the last one known.
  */
-export function callerOf(peer: string, headers: Headers, trusted: readonly Network[]): string {
-  let caller = parseIp(peer);
+export function callerOf(peer: string, headers: Headers, trusted: BlockList): string {
+  let caller = canonicalIp(peer);
   if (caller === null) return peer;
-  const forwarded = trusted.length === 0 ? [] : (headers.get("x-forwarded-for")?.split(",") ?? []);
-  while (trusted.some((network) => caller !== null && isWithin(caller, network))) {
-    const before = parseIp(forwarded.pop()?.trim() ?? "");
+  let forwarded: string[] | undefined;
+  while (isListed(caller, trusted)) {
+    forwarded ??= headers.get("x-forwarded-for")?.split(",") ?? [];
+    const before = canonicalIp(forwarded.pop()?.trim() ?? "");
     if (before === null) break;
     caller = before;
   }

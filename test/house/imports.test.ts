@@ -44,7 +44,7 @@ const PORTS = ["store port", "mail port", "blobs port"] as const;
 const ENGINES = ["store engines", "mail engines", "blobs engines"] as const;
 
 const LAYERS: Readonly<Record<LayerName, Layer>> = {
-  lib: { files: ["lib/**"], layers: [] },
+  lib: { files: ["lib/**"], layers: [], packages: ["node:net"] },
   domain: { files: ["domain/**"], layers: ["lib"] },
   "store port": { files: ["store/store.ts"], layers: ["domain"] },
   "mail port": { files: ["mail/mail.ts"], layers: ["domain", "store port"] }, // of the store: see below
