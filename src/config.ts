@@ -7,6 +7,7 @@ import { isIP } from "node:net";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
+import { didYouMean } from "./lib/closest.ts";
 import { type Network, parseNetwork } from "./lib/ip.ts";
 
 /** One address to listen on. */
@@ -235,9 +236,6 @@ const TRUST_PROXY = setting(
   form(NETWORK_FORM, parseNetwork),
 );
 
-/** The flags, without dashes, that may be given more than once. */
-export const REPEATABLE: readonly string[] = [LISTEN.flag, TRUST_PROXY.flag];
-
 export type SettingRow = {
   readonly flag: string;
   readonly env: string;
@@ -245,6 +243,8 @@ export type SettingRow = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
+  /** Whether the flag may be given many times. */
+  readonly multiple: boolean;
 };
 
 /** The settings as the help and docs/settings.md show them. */
@@ -263,13 +263,14 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.redis,
   SETTINGS.log,
   TRUST_PROXY,
-].map(({ flag, value, fallback, help }) => ({
-  flag: `--${flag}`,
-  env: envOf(flag),
-  key: keyOf(flag),
-  value,
-  fallback,
-  help,
+].map((one: Setting<unknown>) => ({
+  flag: `--${one.flag}`,
+  env: envOf(one.flag),
+  key: keyOf(one.flag),
+  value: one.value,
+  fallback: one.fallback,
+  help: one.help,
+  multiple: one === LISTEN || one === TRUST_PROXY,
 }));
 
 /** Where settings come from, before they are read. */
@@ -350,7 +351,8 @@ function refuseUnknownKeys(file: Sources["file"]): void {
   const known = SETTING_ROWS.map((row) => row.key);
   const unknown = Object.keys(file ?? {}).find((key) => !known.includes(key));
   if (unknown !== undefined) {
-    throw new ConfigError(`luxhub.toml has an unknown key ${unknown}; there are ${known.join(", ")}`);
+    const meant = didYouMean(unknown, known);
+    throw new ConfigError(`luxhub.toml has an unknown key ${unknown}${meant}; there are ${known.join(", ")}`);
   }
 }
 

@@ -3,7 +3,7 @@ import { lstatSync, readFileSync } from "node:fs";
 import { ConfigError, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Arguments } from "./usage.ts";
+import type { Arguments } from "./arguments.ts";
 
 const PATH = "luxhub.toml";
 

@@ -8,24 +8,29 @@ import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { shellWord } from "../lib/shell.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
+import { type Form, readArguments } from "./arguments.ts";
 import { readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endingSignals } from "./signals.ts";
-import { SERVE_HELP, noWords, readArguments, say } from "./usage.ts";
+import { SERVE_HELP, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+const FORM: Form = {
+  name: "serve",
+  words: "",
+  flags: Object.fromEntries(
+    SETTING_ROWS.map(({ flag, multiple }) => [flag.slice(2), { type: "string", multiple }]),
+  ),
+};
 
 /** A terminal's Ctrl-C may come twice at once: from itself, and from whoever started the hub. */
 const SECOND_SIGNAL_MS = 1_000;
 
 /** Resolves with the exit code when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const valued = SETTING_ROWS.map((row) => row.flag.replace(/^--/, ""));
-  const { flags, words, help } = readArguments(argv, valued, [], "luxhub serve --help");
-  if (help) {
-    return say(SERVE_HELP);
-  }
-  noWords(words, "luxhub serve --help");
+  const { flags, help } = readArguments(argv, FORM);
+  if (help) return say(SERVE_HELP);
   const config = readConfig({ flags, env, file: readConfigFile() });
   if ((config.tlsCert === null) !== (config.tlsKey === null)) {
     const [given, missing] = config.tlsKey === null ? ["cert", "key"] : ["key", "cert"];

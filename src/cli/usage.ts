@@ -1,19 +1,10 @@
-/** The words of the command line: its help texts, and how flags are read. */
+/** The help texts of the command line, and how text goes to standard output. */
 import { writeSync } from "node:fs";
-import { REPEATABLE, SETTING_ROWS, type SettingRow, readPath } from "../config.ts";
+import { SETTING_ROWS, type SettingRow } from "../config.ts";
 import { codeOf } from "../lib/reason.ts";
 
 const STANDARD_OUTPUT = 1;
 const FULL_PIPE_MS = 10;
-
-/** A command that was called wrongly; the message is one line for the user. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
-
-  constructor(message: string, help: string) {
-    super(`${message}; see ${help}`);
-  }
-}
 
 export const HELP = `luxhub: a hub for a fleet of AI worker nodes
 
@@ -125,74 +116,6 @@ function writeSome(bytes: Uint8Array): number {
     Bun.sleepSync(FULL_PIPE_MS); // a pipe that is full, and that whoever started us has set not to wait
     return 0;
   }
-}
-
-/** Flags by name, each with its values; what is no flag stands in `words`. */
-export type Arguments = {
-  readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
-  readonly words: readonly string[];
-  readonly help: boolean;
-};
-
-/**
- * Reads arguments as --flag VALUE or --flag=VALUE, in any order; a value that begins with a dash only as the latter.
- * @param valued the flags that take a value
- * @param bare the flags that take none
- * @throws {UsageError} for an unknown flag, a missing value, or a flag given twice that is not repeatable
- */
-export function readArguments(
-  argv: readonly string[],
-  valued: readonly string[],
-  bare: readonly string[],
-  help: string,
-): Arguments {
-  const flags: Record<string, string[]> = {};
-  const words: string[] = [];
-  const left = [...argv];
-  for (let word = left.shift(); word !== undefined; word = left.shift()) {
-    if (word === "--help" || word === "-h") return { flags, words, help: true };
-    if (!word.startsWith("-") || word === "-") {
-      words.push(word);
-      continue;
-    }
-    const equals = word.indexOf("=");
-    const flag = equals === -1 ? word : word.slice(0, equals);
-    const name = flag.replace(/^--/, "");
-    if (flag === "--help" || bare.includes(name)) {
-      if (equals !== -1) throw new UsageError(`${flag} takes no value`, help);
-      flags[name] = [""];
-      continue;
-    }
-    if (!valued.includes(name)) throw new UsageError(`unknown flag ${flag}`, help);
-    const value = equals === -1 ? left.shift() : word.slice(equals + 1);
-    if (value === undefined) throw new UsageError(`${flag} wants a value`, help);
-    if (equals === -1 && value.startsWith("-"))
-      throw new UsageError(`${flag} wants a value; one with a dash in front is given as ${flag}=…`, help);
-    if (flags[name] && !REPEATABLE.includes(name)) throw new UsageError(`${flag} is given twice`, help);
-    (flags[name] ??= []).push(value);
-  }
-  return { flags, words, help: false };
-}
-
-/** Of a command that takes none, or of what is left of them. @throws {UsageError} */
-export function noWords([word]: readonly string[], help: string): void {
-  if (word !== undefined) throw new UsageError(`unexpected ${JSON.stringify(word)}`, help);
-}
-
-/** The file that a command takes beside its flags: not a stream, for the work goes back and forth. @throws {UsageError} */
-export function oneFile(words: readonly string[], message: string, help: string): string {
-  const word = oneWord(words, message, help);
-  if (word === "-") throw new UsageError(`${message}, not - (a file of that name is ./-)`, help);
-  const read = readPath(word);
-  if ("value" in read) return read.value;
-  throw new UsageError(`the FILE is ${JSON.stringify(word)}; it must be ${read.must}`, help);
-}
-
-/** The one word that a command takes beside its flags. @throws {UsageError} */
-export function oneWord(words: readonly string[], message: string, help: string): string {
-  const [word, ...more] = words;
-  if (word === undefined || more.length > 0) throw new UsageError(message, help);
-  return word;
 }
 
 function settingLines(rows: readonly SettingRow[]): string {
