@@ -6,6 +6,7 @@
 import { isIP } from "node:net";
 import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
+import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { type Network, parseNetwork } from "./lib/ip.ts";
@@ -29,6 +30,7 @@ export type Config = {
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
+  readonly logLevel: LogLevel;
   /** The proxies whose word in X-Forwarded-For counts. */
   readonly trustProxy: readonly Network[];
   /** Holds a password, maybe: never shown or logged. */
@@ -218,6 +220,13 @@ const SETTINGS = {
     isSecret: true,
   },
   log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
+  logLevel: setting(
+    "log-level",
+    "LEVEL",
+    "info",
+    "least serious level that is logged: error, warn, info or debug",
+    oneOf("error, warn, info or debug", ...LOG_LEVELS),
+  ),
 };
 
 // These two may be given any number of times, so they stand beside the others.
@@ -262,6 +271,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.offlineTasks,
   SETTINGS.redis,
   SETTINGS.log,
+  SETTINGS.logLevel,
   TRUST_PROXY,
 ].map((one: Setting<unknown>) => ({
   flag: `--${one.flag}`,
@@ -302,6 +312,7 @@ export function readConfig(sources: Sources): Config {
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",
+    logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
     redis: get(SETTINGS.redis),
   };

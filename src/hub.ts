@@ -7,6 +7,8 @@ import { isIP } from "node:net";
 import {
   ANSWERS_HELD_MAX_BYTES,
   DRAIN_MS,
+  LOG_PATH_MAX_CHARS,
+  LOG_WARNINGS_PER_SECOND,
   PRUNE_EVERY_MS,
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
@@ -26,12 +28,14 @@ import { faultOfPair } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { Budget } from "./lib/budget.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
+import { blockListOf } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
+import { ActivityLog } from "./service/activity-log.ts";
 import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
@@ -108,6 +112,11 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
   const { store, clock: storeClock } = await openStore(hubParts, onFault);
   closing.push(() => store.close());
+  const activity = new ActivityLog(log);
+  closing.push(() => activity.flush());
+  store.onCommit((changes, _, origin) => {
+    if (origin === "own") activity.note(changes);
+  });
   const [newest] = await store.read(newestEvents(null, 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
@@ -166,7 +175,12 @@ async function listen(
   listeners: OpenListener[],
 ): Promise<void> {
   const tls = readTls(config);
-  const common = { problemOf, newRequestId: countingIds(), log, accessLog: openAccessLog(log) };
+  const accessLog = openAccessLog(log, {
+    targetMaxChars: LOG_PATH_MAX_CHARS,
+    warningsPerSecond: LOG_WARNINGS_PER_SECOND,
+  });
+  const trustedProxies = blockListOf(config.trustProxy);
+  const common = { problemOf, newRequestId: countingIds(), log, accessLog, trustedProxies };
   for (const spec of config.listen) {
     const listener = await openSpec(spec, tls, { ...common, routes: routesOf(spec.variant) });
     listeners.push({ ...listener, spec });

@@ -1,4 +1,5 @@
 /** `luxhub serve`: starts the hub, says where it is, and ends it on a signal or a fault that nobody caught. */
+import { isatty } from "node:tty";
 import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
@@ -41,7 +42,11 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const dir = makeDataDir(config.dataDir);
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
-  const log = openLog(config.log, clock.now, output.write);
+  const log = openLog(
+    { format: config.log, level: config.logLevel, colour: hasColour(env) },
+    clock.now,
+    output.write,
+  );
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => dropNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
@@ -57,6 +62,13 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const code = "signal" in end ? 0 : 1;
   if (!(await output.end())) process.exit(code); // its reader stands still
   return code;
+}
+
+const STANDARD_OUTPUT = 1;
+
+/** On a terminal only, and not where NO_COLOR asks for none (no-color.org). */
+function hasColour(env: Environment): boolean {
+  return isatty(STANDARD_OUTPUT) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }
 
 /** After a fault that nobody caught nothing is sure any more: what runs is finished, and who started the hub restarts it. */

@@ -137,6 +137,15 @@ export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Of the log, what its reader has not taken; lines past it are lost, and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
+/** Path and query of a request in its log line. */
+export const LOG_PATH_MAX_CHARS = 1 * KIB;
+/** A caller's text in a log line, such as the title of a task. */
+export const LOG_TEXT_MAX_CHARS = 100;
+/** Requests that are logged as warnings in each second; the others are counted. */
+export const LOG_WARNINGS_PER_SECOND = 20;
+/** Events are gathered for so long before they become lines of the log; past so many lines they are counted. */
+export const ACTIVITY_WINDOW_MS = 250;
+export const ACTIVITY_LINES_MAX = 20;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 

@@ -2,9 +2,11 @@
  * One listening socket: routes by path and method, gives every answer its request id, turns what is thrown into a
  * problem, and writes the access log. It knows no endpoint.
  */
+import type { BlockList } from "node:net";
 import type { BunRequest, Server } from "bun";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
+import { addressOf } from "./caller.ts";
 import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
 import { linger } from "./linger.ts";
 import { Problem, goneOr } from "./problem.ts";
@@ -24,6 +26,8 @@ export type Listening = {
   readonly newRequestId: () => string;
   readonly log: Log;
   readonly accessLog: AccessLog;
+  /** The proxies whose X-Forwarded-For says who the caller is. */
+  readonly trustedProxies: BlockList;
 };
 
 export type Listener = {
@@ -112,7 +116,16 @@ async function answer(
     // Else the server would read what the caller still sends, to its end; after CONNECT there is none.
     if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
   }
-  listening.accessLog(method, targetOf(request, route), response.status, started, requestId);
+  const { accessLog } = listening;
+  if (accessLog.wants(response.status)) {
+    const from = addressOf(
+      server.requestIP(request)?.address ?? "",
+      request.headers,
+      listening.trustedProxies,
+    );
+    const target = targetOf(request, route);
+    accessLog.write({ method, target, status: response.status, startedMs: started, requestId, from });
+  }
   return response;
 }
 

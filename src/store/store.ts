@@ -60,9 +60,13 @@ export type Transact = {
  *
  * Events are told in the order of their ids, each once, whichever hub wrote them. Of what another hub wrote the news is
  * made from the log: its `event.logged`, a `delivery.queued` for each mailbox that may hold something new, and a
- * `key.saved` for every key when one was changed.
+ * `key.saved` for every key when one was changed. `origin` says whether this hub wrote it.
  */
-export type CommitListener = (changes: readonly Change[], eventIds: readonly number[]) => void;
+export type CommitListener = (
+  changes: readonly Change[],
+  eventIds: readonly number[],
+  origin: "own" | "remote",
+) => void;
 
 /**
  * `ours after a gap`: it is ours, and since before this store was opened nobody had it, so that no hub was there whom

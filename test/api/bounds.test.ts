@@ -82,7 +82,7 @@ test("an upload that fails in any way gives its place back", async () => {
 });
 
 test("more streams than may be open are 503 with Retry-After, and one that ends makes room for one", async () => {
-  const log = openLog("json", Date.now, () => {});
+  const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
   const never = new Promise<never>(() => {});
   const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };
   const room = new EventStreams(feed as never, log); // all of the feed that opening one asks for

@@ -182,7 +182,7 @@ test("made by the first start: printed once to a person, never to a collector", 
   const args = ["serve", "--port", "0", "--host", "127.0.0.1", "--data", dir.join("data")];
   const heard = new Heard();
   const start = async (form: string): Promise<{ stdout: string; words: string[]; onDisk: string }> => {
-    await using program = new Program([...args, "--log", form]);
+    await using program = new Program([...args, "--log", form, "--log-level", "debug"]);
     const [, port] = await program.printed(/http:\/\/127\.0\.0\.1:(\d+)[\s\S]*\n/);
     const words = ["secret", "admin-key"].map((name) => readFileSync(dir.join("data", name), "utf8").trim());
     await callEverything({ port: Number(port) }, heard, [null, WRONG, ...words]);

@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { downloadResponse } from "../../src/http/download.ts";
 import { openListener } from "../../src/http/listener.ts";
 import type { Route } from "../../src/http/exchange.ts";
+import { blockListOf } from "../../src/lib/ip.ts";
 import { openLog } from "../../src/lib/log.ts";
 
 test("a file that is deleted between the answer and its sending is 404, not a fault of the hub", async () => {
@@ -20,11 +21,12 @@ test("a file that is deleted between the answer and its sending is 404, not a fa
     problemOf: () => null,
     newRequestId: () => "made",
     log: openLog(
-      "json",
+      { format: "json", level: "debug" },
       () => 0,
       (text) => logged.push(text),
     ),
-    accessLog: () => undefined,
+    accessLog: { wants: () => false, write: () => undefined },
+    trustedProxies: blockListOf([]),
   });
   try {
     for (const [path, range] of [

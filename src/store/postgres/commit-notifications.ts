@@ -103,7 +103,7 @@ export class News {
     return this.#inLine(async () => {
       const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
       if (this.#listeners.length === 0 || (await this.#toldUpTo(own.after))) {
-        for (const { changes, eventIds } of written) this.#tell(changes, eventIds);
+        for (const { changes, eventIds } of written) this.#tell(changes, eventIds, "own");
         this.#seen = last;
       } else {
         this.#hasMissed = true; // it will be read from the log, with what is before it
@@ -224,11 +224,11 @@ export class News {
     if (!(error instanceof StoreUnavailable)) this.#parts.onFault(error);
   }
 
-  #tell(changes: readonly Change[], eventIds: readonly number[]): void {
+  #tell(changes: readonly Change[], eventIds: readonly number[], origin: "own" | "remote" = "remote"): void {
     if (changes.length === 0) return;
     for (const listener of this.#listeners) {
       try {
-        listener(changes, eventIds);
+        listener(changes, eventIds, origin);
       } catch (error) {
         this.#parts.onFault(error);
       }

@@ -328,7 +328,7 @@ export class SqliteStore implements Store {
   #notify(changes: readonly Change[], eventIds: readonly number[]): void {
     for (const listener of this.#listeners) {
       try {
-        listener(changes, eventIds);
+        listener(changes, eventIds, "own");
       } catch (error) {
         this.#onFault(error);
       }
