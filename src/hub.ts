@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import {
   ANSWERS_HELD_MAX_BYTES,
+  CERTIFICATE_CHECK_MS,
   DRAIN_MS,
   LOG_PATH_MAX_CHARS,
   LOG_WARNINGS_PER_SECOND,
@@ -24,7 +25,7 @@ import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
-import { faultOfPair } from "./http/certificate.ts";
+import { CertificateWatch, faultOfPair } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { Budget } from "./lib/budget.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
@@ -156,7 +157,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     streams.close();
     await stopListeners(listeners);
   });
-  await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
+  const tls = readTls(config);
+  await listen(hubParts, tls, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
+  watchCertificate(hubParts, tls, listeners, closing);
   await logStart(store, clock); // only now: with a port in use the hub has not started
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs)];
@@ -168,13 +171,29 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   return { listeners, sweep: () => scheduler.sweep(), close: () => (closed ??= closeAll(closing)) };
 }
 
+/** Takes up a changed certificate without a restart. */
+function watchCertificate(
+  { config, log }: HubParts,
+  inUse: Tls,
+  listeners: readonly Listener[],
+  closing: Closing,
+): void {
+  const { tlsCert: certPath, tlsKey: keyPath } = config;
+  const secured = listeners.filter(({ tls }) => tls);
+  if (certPath === null || keyPath === null || inUse === null || secured.length === 0) return;
+  const onChange: Listener["renewTls"] = (tls) => secured.forEach((listener) => listener.renewTls(tls));
+  const watch = new CertificateWatch({ certPath, keyPath, inUse, onChange }, log);
+  watch.start(CERTIFICATE_CHECK_MS);
+  closing.push(() => watch.stop());
+}
+
 /** Opens the configured listeners. If one fails, those that are open are in `listeners`, to be closed. */
 async function listen(
   { config, log }: HubParts,
+  tls: Tls,
   routesOf: (variant: ListenSpec["variant"]) => Common["routes"],
   listeners: OpenListener[],
 ): Promise<void> {
-  const tls = readTls(config);
   const accessLog = openAccessLog(log, {
     targetMaxChars: LOG_PATH_MAX_CHARS,
     warningsPerSecond: LOG_WARNINGS_PER_SECOND,
@@ -322,7 +341,7 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
       throw new ListenError(`cannot listen on ${where}: there is no such address`);
     });
   try {
-    return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
+    return await openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
     const fault = spec.tls && tls !== null ? await faultOfPair(tls) : null;
     if (fault !== null) throw new ConfigError(`cannot use ${tls?.names[fault.of]}: ${fault.what}`);

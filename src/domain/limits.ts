@@ -199,6 +199,10 @@ export const SIGNIN_LUX = 10;
 /** A balance must fit the 64-bit integer of the store. */
 export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 
+// TLS.
+/** A changed certificate is in use after two of these at the latest. */
+export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+
 // Secrets.
 export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;

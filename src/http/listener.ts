@@ -15,8 +15,11 @@ export type Address = {
   readonly host: string;
   /** 0: the system chooses. */
   readonly port: number;
-  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly tls: Tls | null;
 };
+
+/** Certificate chain and private key, in PEM. */
+export type Tls = { readonly cert: string; readonly key: string };
 
 export type Listening = {
   readonly address: Address;
@@ -34,26 +37,68 @@ export type Listener = {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
+  /** New connections get this certificate from now on; those that are open go on. @throws as openListener */
+  renewTls(tls: Tls): void;
   /** Takes no new connection; resolves when the last answer has left. `force` cuts what is still open. */
   stop(force: boolean): Promise<void>;
 };
+
+/**
+ * The cipher suites of TLS 1.2: all have forward secrecy (ECDHE) and authenticated encryption (AEAD), which older
+ * versions do not know, so none of them can be negotiated. Those of TLS 1.3 all have both.
+ */
+const CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"]
+  .flatMap((suite) => [`ECDHE-ECDSA-${suite}`, `ECDHE-RSA-${suite}`])
+  .join(":");
 
 const SANE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/; // RFC 9110 5.5: visible characters; the length is ours
 const IDLE_SECONDS = 60;
 
 /** Opens the socket. @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
-export function openListener(listening: Listening): Listener {
-  const { address } = listening;
+export async function openListener(listening: Listening): Promise<Listener> {
+  const { host, port, tls } = listening.address;
+  if (tls === null) return asListener(listening, serve(listening, port, null));
+  // A certificate is renewed by opening the port a second time (Bun 1.4.5 has no other way), which all its sockets must
+  // allow (SO_REUSEPORT). But so could another hub, unnoticed: a socket that does not allow it goes first, and fails then.
+  const probe = Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() });
+  const free = probe.port ?? port;
+  await probe.stop(true);
+  return asListener(listening, serve(listening, free, tls));
+}
+
+function asListener(listening: Listening, opened: Server<undefined>): Listener {
+  const { host, tls } = listening.address;
+  const port = opened.port ?? listening.address.port;
+  let current = opened;
+  /** With an older certificate, until their last connection ends. */
+  const ending = new Set<Server<undefined>>();
+  return {
+    host,
+    port,
+    tls: tls !== null,
+    renewTls(renewed) {
+      const before = current;
+      current = serve(listening, port, renewed); // first, so that the port is open all the time
+      ending.add(before);
+      void before.stop(false).finally(() => ending.delete(before));
+    },
+    async stop(force) {
+      await Promise.all([current, ...ending].map((server) => server.stop(force)));
+    },
+  };
+}
+
+function serve(listening: Listening, port: number, tls: Tls | null): Server<undefined> {
   const paths = byPath(listening.routes);
   const unknown: MethodTable = { allow: "", routes: {} };
-  const server = Bun.serve({
-    hostname: address.host,
-    port: address.port,
+  return Bun.serve({
+    hostname: listening.address.host,
+    port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER, // each route has its own limit, and its own words for it
     development: false,
-    reusePort: false, // development: false turns it on, and two hubs would share a port without a word
-    ...(address.tls ? { tls: address.tls } : {}),
+    reusePort: tls !== null, // given always: development: false turns it on, and two hubs would share a port without a word
+    ...(tls ? { tls: { ...tls, ciphers: CIPHERS } } : {}),
     routes: Object.fromEntries(
       [...paths].map(([path, table]) => [
         path,
@@ -66,12 +111,6 @@ export function openListener(listening: Listening): Listener {
     // What fails after a route has answered: the file that it named is opened only now.
     error: (error) => faultAnswer(listening, goneOr(error), listening.newRequestId()),
   });
-  return {
-    host: address.host,
-    port: server.port ?? address.port,
-    tls: address.tls !== null,
-    stop: (force) => server.stop(force),
-  };
 }
 
 type MethodTable = { readonly allow: string; readonly routes: Partial<Record<string, Route>> };

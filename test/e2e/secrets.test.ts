@@ -134,7 +134,7 @@ test("from the environment, and made by luxhub keys", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const env = { LUXHUB_SECRET: "marker-of-the-environment", LUXHUB_ADMIN_KEY: "marker-of-the-administrator" };
-  await using hub = await Hub.start({ data, env, ownSecrets: false });
+  await using hub = await Hub.start({ data, env, ownSecrets: false, args: ["--log-level=debug"] });
   const { LUXHUB_SECRET: secret, LUXHUB_ADMIN_KEY: adminKey } = env;
   const bound = await addKey(data, env, "bound", "--node", "w", "--variant", "B");
   const added = [bound, await addKey(data, env, "fleet"), await addKey(data, env, "other", "--admin")];

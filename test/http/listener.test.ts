@@ -15,7 +15,7 @@ test("a file that is deleted between the answer and its sending is 404, not a fa
     route("/gone", async () => new Response(missing)),
     route("/download", ({ request }) => downloadResponse(request, file, async () => missing.slice(0, 3))),
   ];
-  const listener = openListener({
+  const listener = await openListener({
     address: { host: "127.0.0.1", port: 0, tls: null },
     routes,
     problemOf: () => null,
