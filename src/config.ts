@@ -33,6 +33,12 @@ export type Config = {
   readonly logLevel: LogLevel;
   /** The proxies whose word in X-Forwarded-For counts. */
   readonly trustProxy: readonly Network[];
+  /** Origins whose pages may call the hub, or `*`. */
+  readonly cors: readonly string[];
+  /** Names by which the hub may be called, in small letters; any when there are none. */
+  readonly allowedHosts: readonly string[];
+  /** Whether the public paths of A ask for the secret too. */
+  readonly isPrivate: boolean;
   /** Holds a password, maybe: never shown or logged. */
   readonly redis: string | null;
 };
@@ -229,7 +235,16 @@ const SETTINGS = {
   ),
 };
 
-// These two may be given any number of times, so they stand beside the others.
+const ORIGIN_FORM = "an origin as https://example.org or http://localhost:3000, or * for any";
+
+/** As a browser sends it: no path, no standard port, small letters. */
+function readOrigin(text: string): string | null {
+  if (text === "*") return text;
+  const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
+  return url !== null && url.origin === text.toLowerCase().replace(/\/$/, "") ? url.origin : null;
+}
+
+// These may be given any number of times, so they stand beside the others.
 const LISTEN = setting(
   "listen",
   "SPEC",
@@ -245,6 +260,33 @@ const TRUST_PROXY = setting(
   form(NETWORK_FORM, parseNetwork),
 );
 
+const CORS = setting(
+  "cors",
+  "ORIGIN",
+  null,
+  "origin whose pages may call the hub from a browser, repeatable; * for any",
+  form(ORIGIN_FORM, readOrigin),
+);
+const ALLOWED_HOST = setting(
+  "allowed-host",
+  "NAME",
+  null,
+  "name by which the hub may be called, repeatable; then other names are refused",
+  form("a host name without a port, as hub.example.org", (text) =>
+    HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
+  ),
+);
+const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
+
+/** A flag that takes no value; elsewhere it is true or false. */
+const PRIVATE = setting(
+  "private",
+  "",
+  null,
+  "the public reads of A ask for the secret too",
+  form("true or false", (text) => (text === "" || text === "true" ? true : text === "false" ? false : null)),
+);
+
 export type SettingRow = {
   readonly flag: string;
   readonly env: string;
@@ -254,6 +296,8 @@ export type SettingRow = {
   readonly help: string;
   /** Whether the flag may be given many times. */
   readonly multiple: boolean;
+  /** Whether the flag takes no value. */
+  readonly isSwitch: boolean;
 };
 
 /** The settings as the help and docs/settings.md show them. */
@@ -272,7 +316,10 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.redis,
   SETTINGS.log,
   SETTINGS.logLevel,
+  PRIVATE,
   TRUST_PROXY,
+  CORS,
+  ALLOWED_HOST,
 ].map((one: Setting<unknown>) => ({
   flag: `--${one.flag}`,
   env: envOf(one.flag),
@@ -280,7 +327,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   value: one.value,
   fallback: one.fallback,
   help: one.help,
-  multiple: one === LISTEN || one === TRUST_PROXY,
+  multiple: LISTS.includes(one),
+  isSwitch: one === PRIVATE,
 }));
 
 /** Where settings come from, before they are read. */
@@ -314,6 +362,9 @@ export function readConfig(sources: Sources): Config {
     log: get(SETTINGS.log) ?? "pretty",
     logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
+    cors: readList(CORS, sources),
+    allowedHosts: readList(ALLOWED_HOST, sources),
+    isPrivate: get(PRIVATE) ?? false,
     redis: get(SETTINGS.redis),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
@@ -354,8 +405,8 @@ function readValue<T>(one: Setting<T>, text: string, source: string): T {
 }
 
 function scalar(value: unknown, key: string): string {
-  if (typeof value === "string" || typeof value === "number") return String(value);
-  throw new ConfigError(`${key} in luxhub.toml must be a string or a number`);
+  if (["string", "number", "boolean"].includes(typeof value)) return String(value);
+  throw new ConfigError(`${key} in luxhub.toml must be a string, a number, true or false`);
 }
 
 function refuseUnknownKeys(file: Sources["file"]): void {

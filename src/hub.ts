@@ -26,6 +26,7 @@ import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { CertificateWatch, faultOfPair } from "./http/certificate.ts";
+import { CrossOrigin } from "./http/cross-origin.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { Budget } from "./lib/budget.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
@@ -148,7 +149,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
 
   const streams = new EventStreams(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
-  const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
+  const pipeline = new Pipeline({
+    services,
+    store,
+    keys,
+    clock,
+    trustedProxies: config.trustProxy,
+    isPrivate: config.isPrivate,
+    answers,
+  });
   const listeners: OpenListener[] = [];
   closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
@@ -199,7 +208,8 @@ async function listen(
     warningsPerSecond: LOG_WARNINGS_PER_SECOND,
   });
   const trustedProxies = blockListOf(config.trustProxy);
-  const common = { problemOf, newRequestId: countingIds(), log, accessLog, trustedProxies };
+  const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
+  const common = { problemOf, newRequestId: countingIds(), log, accessLog, trustedProxies, crossOrigin };
   for (const spec of config.listen) {
     const listener = await openSpec(spec, tls, { ...common, routes: routesOf(spec.variant) });
     listeners.push({ ...listener, spec });

@@ -15,7 +15,7 @@ import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 
-/** Who may call: `public` is open on variant A and behind the secret on B; `admin` also wants the admin key. */
+/** Who may call: `public` is open on variant A, unless the hub is private, and behind the secret on B; `admin` also wants the admin key. */
 export type Auth = "public" | "secret" | "admin";
 
 export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null };
@@ -23,6 +23,7 @@ export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null
 export class Gate {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
+  readonly #isPrivate: boolean;
   readonly #trustedProxies: ReturnType<typeof blockListOf>;
   readonly #throttle = new Throttle(
     limit.WRONG_SECRETS_PER_MINUTE,
@@ -30,7 +31,8 @@ export class Gate {
     limit.WATCHED_ADDRESSES_MAX,
   );
 
-  constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[]) {
+  constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[], isPrivate: boolean) {
+    this.#isPrivate = isPrivate;
     this.#keys = keys;
     this.#clock = clock;
     this.#trustedProxies = blockListOf(trustedProxies);
@@ -46,7 +48,7 @@ export class Gate {
     const key =
       secret === null || secret.length > limit.SECRET_MAX_CHARS ? null : this.#keys.find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : ofListener;
-    if (auth === "public" && variant.publicEndpoints) return { variant, key: null };
+    if (auth === "public" && variant.publicEndpoints && !this.#isPrivate) return { variant, key: null };
     if (!key) throw this.#unauthorized(exchange, secret);
     if (auth === "admin") this.#checkAdmin(headers.get("x-admin-key"));
     return { variant, key };

@@ -29,6 +29,8 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
+  /** Whether A's public paths ask for the secret too. */
+  readonly isPrivate: boolean;
   /** What large answers may hold, in bytes. */
   readonly answers: Budget;
 };
@@ -41,10 +43,10 @@ export class Pipeline {
   readonly #idempotency: Idempotency;
   readonly #outbox: Outbox;
 
-  constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, trustedProxies, isPrivate, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#gate = new Gate(keys, clock, trustedProxies);
+    this.#gate = new Gate(keys, clock, trustedProxies, isPrivate);
     this.#outbox = new Outbox(answers);
     this.#idempotency = new Idempotency(store, clock, this.#outbox);
   }

@@ -21,7 +21,10 @@ const FORM: Form = {
   name: "serve",
   words: "",
   flags: Object.fromEntries(
-    SETTING_ROWS.map(({ flag, multiple }) => [flag.slice(2), { type: "string", multiple }]),
+    SETTING_ROWS.map(({ flag, multiple, isSwitch }) => [
+      flag.slice(2),
+      { type: isSwitch ? "boolean" : "string", multiple },
+    ]),
   ),
 };
 

@@ -7,6 +7,7 @@ import type { BunRequest, Server } from "bun";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { addressOf } from "./caller.ts";
+import type { CrossOrigin } from "./cross-origin.ts";
 import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
 import { linger } from "./linger.ts";
 import { Problem, goneOr } from "./problem.ts";
@@ -31,6 +32,7 @@ export type Listening = {
   readonly accessLog: AccessLog;
   /** The proxies whose X-Forwarded-For says who the caller is. */
   readonly trustedProxies: BlockList;
+  readonly crossOrigin: CrossOrigin;
 };
 
 export type Listener = {
@@ -142,12 +144,12 @@ async function answer(
   const given = request.headers.get("x-request-id");
   const requestId = given !== null && SANE_REQUEST_ID.test(given) ? given : listening.newRequestId();
   const { method } = request;
+  const { accessLog, crossOrigin } = listening;
   const route = table.routes[method];
   let response: Response;
   try {
-    if (!route) throw unrouted(table, method);
-    const exchange: Exchange = { request, server, requestId };
-    response = toResponse(await route.handle(exchange), requestId);
+    crossOrigin.checkHost(request);
+    response = toResponse(await handle(listening, table, { request, server, requestId }), requestId);
   } catch (error) {
     const unread = request.bodyUsed ? null : request.body;
     if (unread !== null) await linger(unread.getReader());
@@ -155,7 +157,7 @@ async function answer(
     // Else the server would read what the caller still sends, to its end; after CONNECT there is none.
     if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
   }
-  const { accessLog } = listening;
+  crossOrigin.open(request, response);
   if (accessLog.wants(response.status)) {
     const from = addressOf(
       server.requestIP(request)?.address ?? "",
@@ -166,6 +168,16 @@ async function answer(
     accessLog.write({ method, target, status: response.status, startedMs: started, requestId, from });
   }
   return response;
+}
+
+/** By the route; a preflight has none, and is answered here. */
+function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchange): ReturnType<Handler> {
+  const { request } = exchange;
+  const route = table.routes[request.method];
+  if (route) return route.handle(exchange);
+  const preflight = crossOrigin.preflight(request, table.allow);
+  if (preflight) return Promise.resolve(preflight);
+  throw unrouted(table, request.method);
 }
 
 /** Says that a parameter of a query may be a secret. */

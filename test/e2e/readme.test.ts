@@ -245,7 +245,7 @@ describe("the pages", () => {
       const isBeginning =
         meaning.length > 20 && new RegExp(`^${RegExp.escape(meaning)}(?:[:;,]|$)`).test(cell(help));
       return [
-        `\`${cell(`${flag} ${value}`)}\``,
+        `\`${cell(`${flag} ${value}`.trimEnd())}\``,
         fallback === null ? "" : `\`${fallback}\``,
         isBeginning ? meaning : cell(help),
       ];

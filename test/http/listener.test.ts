@@ -1,6 +1,7 @@
 /** What the listener makes of what fails after a route has answered. */
 import { expect, test } from "bun:test";
 import { downloadResponse } from "../../src/http/download.ts";
+import { CrossOrigin } from "../../src/http/cross-origin.ts";
 import { openListener } from "../../src/http/listener.ts";
 import type { Route } from "../../src/http/exchange.ts";
 import { blockListOf } from "../../src/lib/ip.ts";
@@ -26,6 +27,7 @@ test("a file that is deleted between the answer and its sending is 404, not a fa
       (text) => logged.push(text),
     ),
     accessLog: { wants: () => false, write: () => undefined },
+    crossOrigin: new CrossOrigin({ origins: [], hosts: [] }),
     trustedProxies: blockListOf([]),
   });
   try {
