@@ -1,5 +1,5 @@
 /**
- * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and form.
+ * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and parser.
  * Flags win over the environment, the environment over luxhub.toml, and that over the default.
  * The help of the command line is made from this list, and a test compares docs/settings.md with it.
  */
@@ -31,7 +31,7 @@ export type Config = {
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
-  /** The proxies whose word in X-Forwarded-For counts. */
+  /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustProxy: readonly Network[];
   /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
@@ -39,7 +39,7 @@ export type Config = {
   readonly allowedHosts: readonly string[];
   /** Whether the public paths of A ask for the secret too. */
   readonly isPrivate: boolean;
-  /** Holds a password, maybe: never shown or logged. */
+  /** May hold a password: never shown or logged. */
   readonly redis: string | null;
 };
 
@@ -48,26 +48,26 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Reads the text of a value, or tells what it must be. */
-type Form<T> = (text: string) => { readonly value: T } | { readonly must: string };
+/** Parses the text of a value, or says what it must be. */
+type Parser<T> = (text: string) => { readonly value: T } | { readonly must: string };
 
-/** `read` answers null for what is not of the form that `must` describes. */
-function form<T>(must: string, read: (text: string) => T | null): Form<T> {
+/** `read` answers null for a text that is not what `must` describes. */
+function parser<T>(must: string, read: (text: string) => T | null): Parser<T> {
   return (text) => {
     const value = read(text);
     return value === null ? { must } : { value };
   };
 }
 
-function oneOf<T extends string>(must: string, ...words: readonly T[]): Form<T> {
-  return form(must, (text) => words.find((word) => word === text) ?? null);
+function oneOf<T extends string>(must: string, ...words: readonly T[]): Parser<T> {
+  return parser(must, (text) => words.find((word) => word === text) ?? null);
 }
 
 const UNIT_BYTES: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must: string): Form<number> {
-  return form(must, (text) => {
+function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must: string): Parser<number> {
+  return parser(must, (text) => {
     const [, amount, unit] = pattern.exec(text) ?? [];
     const value = Number(amount) * (units[unit ?? ""] ?? Number.NaN);
     return Number.isSafeInteger(value) && value > 0 ? value : null;
@@ -80,7 +80,7 @@ function isPort(text: string | undefined): boolean {
   return text !== undefined && /^\d{1,5}$/.test(text) && Number(text) <= PORT_MAX;
 }
 
-const port = form(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
+const port = parser(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
 const HOST_NAME = /^[\w.-]+$/;
 
@@ -92,7 +92,7 @@ function readHost(text: string): string | null {
   return inBrackets === undefined && HOST_NAME.test(host) ? host : null;
 }
 
-const host = form("an address or a name, as 127.0.0.1, ::1 or localhost", readHost);
+const host = parser("an address or a name, as 127.0.0.1, ::1 or localhost", readHost);
 
 const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
 const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[^\]]+\]|[^:]+):(\d{1,5})$/;
@@ -113,8 +113,8 @@ type Setting<T> = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
-  readonly form: Form<T>;
-  /** It may hold a password: it is never repeated in a message. */
+  readonly parse: Parser<T>;
+  /** It may hold a password: no message repeats it. */
   readonly isSecret?: boolean;
 };
 
@@ -123,9 +123,9 @@ function setting<T>(
   value: string,
   fallback: string | null,
   help: string,
-  form: Form<T>,
+  parse: Parser<T>,
 ): Setting<T> {
-  return { flag, value, fallback, help, form };
+  return { flag, value, fallback, help, parse };
 }
 
 const REDIS_FORM = "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS";
@@ -135,16 +135,16 @@ function isRedis(text: string): boolean {
   return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
 }
 
-/** U+FFFD stands for bytes that are no UTF-8: the file of that name would be another one. */
+/** U+FFFD stands for bytes that are no UTF-8: a file of that name would be a different one. */
 const UNREADABLE = /[\0-\x1f\x7f\ufffd]/;
 
-/** Whether a path names what it says, and fits into one line. */
+/** Whether a path is UTF-8 and fits into one line. */
 export function isPath(text: string): boolean {
   return text !== "" && !UNREADABLE.test(text);
 }
 
-/** The path, for a setting or an argument; only a shell knows whose home `~` is. */
-export const readPath: Form<string> = (text) => {
+/** A path in a setting or an argument; only a shell can expand `~`. */
+export const readPath: Parser<string> = (text) => {
   if (!isPath(text)) return { must: "a path in UTF-8, without control characters" };
   if (/^~[^/]*(?:\/|$)/.test(text)) return { must: "a path that is written out, without ~" };
   return { value: text };
@@ -156,7 +156,7 @@ function isDatabase(text: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
 }
 
-/** As Bun's driver has them, which are libpq's. */
+/** Those of libpq, which Bun's driver knows too. */
 const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 function hasSslMode(text: string): boolean {
@@ -164,7 +164,7 @@ function hasSslMode(text: string): boolean {
   return !mode || SSL_MODES.includes(mode);
 }
 
-const readDatabase: Form<string> = (text) => {
+const readDatabase: Parser<string> = (text) => {
   if (!isDatabase(text)) return { must: DATABASE_FORM };
   return hasSslMode(text)
     ? { value: text }
@@ -221,7 +221,7 @@ const SETTINGS = {
       "URL",
       null,
       "Redis or Valkey for wake-ups between hubs; with a password, set it in the environment",
-      form(REDIS_FORM, (text) => (isRedis(text) ? text : null)),
+      parser(REDIS_FORM, (text) => (isRedis(text) ? text : null)),
     ),
     isSecret: true,
   },
@@ -244,20 +244,20 @@ function readOrigin(text: string): string | null {
   return url !== null && url.origin === text.toLowerCase().replace(/\/$/, "") ? url.origin : null;
 }
 
-// These may be given any number of times, so they stand beside the others.
+// These may be given any number of times.
 const LISTEN = setting(
   "listen",
   "SPEC",
   null,
   `one more listener, repeatable: ${LISTEN_FORM}`,
-  form(LISTEN_FORM, readListen),
+  parser(LISTEN_FORM, readListen),
 );
 const TRUST_PROXY = setting(
   "trust-proxy",
   "ADDRESS",
   null,
   "proxy whose X-Forwarded-For counts, repeatable: an address or a network, as 127.0.0.1 or 10.0.0.0/8",
-  form(NETWORK_FORM, parseNetwork),
+  parser(NETWORK_FORM, parseNetwork),
 );
 
 const CORS = setting(
@@ -265,14 +265,14 @@ const CORS = setting(
   "ORIGIN",
   null,
   "origin whose pages may call the hub from a browser, repeatable; * for any",
-  form(ORIGIN_FORM, readOrigin),
+  parser(ORIGIN_FORM, readOrigin),
 );
 const ALLOWED_HOST = setting(
   "allowed-host",
   "NAME",
   null,
   "name by which the hub may be called, repeatable; then other names are refused",
-  form("a host name without a port, as hub.example.org", (text) =>
+  parser("a host name without a port, as hub.example.org", (text) =>
     HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
   ),
 );
@@ -284,7 +284,9 @@ const PRIVATE = setting(
   "",
   null,
   "the public reads of A ask for the secret too",
-  form("true or false", (text) => (text === "" || text === "true" ? true : text === "false" ? false : null)),
+  parser("true or false", (text) =>
+    text === "" || text === "true" ? true : text === "false" ? false : null,
+  ),
 );
 
 export type SettingRow = {
@@ -331,9 +333,9 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   isSwitch: one === PRIVATE,
 }));
 
-/** Where settings come from, before they are read. */
+/** The settings before they are parsed. */
 export type Sources = {
-  /** By flag without dashes; each flag as often as it was given. */
+  /** By flag without dashes; one value for each time it was given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** luxhub.toml, parsed; null when there is none. */
@@ -384,7 +386,7 @@ function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | nul
   return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
 }
 
-/** Each word of a list may hold several, with commas between them. */
+/** Each text may hold several values, separated by commas. */
 function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
   const read = (words: readonly string[], source: string): readonly T[] =>
     words.flatMap((word) => word.split(",")).map((text) => readValue(one, text.trim(), source));
@@ -398,7 +400,7 @@ function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T
 }
 
 function readValue<T>(one: Setting<T>, text: string, source: string): T {
-  const read = one.form(text);
+  const read = one.parse(text);
   if ("value" in read) return read.value;
   if (one.isSecret) throw new ConfigError(`${source} must be ${read.must}`);
   throw new ConfigError(`${source} is ${JSON.stringify(text)}; it must be ${read.must}`);

@@ -1,4 +1,7 @@
-/** argv to command. Exit codes: 0 done, 1 could not, 2 asked wrongly. */
+/**
+ * argv to command, and the exit codes: 0 done; 2 the command line or a setting is wrong as it is written; 1 anything else
+ * that failed, such as a path that cannot be read or written.
+ */
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
 import { serveCommand } from "./cli/serve.ts";

@@ -1,6 +1,6 @@
 /**
- * The endpoints of messages: message/* (specification 4, Messaging B) and agent/* (Agent communication A) are two faces
- * of one mailbox. The stream of agent/sse stands in stream.ts.
+ * The endpoints of messages: message/* comes from variant B and agent/* from variant A; both variants serve both, on the
+ * same mailboxes. agent/sse is in stream.ts.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
@@ -8,8 +8,8 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { holdOpen } from "./long-poll.ts";
 import type { Patience } from "../service/messages.ts";
 import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { deliveryShape, encodeDelivery, encodeMessage, messageShape } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import { deliverySchema, encodeDelivery, encodeMessage, messageSchema } from "./response-schemas.ts";
 
 const transport = () => z.string();
 
@@ -91,13 +91,13 @@ const receive = jsonEndpoint({
   input: () =>
     z.object({
       node_id: field.nodeId(),
-      count: z._default(field.howMany(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
+      count: z._default(field.itemCount(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
       blocking: z._default(z.boolean(), false),
       timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
     }),
   actsFor: (input) => [input.node_id],
   answer: () =>
-    z.strictObject({ count: z.int(), messages: z.array(deliveryShape()), transport: transport() }),
+    z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
   handle: (call, { node_id, count, blocking, timeout }) =>
     call.services.messages.receive(call.transact, node_id, count, patience(call, blocking ? timeout : 0)),
   encode: ({ deliveries, transport: carrier }) => ({
@@ -109,7 +109,7 @@ const receive = jsonEndpoint({
 
 function patience({ services, exchange, repeatable }: Call, waitMs: number): Patience {
   if (waitMs > 0) holdOpen(services.feed, exchange);
-  // An answer that is stored for a repeat is not lost when its caller hangs up: the messages stay in it.
+  // With an Idempotency-Key the messages are in the stored answer, so receiving goes on after the client hangs up.
   return { waitMs, signal: repeatable ? new AbortController().signal : exchange.request.signal };
 }
 
@@ -125,13 +125,13 @@ const history = jsonEndpoint({
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()), transport: transport() }),
+  answer: () =>
+    z.strictObject({ count: z.int(), messages: z.array(messageSchema()), transport: transport() }),
   handle: ({ services }, { node_id, count }) =>
     services.messages.history(node_id, count ?? limit.HISTORY_DEFAULT),
-  rest: ({ rest }) => rest,
-  encode: ({ messages, count, transport: carrier }) => ({
+  encode: ({ rows, count, transport: carrier }) => ({
     count,
-    messages: messages.map(encodeMessage),
+    messages: rows.map(encodeMessage),
     transport: carrier,
   }),
 });
@@ -149,11 +149,10 @@ const agentMessages = jsonEndpoint({
       limit: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageShape()) }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageSchema()) }),
   handle: ({ services }, { node_id, since, limit: most }) =>
     services.messages.mailbox(node_id, since ?? null, most ?? limit.HISTORY_DEFAULT),
-  rest: ({ rest }) => rest,
-  encode: ({ messages, count }) => ({ count, messages: messages.map(encodeMessage) }),
+  encode: ({ rows, count }) => ({ count, messages: rows.map(encodeMessage) }),
 });
 
 export const MESSAGE_ENDPOINTS: readonly Endpoint[] = [

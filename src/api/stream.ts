@@ -1,5 +1,5 @@
 /**
- * GET agent/sse (specification 6): Server-Sent Events of a node's messages and of the events of its tasks.
+ * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages and of the events of its tasks.
  *
  * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
  * the stream loads nothing more for it.
@@ -9,15 +9,15 @@ import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
 import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.ts";
-import { Budget } from "../lib/budget.ts";
 import type { Log } from "../lib/log.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { Feed, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
+import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { overloaded } from "./error-table.ts";
-import { encodeEvent, encodeMessage } from "./shapes.ts";
+import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
 /** The cursor of a client that reconnects; null for a new client, and for what is not an event id. */
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
@@ -34,7 +34,8 @@ export class EventStreams {
   readonly #log: Log;
   readonly #keepAlive = new KeepAlive();
   readonly #open = new Set<NodeStream>();
-  readonly #budget = new Budget(limit.STREAMS_HELD_MAX_BYTES);
+  /** Bytes held for streams that are read slowly. */
+  readonly #held = new Semaphore(limit.STREAMS_HELD_MAX_BYTES);
   #closed = false;
 
   constructor(feed: Feed, log: Log) {
@@ -75,13 +76,13 @@ export class EventStreams {
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       keepAlive: this.#keepAlive,
-      isScarce: () => this.#budget.isScarce,
+      isContended: () => this.#held.contended,
       onClose: () => {
         unsubscribe();
         this.#open.delete(nodeStream);
       },
     });
-    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#budget, this.#log);
+    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#held, this.#log);
     const unsubscribe = this.#feed.subscribe(nodeId, (eventId) => nodeStream.notify(eventId));
     this.#open.add(nodeStream);
     stream.send(RETRY);
@@ -100,7 +101,7 @@ class NodeStream {
   readonly #nodeId: string;
   readonly #stream: SseStream;
   readonly #feed: Feed;
-  readonly #budget: Budget;
+  readonly #held: Semaphore;
   readonly #log: Log;
   #cursor: number;
   #catchingUp = true;
@@ -110,12 +111,12 @@ class NodeStream {
   #droppedIds = false;
   #reading = false;
 
-  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, budget: Budget, log: Log) {
+  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, held: Semaphore, log: Log) {
     this.#nodeId = nodeId;
     this.#cursor = cursor;
     this.#stream = stream;
     this.#feed = feed;
-    this.#budget = budget;
+    this.#held = held;
     this.#log = log;
   }
 
@@ -198,20 +199,23 @@ class NodeStream {
     return true;
   }
 
-  /** Loads an event's content only when all streams together may hold it; it counts until the socket has taken it. */
+  /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
-    await this.#budget.take(limit.CONTENT_MAX_BYTES);
-    let text = "";
+    await this.#held.acquire(limit.CONTENT_MAX_BYTES);
+    let bytes = 0;
     try {
       const item = this.#stream.closed ? null : await this.#feed.itemOf(event);
-      if (item !== null) text = framed(item);
+      if (item !== null) {
+        const text = framed(item);
+        bytes = Buffer.byteLength(text);
+        this.#held.overdraw(bytes);
+        this.#stream.send(text);
+      }
     } finally {
-      this.#budget.give(limit.CONTENT_MAX_BYTES - Buffer.byteLength(text));
+      this.#held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (text !== "") this.#stream.send(text);
-    const free = (): void => this.#budget.give(Buffer.byteLength(text));
-    if (this.#stream.backlogBytes === 0) free();
-    else void this.#stream.drained().then(free);
+    if (this.#stream.backlogBytes === 0) this.#held.release(bytes);
+    else void this.#stream.drained().then(() => this.#held.release(bytes));
     return !this.#stream.closed;
   }
 }

@@ -1,4 +1,4 @@
-/** `luxhub doctor`: a look at everything in a data directory, while a hub runs on it or not. */
+/** `luxhub doctor`: checks everything in a data directory, while a hub runs on it or not. */
 import { examine } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";

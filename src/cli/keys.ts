@@ -1,5 +1,5 @@
 /** `luxhub keys`: writes keys into the store; a running hub reads them again every second. */
-import { nodeId as nodeIdField } from "../api/fields.ts";
+import { nodeId as nodeIdField } from "../api/request-fields.ts";
 import { findSecrets, isThere, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
@@ -17,7 +17,7 @@ import { KEYS_HELP, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the secrets of the primary keys come from when they are not in the data directory. */
+/** The environment variables of the primary secrets, when these are not in the data directory. */
 const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
   [PRIMARY_KEY_ID]: "LUXHUB_SECRET",
   [PRIMARY_ADMIN_KEY_ID]: "LUXHUB_ADMIN_KEY",
@@ -28,10 +28,13 @@ const KEY_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const FROM_NOW = /^(\d{1,6})([mhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-/** What a subcommand works with. `primary` are the keys of the first start, as far as their secrets are known here. */
+/** What a subcommand is given. `primary`: the keys of the first start whose secrets are known here. */
 type Keys = { readonly store: Store; readonly primary: readonly KeyRecord[]; readonly now: number };
 
-type Subcommand = Form & { readonly run: (keys: Keys, args: Arguments) => Promise<string> };
+/** What a subcommand prints: its result on standard output, and a note for a person on standard error. */
+type Printed = { readonly result: string; readonly note?: string };
+
+type Subcommand = Form & { readonly run: (keys: Keys, args: Arguments) => Promise<Printed> };
 
 const PLACE: Form["flags"] = { data: { type: "string" }, database: { type: "string" } };
 const ADD: Form["flags"] = {
@@ -59,13 +62,16 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   const store = database === null ? joinSqlite(dir.database) : await joinPostgres(database, systemClock());
   try {
     const keys = { store, primary: primaryKeys(findSecrets(dir, env)), now: systemClock().now() };
-    return say(await form.run(keys, args));
+    const { result, note } = await form.run(keys, args);
+    say(result);
+    if (note !== undefined) console.error(note);
+    return 0;
   } finally {
     await store.close();
   }
 }
 
-async function list({ store, primary, now }: Keys): Promise<string> {
+async function list({ store, primary, now }: Keys): Promise<Printed> {
   const rows = everyKey(primary, await store.read(allKeys())).map((key) => [
     key.keyId,
     key.role,
@@ -77,17 +83,11 @@ async function list({ store, primary, now }: Keys): Promise<string> {
   const table = [["ID", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE"], ...rows];
   const widths =
     table[0]?.map((_, column) => Math.max(...table.map((row) => (row[column] ?? "").length))) ?? [];
-  return table
-    .map((row) =>
-      row
-        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
+  const lines = table.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join("  "));
+  return { result: lines.map((line) => line.trimEnd()).join("\n") };
 }
 
-async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
+async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
   const [keyId = ""] = words;
   if (!KEY_ID.test(keyId)) throw new UsageError("an ID is 1 to 64 characters of A-Z a-z 0-9 . _ -", GROUP);
   const node = flags["node"]?.at(-1);
@@ -116,10 +116,13 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<string> {
     if (all.length >= KEYS_MAX) throw new Error(`there are ${KEYS_MAX} keys already; that is the limit`);
     return key;
   });
-  return `${secret}\n\nThis is the secret of ${keyId}. It is not kept and cannot be shown again.`;
+  return {
+    result: secret,
+    note: `This is the secret of ${keyId}. It is not kept and cannot be shown again.`,
+  };
 }
 
-async function pin(keys: Keys, { words }: Arguments): Promise<string> {
+async function pin(keys: Keys, { words }: Arguments): Promise<Printed> {
   const [keyId = "", word = ""] = words;
   const variant = word === "none" ? null : variantOf(word);
   await write(keys, (all) => {
@@ -127,26 +130,28 @@ async function pin(keys: Keys, { words }: Arguments): Promise<string> {
     if (key.role === "admin") throw new UsageError("an administrator key speaks no variant", GROUP);
     return { ...key, variant };
   });
-  return variant === null ? `${keyId} is pinned to no variant` : `${keyId} is pinned to variant ${variant}`;
+  return { result: `${keyId} is pinned to ${variant === null ? "no variant" : `variant ${variant}`}` };
 }
 
-async function expire(keys: Keys, { words }: Arguments): Promise<string> {
+async function expire(keys: Keys, { words }: Arguments): Promise<Printed> {
   const [keyId = "", word = ""] = words;
   const expiresAt = word === "never" ? null : timeOf(word, keys.now);
   await write(keys, (all) => ({ ...findUnrevoked(all, keyId), expiresAt }));
-  return expiresAt === null ? `${keyId} does not expire` : `${keyId} expires at ${isoTime(expiresAt)}`;
+  return {
+    result: expiresAt === null ? `${keyId} does not expire` : `${keyId} expires at ${isoTime(expiresAt)}`,
+  };
 }
 
-async function revoke(keys: Keys, { words }: Arguments): Promise<string> {
+async function revoke(keys: Keys, { words }: Arguments): Promise<Printed> {
   const [keyId = ""] = words;
   await write(keys, (all) => {
     const key = find(all, keyId);
     return { ...key, revokedAt: key.revokedAt ?? keys.now };
   });
-  return `${keyId} is revoked`;
+  return { result: `${keyId} is revoked` };
 }
 
-/** Saves the key that is made of those there are, in one step: another `luxhub keys` may be at work. */
+/** Makes a key from all there are and saves it, in one transaction: another `luxhub keys` may run. */
 async function write(
   { store, primary }: Keys,
   make: (all: readonly KeyRecord[]) => KeyRecord,

@@ -1,4 +1,4 @@
-/** `luxhub move`: a stopped hub from SQLite into PostgreSQL, or back. */
+/** `luxhub move`: moves a stopped hub from SQLite into PostgreSQL, or back. */
 import { existsSync } from "node:fs";
 import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
@@ -16,7 +16,7 @@ const FORM: Form = {
   words: "",
   flags: { data: { type: "string" }, to: { type: "string" }, from: { type: "string" } },
 };
-/** Stands for the address that is not to be on the command line. */
+/** Means the address in the settings: one on the command line can be read by everyone on the machine. */
 const FROM_SETTINGS = "postgres";
 const MICRO = 6;
 
@@ -61,7 +61,7 @@ function report({ tables, files, paidMicro }: Moved): string {
   const digits = Math.max(...rows.map(([, count]) => count.length));
   const lines = rows.map(([table, count]) => `${table.padEnd(width)}  ${count.padStart(digits)}`);
   const bytes = files
-    ? `${files.files} files, ${sizeText(files.bytes)}${files.found > 0 ? `, ${files.found} of them were there before` : ""}; `
+    ? `${files.files} files, ${sizeText(files.bytes)}${files.found > 0 ? `, ${files.found} of them copied before` : ""}; `
     : "";
   return `${lines.join("\n")}\n\n${bytes}${luxText(paidMicro)} LUX in the ledger; every row was compared.`;
 }

@@ -1,4 +1,4 @@
-/** `luxhub restore FILE`: a backup back into an empty directory. */
+/** `luxhub restore FILE`: restores a backup into an empty directory. */
 import { resolve } from "node:path";
 import { shellWord } from "../lib/shell.ts";
 import { restore } from "../upkeep/restore.ts";

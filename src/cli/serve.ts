@@ -1,7 +1,7 @@
-/** `luxhub serve`: starts the hub, says where it is, and ends it on a signal or a fault that nobody caught. */
+/** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
 import { isatty } from "node:tty";
 import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
-import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
+import { type DataDir, type Secrets, discardNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
@@ -28,7 +28,7 @@ const FORM: Form = {
   ),
 };
 
-/** A terminal's Ctrl-C may come twice at once: from itself, and from whoever started the hub. */
+/** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
 /** Resolves with the exit code when the hub has ended. */
@@ -40,7 +40,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     const [given, missing] = config.tlsKey === null ? ["cert", "key"] : ["key", "cert"];
     throw new ConfigError(`--tls-${given} is given without --tls-${missing}`);
   }
-  const ending = endOfService(); // before anything is open: a signal that comes early ends the hub in order too
+  const ending = endOfService(); // first, so that an early signal ends the hub in order too
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(config.dataDir);
   const clock = systemClock();
@@ -51,19 +51,19 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     output.write,
   );
   const secrets = loadSecrets(dir, env);
-  const onFailure = (): void => dropNewSecrets(dir, secrets);
+  const onFailure = (): void => discardNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
   announce(config, hub, dir, secrets, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
-  else log.error("ending after a fault that nobody caught", { cause: causeOf(end.fault) });
+  else log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
   await hub.close();
   log.info("ended");
   log.flush();
   const code = "signal" in end ? 0 : 1;
-  if (!(await output.end())) process.exit(code); // its reader stands still
+  if (!(await output.end())) process.exit(code); // its reader has stalled
   return code;
 }
 
@@ -74,10 +74,10 @@ function hasColour(env: Environment): boolean {
   return isatty(STANDARD_OUTPUT) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }
 
-/** After a fault that nobody caught nothing is sure any more: what runs is finished, and who started the hub restarts it. */
+/** After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts it. */
 type End = { readonly signal: string } | { readonly fault: unknown };
 
-/** The first signal or fault ends the hub in order; a signal that comes well after it ends it at once. */
+/** The first signal or uncaught error ends the hub in order; a later signal ends it at once. */
 function endOfService(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
@@ -95,7 +95,7 @@ function endOfService(): Promise<End> {
   });
 }
 
-/** A collector gets lines; a person gets a page, with the new secrets on it, once. */
+/** Prints log lines for a collector, or a page for a person, with the new secrets, once. */
 function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log: Log): void {
   if (config.log === "json") {
     for (const listener of hub.listeners) {
@@ -126,7 +126,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   }
 }
 
-/** Three calls that work when they are pasted into a shell. */
+/** Three calls to paste into a shell. */
 function curlLines(listeners: readonly OpenListener[], dir: DataDir, secrets: Secrets): string[] {
   const listener = listeners[0];
   if (!listener) return [];

@@ -8,7 +8,7 @@
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
-import { balance } from "./balancer-queue.ts";
+import { balance } from "./balancer.ts";
 import type { Node, Pulse, Task } from "./model.ts";
 import { assignTo } from "./task.ts";
 

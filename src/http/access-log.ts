@@ -81,7 +81,7 @@ function bounded(target: string, maxChars: number): string {
   return /[^\x21-\x7e]/.test(cut) ? cut.replaceAll(/[^\x21-\x7e]/g, "?") : cut;
 }
 
-/** In milliseconds with one decimal. Put together of whole numbers: to word a fraction takes several times as long. */
+/** Milliseconds with one decimal. Formatting two whole numbers is several times faster than formatting a fraction. */
 function elapsed(startedMs: number): string {
   const tenths = Math.round((performance.now() - startedMs) * 10);
   return `${Math.trunc(tenths / 10)}.${tenths % 10}`;

@@ -1,32 +1,31 @@
 /**
- * A certificate and its key as files: what is wrong with them, and when they have changed.
- *
- * Bun says in OpenSSL's words that something is wrong with a pair, and not with which of the two, so it is looked at here.
+ * A TLS certificate and key in files: finds the fault in a pair, and notices a changed one. Bun reports only OpenSSL's
+ * error, which does not say which of the two is wrong.
  */
 import { readFile } from "node:fs/promises";
 import { type Log, causeOf } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 
-/** `of` says which of them, and `what` how it is: the end of a sentence that begins with its name. */
+/** `of`: which of the two. `what`: a phrase that follows the name of the file in a sentence. */
 export type CertificateFault = { readonly of: "cert" | "key" | "both"; readonly what: string };
 
-/** @param pair both in PEM; null when each is well and they belong together */
-export async function faultOfPair(pair: {
+/** @param pair both in PEM. Returns null when both are valid and belong together. */
+export async function findCertificateFault(pair: {
   readonly cert: string;
   readonly key: string;
 }): Promise<CertificateFault | null> {
-  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // takes 5 MiB, which no other start needs
-  const certificate = made(() => new X509Certificate(pair.cert));
+  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // takes 5 MiB, so only after a refusal
+  const certificate = nullIfThrows(() => new X509Certificate(pair.cert));
   if (certificate === null)
     return { of: "cert", what: "it is no certificate in PEM form, or not a whole one" };
-  const key = made(() => createPrivateKey(pair.key));
+  const key = nullIfThrows(() => createPrivateKey(pair.key));
   if (key === null && /ENCRYPTED/.test(pair.key))
     return { of: "key", what: "it is encrypted; the hub takes a key without a passphrase" };
   if (key === null) return { of: "key", what: "it is no private key in PEM form, or not a whole one" };
   return certificate.checkPrivateKey(key) ? null : { of: "both", what: "the key is not the certificate's" };
 }
 
-function made<T>(make: () => T): T | null {
+function nullIfThrows<T>(make: () => T): T | null {
   try {
     return make();
   } catch {
@@ -93,7 +92,7 @@ export class CertificateWatch {
     try {
       const [cert, key] = await Promise.all([readFile(certPath, "utf8"), readFile(keyPath, "utf8")]);
       if (cert === this.#inUse.cert && key === this.#inUse.key) return null;
-      const fault = await faultOfPair({ cert, key });
+      const fault = await findCertificateFault({ cert, key });
       if (fault !== null) return `${NAMES[fault.of]}: ${fault.what}`;
       onChange({ cert, key });
       this.#inUse = { cert, key };

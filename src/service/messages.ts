@@ -8,16 +8,17 @@
  * Must not: answer a receive before its commit.
  */
 import { Rejection, reject } from "../domain/decision.ts";
+import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import type { HandOut } from "../domain/message.ts";
 import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
-import { history, mailbox, messageById, messagesById } from "../store/sql/messages.ts";
+import { historySizes, mailboxSizes, messageById, messagesBySeq } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { inPartsOf } from "./list-pages.ts";
+import { type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import type { WaitQueue } from "./wait-queue.ts";
 
 /** The part of a message that its sender decides. */
@@ -26,13 +27,12 @@ export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 /** How long a receive may wait, and the signal that its caller hung up. */
 export type Patience = { readonly waitMs: number; readonly signal: AbortSignal };
 
-/** Messages, newest first, or the first page of them. */
+/** Messages, newest first, as many as one answer carries. */
 export type MessageList = {
-  readonly messages: readonly Message[];
-  /** How many there are, `rest` included. */
+  readonly rows: Rows<Message>;
+  /** How many there are in all parts. */
   readonly count: number;
   readonly transport: Transport;
-  readonly rest: AsyncGenerator<MessageList> | null;
 };
 
 export class MessageService {
@@ -92,7 +92,7 @@ export class MessageService {
   /** What a node sent or received, newest first. @throws {Rejection} node_not_found */
   async history(nodeId: string, count: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
-    return this.#listed(history(nodeId, count));
+    return this.#load(await this.#measure(historySizes(nodeId, count)));
   }
 
   /**
@@ -107,15 +107,18 @@ export class MessageService {
       const detail = `There is no message ${since}: it never existed, or was deleted after its retention time. Leave since out to start with the newest.`;
       throw new Rejection(reject("message_not_found", detail));
     }
-    return this.#listed(mailbox(nodeId, mark?.seq ?? null, limit));
+    const sizes = await this.#measure(mailboxSizes(nodeId, mark?.seq ?? null, limit));
+    return this.#load(mark ? sizes.toReversed() : sizes);
+  }
+
+  async #measure(query: Query<readonly Sized[]>): Promise<readonly Sized[]> {
+    return upToBytes(await this.#store.read(query), MESSAGES_ANSWER_MAX_BYTES);
   }
 
   /** A message never changes; one that is deleted while the list is being sent is left out. */
-  async #listed(query: Query<readonly Sized[]>): Promise<MessageList> {
-    const sizes = await this.#store.read(query);
-    const { items, rest } = await inPartsOf(sizes, MESSAGES, this.#store);
-    const head = { count: sizes.length, transport: this.#store.engine };
-    return { ...head, messages: items, rest: rest && restOf(head, rest) };
+  async #load(sizes: readonly Sized[]): Promise<MessageList> {
+    const rows = await loadRows(sizes, messagesBySeq, (query) => this.#store.read(query));
+    return { rows, count: sizes.length, transport: this.#store.engine };
   }
 
   /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */
@@ -139,18 +142,6 @@ export class MessageService {
       this.#failedPutBacks.push({ nodeId, taken }); // the periodic work reports it if it fails there too
     }
   }
-}
-
-const MESSAGES = {
-  some: messagesById,
-  sizeOf: ({ messageId, content }: Message): Sized => ({ id: messageId, bytes: content.length }),
-};
-
-async function* restOf(
-  head: Omit<MessageList, "messages" | "rest">,
-  parts: AsyncGenerator<readonly Message[]>,
-): AsyncGenerator<MessageList> {
-  for await (const messages of parts) yield { ...head, messages, rest: null };
 }
 
 /** Resolves after the event loop has polled the sockets once more. */

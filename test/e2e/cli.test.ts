@@ -40,7 +40,7 @@ describe("help and version", () => {
   test("the help of serve has every setting with its default", async () => {
     const { stdout } = await run(["serve", "--help"]);
     for (const row of SETTING_ROWS) {
-      expect(stdout).toContain(`${row.flag} ${row.value} `);
+      expect(stdout).toContain(`${row.flag} ${row.value}`);
       if (row.fallback !== null) expect(stdout).toContain(`(${row.fallback})`);
     }
   });
@@ -186,6 +186,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--log-level",
+    of: (config) => config.logLevel,
+    byDefault: "info",
+    values: [
+      ["error", "error"],
+      ["warn", "warn"],
+      ["debug", "debug"],
+    ],
+  },
+  {
+    flag: "--private",
+    of: (config) => config.isPrivate,
+    byDefault: false,
+    values: [
+      ["true", true],
+      ["false", false],
+      ["", true],
+    ],
+  },
+  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
@@ -193,6 +213,26 @@ const SETTINGS: readonly SettingCase[] = [
       ["127.0.0.1", [parseNetwork("127.0.0.1/32")]],
       ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
       ["fd00::/8, ::1", [parseNetwork("fd00::/8"), parseNetwork("::1/128")]],
+    ],
+  },
+  {
+    flag: "--cors",
+    of: (config) => config.cors,
+    byDefault: [],
+    values: [
+      ["https://app.example.org", ["https://app.example.org"]],
+      ["HTTP://Localhost:3000/", ["http://localhost:3000"]],
+      ["*, http://[::1]:8080", ["*", "http://[::1]:8080"]],
+    ],
+  },
+  {
+    flag: "--allowed-host",
+    of: (config) => config.allowedHosts,
+    byDefault: [],
+    values: [
+      ["hub.example.org", ["hub.example.org"]],
+      ["Hub.Example.org.", ["hub.example.org"]],
+      ["a,b", ["a", "b"]],
     ],
   },
 ];
@@ -234,6 +274,22 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
     expect(ports({ env: { LUXHUB_LISTEN: specs.join(", ") } })).toEqual([1, 2]);
     expect(ports({ file: { listen: specs } })).toEqual([1, 2]);
     expect(ports({ file: { listen: specs[0] } })).toEqual([1]);
+  });
+
+  test("a switch is a word in luxhub.toml, and takes no value on the command line", async () => {
+    expect(readConfig({ ...NOWHERE, file: { private: true } }).isPrivate).toBeTrue();
+    expect(() => readConfig({ ...NOWHERE, env: { LUXHUB_PRIVATE: "maybe" } })).toThrow(
+      "must be true or false",
+    );
+    const { code, stderr } = await run(["serve", "--private=true"]);
+    expect([code, stderr]).toEqual([2, "luxhub: --private takes no value; see luxhub serve --help\n"]);
+  });
+
+  test("an origin with a path, and a host with a port, are refused", () => {
+    for (const origin of ["app.example.org", "https://app.example.org/x", "null", "ftp://a", "https://a:443"])
+      expect(() => readConfig({ ...NOWHERE, flags: { cors: [origin] } })).toThrow("an origin as");
+    for (const host of ["hub:80", "http://hub", "*.example.org"])
+      expect(() => readConfig({ ...NOWHERE, flags: { "allowed-host": [host] } })).toThrow("without a port");
   });
 
   test("numbers in luxhub.toml need no quotes", () => {
@@ -316,6 +372,8 @@ describe("a mistake is one line and exit code 2", () => {
     readonly env?: Readonly<Record<string, string>>;
     readonly toml?: string;
     readonly says: RegExp;
+    /** 2 unless it is given. */
+    readonly code?: number;
   };
   const rows: readonly Mistake[] = [
     { args: ["frobnicate"], says: /unknown command "frobnicate"/ },
@@ -343,8 +401,13 @@ describe("a mistake is one line and exit code 2", () => {
     {
       args: ["serve", "--data", "/dev/null"],
       says: /data directory \/dev\/null: something there is no directory/,
+      code: 1,
     },
-    { args: ["serve", "--data", "/dev/null/x"], says: /data directory \/dev\/null\/x: not a directory/ },
+    {
+      args: ["serve", "--data", "/dev/null/x"],
+      says: /data directory \/dev\/null\/x: not a directory/,
+      code: 1,
+    },
     { args: ["version", "x"], says: /unexpected "x"/ },
     { args: ["version", "--data", "x"], says: /unknown flag --data/ },
     { args: ["help", "x"], says: /unknown command "x"/ },
@@ -386,6 +449,7 @@ describe("a mistake is one line and exit code 2", () => {
     {
       args: ["serve", "--tls-cert", "none.pem", "--tls-key", "none.pem", "--port", "0"],
       says: /cannot read none\.pem \(--tls-cert\): no such file or directory/,
+      code: 1,
     },
     { args: ["keys", "frobnicate"], says: /unknown command keys frobnicate;/ },
     { args: ["keys", "--data", "x", "rovoke"], says: /keys rovoke \(did you mean revoke\?\);/ },
@@ -412,12 +476,12 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["doctor", "extra"], says: /unexpected "extra"/ },
     { args: ["doctor", "--repair"], says: /unknown flag --repair/ },
   ];
-  for (const { args = [], env = {}, toml, says } of rows)
+  for (const { args = [], env = {}, toml, says, code: wanted = 2 } of rows)
     test(`${args.join(" ")} ${JSON.stringify(env)} ${toml ?? ""}`, async () => {
       using dir = new TempDir();
       if (toml !== undefined) writeFileSync(dir.join("luxhub.toml"), toml);
       const { code, stdout, stderr } = await run(args, { cwd: dir.path, env });
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect({ code, stdout }).toEqual({ code: wanted, stdout: "" });
       expect(stderr).toMatch(/^luxhub: [^\n]+\n$/);
       expect(stderr).toMatch(says);
     });
@@ -451,8 +515,9 @@ describe.concurrent("keys", () => {
     const keys = (...args: readonly string[]) => run(["keys", ...args, "--data", data]);
     const add = async (...args: readonly string[]): Promise<string> => {
       const { code, stdout, stderr } = await keys("add", ...args);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      return stdout.split("\n")[0] ?? "";
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/^This is the secret of \S+\. [^\n]+\n$/)]);
+      expect(stdout).toMatch(/^\S+\n$/); // only the secret: SECRET=$(luxhub keys add …)
+      return stdout.trim();
     };
     const statusWith = async (secret: string): Promise<number> =>
       (await hub.get("/lux/ledger?node_id=worker-7", { headers: { "X-Matrix-Secret": secret } })).status;

@@ -8,10 +8,10 @@ import type { Registered } from "../../domain/message.ts";
 import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
-import { type Sized, filledUp, many, one, places, toSized } from "./query.ts";
+import { type Sized, filledUp, many, one, places, rowsBySeq, sizes } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 
-// A message does not change, and goes only with its deliveries: a mailbox is read anew when its deliveries change.
+// A message does not change, and goes only with its deliveries: a mailbox is reloaded when its deliveries change.
 
 const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
@@ -24,13 +24,20 @@ const delivered = (seqs: string, content = "m.content"): string => `
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
 const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
-const WAITING = delivered(WAITING_SEQS);
-const WAITING_MEASURED = delivered(oneAnswerOf(WAITING_SEQS, "ASC"));
 /**
- * Without the contents that pass their share of a small answer ($3), if all together pass it. That is looked at only when
- * one does; and in a list of its own, with a limit, for SQLite to look at the lengths alone.
+ * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
+ * lengths alone: what is cut off, which may be 256 MiB, is never read.
  */
-const WAITING_LIGHT = delivered(
+const WAITING = delivered(`
+  SELECT seq FROM (
+    SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+    FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
+  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`);
+/**
+ * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
+ * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
+ */
+const WAITING_IF_SMALL = delivered(
   WAITING_SEQS,
   `CASE WHEN octet_length(m.content) <= $3 THEN m.content
     WHEN (
@@ -39,22 +46,15 @@ const WAITING_LIGHT = delivered(
     ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
 );
 
-/** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
-const UNMEASURED_MAX = 32;
-
 /** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  const sql = limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED;
-  return many(sql, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
+  return many(WAITING, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
 }
 
-/**
- * What waits for a node, as waitingDeliveries(), if all of it makes a small answer; null if not. What is too large for
- * that is not read: its length stands beside it.
- */
-export function lightDeliveries(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
+/** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
+export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   return {
-    sql: WAITING_LIGHT,
+    sql: WAITING_IF_SMALL,
     params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
     shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
     reads: [rowsOf.mailbox(nodeId)],
@@ -115,28 +115,31 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(sql, [messageId], toPlaced, [rowsOf.message(messageId)]);
 }
 
-/** What a node sent or got, newest first, measured: at most `limit` messages, and one answer's worth of content. */
-export function history(nodeId: string, limit: number): Query<readonly Sized[]> {
+/** What a node sent or got, newest first, as sizes. */
+export function historySizes(nodeId: string, limit: number): Query<readonly Sized[]> {
   const seqs = `
     SELECT seq FROM (
       SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
       UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return many(measured(seqs, "DESC"), [nodeId, limit], toSized);
+  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit]);
 }
 
-/** What a node got, as history(): the newest (since is null), or the first `limit` after a place in the order. */
-export function mailbox(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
+/** What a node got, as sizes: the newest first, or with `since` the oldest after this place in the order. */
+export function mailboxSizes(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
   const order = since === null ? "DESC" : "ASC";
   const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
-  const query = many(measured(seqs, order), [nodeId, limit, since ?? 0], toSized);
-  return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
+  return sizes(messageSizes(seqs, order), [nodeId, limit, since ?? 0]);
 }
 
-/** Some messages, in any order. */
-export function messagesById(messageIds: readonly string[]): Query<readonly Message[]> {
-  const ids = filledUp(messageIds);
-  return many(`SELECT ${MESSAGE} FROM messages m WHERE m.message_id IN (${places(ids)})`, ids, toMessage);
+function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
+  return `
+    SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) ORDER BY seq ${order}`;
+}
+
+/** Some messages, newest first. */
+export function messagesBySeq(seqs: readonly number[]): Query<readonly Message[]> {
+  return rowsBySeq(`SELECT ${MESSAGE} FROM messages m`, seqs, "seq DESC", toMessage);
 }
 
 /** The name that this database has among others: made with it, never changed. */
@@ -150,25 +153,4 @@ export function databaseId(): Query<string> {
 
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
   return { message: toMessage(row), seq: Number(row["seq"]) };
-}
-
-type Order = "ASC" | "DESC";
-
-/** What is in the first of these numbers, up to where they pass what one answer carries, in their order. */
-function measured(seqs: string, order: Order): string {
-  return `
-    SELECT m.message_id AS id, octet_length(m.content) AS bytes FROM messages m
-    WHERE m.seq IN (${oneAnswerOf(seqs, order)}) ORDER BY m.seq ${order}`;
-}
-
-/**
- * The first of these numbers, up to where their contents pass what one answer carries; the first is always there. It
- * looks at the lengths alone: what is cut off, which may be 256 MiB, is never read.
- */
-function oneAnswerOf(seqs: string, order: Order): string {
-  return `
-    SELECT seq FROM (
-      SELECT seq, sum(bytes) OVER (ORDER BY seq ${order} ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-      FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs})) AS measured
-    ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`;
 }
