@@ -72,6 +72,8 @@ export type HubParts = {
 /** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
+  /** What callers without the secret can read at its listeners of A: paths without `/api/v1/`. */
+  readonly openReads: readonly string[];
   /** Runs the periodic work that is due now; the hub also does so every second. */
   sweep(): Promise<void>;
   /** Drains: takes no new requests, answers waiting calls, lets running requests end; then closes all. Idempotent. */
@@ -181,7 +183,18 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
   closing.push(() => scheduler.stop());
   let closed: Promise<void> | null = null;
-  return { listeners, sweep: () => scheduler.sweep(), close: () => (closed ??= closeAll(closing)) };
+  const openReads = config.isPrivate ? [] : endpoints.filter(({ auth }) => auth === "public").map(shortPath);
+  return {
+    listeners,
+    openReads,
+    sweep: () => scheduler.sweep(),
+    close: () => (closed ??= closeAll(closing)),
+  };
+}
+
+/** As people write it: `node/<node_id>`. */
+function shortPath({ path }: { readonly path: string }): string {
+  return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
 }
 
 /** Takes up a changed certificate without a restart. */

@@ -204,6 +204,8 @@ export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
 export const SECRET_MAX_CHARS = 512;
+/** A shorter secret can be guessed, and is a warning. */
+export const SECRET_SAFE_CHARS = 16;
 
 /** Tasks completed since the top nodes were last asked for, up to which only their nodes are looked at again. */
 export const TOP_NODES_STEPS_MAX = 200;

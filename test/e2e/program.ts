@@ -11,8 +11,8 @@ export const PROJECT = join(import.meta.dir, "../..");
 /** How the program is started from source. */
 export const FROM_SOURCE: readonly string[] = [process.execPath, join(PROJECT, "src/main.ts")];
 
-export const SECRET = "e2e-secret";
-export const ADMIN_KEY = "e2e-admin-key";
+export const SECRET = "e2e-secret-of-the-suite";
+export const ADMIN_KEY = "e2e-admin-key-of-the-suite";
 
 const LONGEST_WAIT_MS = 20_000;
 /** Only for what never ends: two dozen commands at once, each the start of a process, take seconds on a busy machine. */
