@@ -3,6 +3,12 @@ import { expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { LOG_BACKLOG_MAX_CHARS, LOG_PATH_MAX_CHARS } from "../../src/domain/limits.ts";
+import {
+  activityMaxLines,
+  measureActivity,
+  measureStrangers,
+  strangersMaxChars,
+} from "../torture/log-flood.ts";
 import { FROM_SOURCE, Hub, TempDir, until } from "./program.ts";
 
 const SECRET = "log-secret";
@@ -170,3 +176,17 @@ test("on a terminal levels have colours, but not with NO_COLOR", async () => {
     }
   }
 });
+
+test("strangers cannot flood the log, and much at once is few lines", async () => {
+  using dir = new TempDir();
+  for (const level of ["info", "debug"] as const) {
+    await using hub = await Hub.start({ data: dir.join(level), args: ["--log-level", level] });
+    const report = await measureStrangers(hub, 600);
+    expect(report.loggedChars).toBeLessThan(strangersMaxChars(level, report));
+    expect(report.loggedChars).toBeGreaterThan(0); // the guesses were 429
+    if (level === "debug") continue;
+    const activity = await measureActivity(hub, 100, 300);
+    expect(activity.events).toBe(501);
+    expect(activity.lines).toBeLessThan(activityMaxLines(activity));
+  }
+}, 60_000);

@@ -5,6 +5,7 @@ import { damageSection } from "./damage.ts";
 import { diskSection } from "./disk.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
+import { LOG_FLOOD } from "./log-flood.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
 import { redisSection } from "./redis.ts";
@@ -22,4 +23,5 @@ export const SECTIONS: readonly Section[] = [
   FUZZ,
   MODEL,
   TIME,
+  LOG_FLOOD,
 ];
