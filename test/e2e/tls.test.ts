@@ -1,10 +1,8 @@
 /** TLS of the real program: which versions and ciphers it speaks, and a certificate that is changed while it serves. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { copyFileSync } from "node:fs";
 import { type TLSSocket, connect } from "node:tls";
 import { FROM_SOURCE, Hub, TempDir, run, until } from "./program.ts";
-
-setDefaultTimeout(60_000);
 
 const openssl = Bun.which("openssl");
 const WITHOUT = openssl === null ? " (there is no openssl to make a certificate with)" : "";

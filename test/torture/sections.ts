@@ -5,6 +5,7 @@ import { damageSection } from "./damage.ts";
 import { diskSection } from "./disk.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
+import { largeFilesSection } from "./large-files.ts";
 import { LOG_FLOOD } from "./log-flood.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
@@ -18,6 +19,7 @@ export const SECTIONS: readonly Section[] = [
   damageSection,
   backupSection,
   OVERLOAD,
+  largeFilesSection,
   redisSection,
   fleetSection,
   FUZZ,
