@@ -74,7 +74,7 @@ test("a key is valid until it expires, and not once revoked", () => {
   for (const [patch, expected] of rows) expect(isValid({ ...key, ...patch }, NOW)).toBe(expected);
 });
 
-test("the kinds of events are those of decisions.md, and poll waits for those of tasks", () => {
+test("the kinds of events are these, and poll waits for those of tasks", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
       "node.registered node.updated node.online node.offline node.deleted task.created task.assigned task.requeued " +
