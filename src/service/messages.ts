@@ -7,17 +7,25 @@
  *
  * Must not: answer a receive before its commit.
  */
-import { Rejection, reject } from "../domain/decision.ts";
-import type { HandOut } from "../domain/message.ts";
-import type { Message } from "../domain/model.ts";
+import { Rejection } from "../domain/decision.ts";
+import { type HandOut, messageNotFound } from "../domain/message.ts";
+import type { Message, MessageFate } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
-import { history, mailbox, messageById, messagesById } from "../store/sql/messages.ts";
+import {
+  history,
+  mailbox,
+  messageById,
+  messageFates,
+  parkedCount,
+  parkedFates,
+  parkedSizes,
+} from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { inPartsOf } from "./list-pages.ts";
+import { type Page, type PageRequest, type PageSource, Pages, inPartsOf } from "./list-pages.ts";
 import type { WaitQueue } from "./wait-queue.ts";
 
 /** The part of a message that its sender decides. */
@@ -28,7 +36,7 @@ export type Patience = { readonly waitMs: number; readonly signal: AbortSignal }
 
 /** Messages, newest first, or the first page of them. */
 export type MessageList = {
-  readonly messages: readonly Message[];
+  readonly messages: readonly MessageFate[];
   /** How many there are, `rest` included. */
   readonly count: number;
   readonly transport: Transport;
@@ -41,6 +49,7 @@ export class MessageService {
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #receivers: WaitQueue;
+  readonly #pages: Pages;
   /** Hand-outs that could not be put back yet. Few: messages are taken only while the disk accepts writes. */
   readonly #failedPutBacks: { readonly nodeId: string; readonly taken: readonly HandOut[] }[] = [];
 
@@ -50,13 +59,14 @@ export class MessageService {
     this.#clock = clock;
     this.#newId = newId;
     this.#receivers = receivers;
+    this.#pages = new Pages(store);
   }
 
   /** To `draft.toNode`, or to every node that is online when that is null. */
   send(transact: Transact, draft: MessageDraft): Promise<Sent> {
     const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
     return draft.toNode === null
-      ? this.#mail.broadcast(transact, message)
+      ? this.#mail.broadcast(transact, message, () => this.#clock.steady())
       : this.#mail.send(transact, message, draft.toNode);
   }
 
@@ -89,31 +99,59 @@ export class MessageService {
     return this.#mail.acknowledge(transact, asked, this.#clock.now());
   }
 
-  /** What a node sent or received, newest first. @throws {Rejection} node_not_found */
-  async history(nodeId: string, count: number): Promise<MessageList> {
+  /**
+   * What a node sent or received, newest first: before the message `before`, if given.
+   * @throws {Rejection} node_not_found, message_not_found
+   */
+  async history(nodeId: string, before: string | null, count: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
-    return this.#listed(history(nodeId, count));
+    return this.#listed(nodeId, history(nodeId, await this.#placeOf(before, "before"), count));
   }
 
   /**
    * What a node received, newest first, without taking anything: the newest, or the first `limit` after the message
-   * `since`.
+   * `since`; and before the message `before`.
    * @throws {Rejection} node_not_found, message_not_found
    */
-  async mailbox(nodeId: string, since: string | null, limit: number): Promise<MessageList> {
+  async mailbox(
+    nodeId: string,
+    asked: { readonly since: string | null; readonly before: string | null },
+    limit: number,
+  ): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
-    const mark = since === null ? null : await this.#store.read(messageById(since));
-    if (since !== null && !mark) {
-      const detail = `There is no message ${since}: it never existed, or was deleted after its retention time. Leave since out to start with the newest.`;
-      throw new Rejection(reject("message_not_found", detail));
-    }
-    return this.#listed(mailbox(nodeId, mark?.seq ?? null, limit));
+    const since = await this.#placeOf(asked.since, "since");
+    const before = await this.#placeOf(asked.before, "before");
+    return this.#listed(nodeId, mailbox(nodeId, { since, before }, limit));
   }
 
-  /** A message never changes; one that is deleted while the list is being sent is left out. */
-  async #listed(query: Query<readonly Sized[]>): Promise<MessageList> {
+  /** What is parked in a node's mailbox, oldest first. @throws {Rejection} node_not_found */
+  async parked(nodeId: string, page: PageRequest): Promise<Page<MessageFate>> {
+    await knownNode(this.#store, nodeId);
+    return this.#pages.load(page, async (read): Promise<PageSource<MessageFate>> => ({
+      ...fatesFor(nodeId),
+      total: await read(parkedCount(nodeId)),
+      slice: (slice) => parkedFates(nodeId, slice),
+      sizes: (slice) => parkedSizes(nodeId, slice),
+    }));
+  }
+
+  /** Lets a parked message wait again. @throws {Rejection} as Mail.redrive() */
+  redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
+    return this.#mail.redrive(transact, asked);
+  }
+
+  /** The place of a message in the order of arrival. @throws {Rejection} message_not_found */
+  async #placeOf(messageId: string | null, field: string): Promise<number | null> {
+    if (messageId === null) return null;
+    const placed = await this.#store.read(messageById(messageId));
+    if (placed) return placed.seq;
+    throw new Rejection(messageNotFound(messageId, ` Leave ${field} out to start with the newest.`));
+  }
+
+  /** A message that is deleted while the list is being sent is left out. */
+  async #listed(nodeId: string, query: Query<readonly Sized[]>): Promise<MessageList> {
     const sizes = await this.#store.read(query);
-    const { items, rest } = await inPartsOf(sizes, MESSAGES, this.#store);
+    const { items, rest } = await inPartsOf(sizes, fatesFor(nodeId), this.#store);
     const head = { count: sizes.length, transport: this.#store.engine };
     return { ...head, messages: items, rest: rest && restOf(head, rest) };
   }
@@ -121,6 +159,11 @@ export class MessageService {
   /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
+  }
+
+  /** Removes what is left of broadcasts that failed or whose hub is gone, one bounded step. Whether there is more to do. */
+  dropUnfinished(): Promise<boolean> {
+    return this.#mail.dropUnfinished(this.#clock.steady());
   }
 
   /** Retries what could not be put back. Throws at the first failure; that one and the rest stay for the next time. */
@@ -141,14 +184,14 @@ export class MessageService {
   }
 }
 
-const MESSAGES = {
-  some: messagesById,
-  sizeOf: ({ messageId, content }: Message): Sized => ({ id: messageId, bytes: content.length }),
-};
+const fatesFor = (nodeId: string) => ({
+  some: (ids: readonly string[]) => messageFates(nodeId, ids),
+  sizeOf: ({ message }: MessageFate): Sized => ({ id: message.messageId, bytes: message.content.length }),
+});
 
 async function* restOf(
   head: Omit<MessageList, "messages" | "rest">,
-  parts: AsyncGenerator<readonly Message[]>,
+  parts: AsyncGenerator<readonly MessageFate[]>,
 ): AsyncGenerator<MessageList> {
   for await (const messages of parts) yield { ...head, messages, rest: null };
 }

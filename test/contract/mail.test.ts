@@ -11,7 +11,7 @@ import { saved } from "../../src/domain/node.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import type { Mail, Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
-import { history, messagesById } from "../../src/store/sql/messages.ts";
+import { history, messageFates } from "../../src/store/sql/messages.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -23,6 +23,8 @@ import { NOW, STEADY, message, node } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { OWN_HOST, freePort } from "../support/keeper.ts";
 import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
+
+const steady = (): number => STEADY;
 
 type Engine = {
   readonly name: string;
@@ -152,8 +154,10 @@ for (const engine of ENGINES) {
       test("stores the message before it answers, and logs an event without the content", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["m1"]);
-        expect(await opened.store.read(history("n1", 10))).toEqual([{ id: "m1", bytes: 2 }]);
-        expect(await opened.store.read(messagesById(["m1"]))).toEqual([message("m1", { content: "m1" })]);
+        expect(await opened.store.read(history("n1", null, 10))).toEqual([{ id: "m1", bytes: 2 }]);
+        expect(await opened.store.read(messageFates("n1", ["m1"]))).toMatchObject([
+          { message: message("m1", { content: "m1" }) },
+        ]);
         expect(await eventsOf(opened)).toEqual(["message.sent n1 m1"]);
       });
 
@@ -162,7 +166,7 @@ for (const engine of ENGINES) {
         expect(await codeOf(opened.mail.send(opened.store.transact, message("m1"), "n9"))).toBe(
           "node_not_found",
         );
-        expect(await opened.store.read(history("sender", 10))).toEqual([]);
+        expect(await opened.store.read(history("sender", null, 10))).toEqual([]);
         expect(await eventsOf(opened)).toEqual([]);
       });
 
@@ -179,6 +183,7 @@ for (const engine of ENGINES) {
         const sent = await mail.broadcast(
           store.transact,
           message("m1", { fromNode: "n2", toNode: null, type: "alert" }),
+          steady,
         );
         expect(sent.receivers.toSorted()).toEqual(["n1", "n3"]);
         for (const [nodeId, ids] of [
@@ -194,7 +199,7 @@ for (const engine of ENGINES) {
         const { mail, store } = await openMail(engine);
         const offline = ["n1", "n2", "n3"].map((nodeId): Change => ({ kind: "node.offline", nodeId }));
         await store.transact({}, () => accept(null, offline));
-        const sent = await mail.broadcast(store.transact, message("m1", { toNode: null }));
+        const sent = await mail.broadcast(store.transact, message("m1", { toNode: null }), steady);
         expect(sent).toEqual({ messageId: "m1", receivers: [], transport: mail.transport });
       });
     });
@@ -330,7 +335,7 @@ for (const engine of ENGINES) {
 
       test("by one receiver of a broadcast leaves the others alone", async () => {
         const { mail, store } = await openMail(engine);
-        await mail.broadcast(store.transact, message("m1", { toNode: null, requireAck: true }));
+        await mail.broadcast(store.transact, message("m1", { toNode: null, requireAck: true }), steady);
         await mail.take(store.transact, "n1", 1, STEADY);
         await mail.take(store.transact, "n2", 1, STEADY);
         await mail.acknowledge(store.transact, { messageId: "m1", nodeId: "n1" }, NOW);
@@ -388,7 +393,7 @@ for (const engine of ENGINES) {
         }
         expect(counts).toEqual(Array.from({ length: REDELIVERIES_MAX + 1 }, (_, i) => i + 1));
         expect(await eventsOf(opened)).toEqual(["message.sent n1 a", "message.parked n1 a"]);
-        expect(await store.read(history("n1", 1))).toHaveLength(1);
+        expect(await store.read(history("n1", null, 1))).toHaveLength(1);
       });
 
       test("in bounded steps", async () => {
@@ -421,7 +426,7 @@ for (const engine of ENGINES) {
             : decision;
         })) as Transact; // both forms of it at once, as the store's own
       await mail.send(marking, message("m1", { requireAck: true }), "n1");
-      await mail.broadcast(marking, message("m2", { toNode: null }));
+      await mail.broadcast(marking, message("m2", { toNode: null }), steady);
       await mail.take(marking, "n1", 10, STEADY);
       await mail.takeNothing(marking, "n1");
       await mail.acknowledge(marking, { messageId: "m1", nodeId: "n1" }, NOW);

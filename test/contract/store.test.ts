@@ -11,7 +11,13 @@ import { join } from "node:path";
 import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
-import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
+import {
+  EVENT_KINDS,
+  type LoggedEvent,
+  type NewEvent,
+  TASK_EVENT_KINDS,
+  senderOf,
+} from "../../src/domain/event.ts";
 import { FILE_ID_BYTES } from "../../src/domain/file.ts";
 import {
   BALANCE_MAX_MICRO,
@@ -213,12 +219,12 @@ for (const engine of ENGINES) {
       const load = {
         one: nodeReads.nodeById("n1"),
         none: nodeReads.nodeById("n2"),
-        all: nodeReads.onlineNodeIds(),
+        all: nodeReads.nodePart(0, 10),
       };
       expect(await store.transact(load, (rows) => accept(rows))).toMatchObject({
         one: { nodeId: "n1" },
         none: null,
-        all: ["n1"],
+        all: { online: ["n1"], next: null },
       });
     });
 
@@ -692,7 +698,7 @@ function makeRows(): Rows {
     at: 8_000 + i,
     nodeId: roll(3) ? `n0${roll(4)}` : null,
     taskId: roll(2) ? `t${i}` : null,
-    data: { i, text: "ß\"'", yes: true, none: null },
+    data: { i, text: "ß\"'", yes: true, none: null, from_node: `n0${i % 4}` },
   }));
   const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
     keyId: `k${i}`,
@@ -761,7 +767,7 @@ function queriesOf(engine: Engine): void {
 type Read = <R>(query: Query<R>) => Promise<R>;
 
 function nodeQueries({ nodes }: Rows, read: Read): void {
-  test("nodeById, nodesAfter, nodesById, nodesCount, onlineNodeIds", async () => {
+  test("nodeById, nodesAfter, nodesById, nodesCount, nodePart, hasNodes", async () => {
     for (const one of nodes) expect(await read(nodeReads.nodeById(one.nodeId))).toEqual(one);
     expect(await read(nodeReads.nodeById("nobody"))).toBeNull();
     const inOrder = nodes.toSorted(byId);
@@ -775,12 +781,20 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
       expect(found).toEqual(nodes.filter(({ nodeId }) => asked.includes(nodeId)).toSorted(byId));
     }
     expect(await read(nodeReads.nodesCount())).toBe(nodes.length);
-    expect(await read(nodeReads.onlineNodeIds())).toEqual(
+    const inParts: string[] = [];
+    for (let after: number | null = 0; after !== null;) {
+      const part: nodeReads.NodePart = await read(nodeReads.nodePart(after, 3));
+      inParts.push(...part.online);
+      after = part.next;
+    }
+    expect(inParts.toSorted()).toEqual(
       nodes
         .filter(({ online }) => online)
         .map(({ nodeId }) => nodeId)
         .toSorted(),
     );
+    expect(await read(nodeReads.hasNodes(nodes.length))).toBeTrue();
+    expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
 
   test("expiredNodes: whose lease has run out, longest first", async () => {
@@ -1057,6 +1071,9 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
       expect(await read(eventReads.eventsById(ids))).toEqual(events.filter(({ id }) => ids.includes(id)));
   });
 
+  const isShown = ({ kind, nodeId, data }: LoggedEvent, to: string): boolean =>
+    nodeId === to || (kind === "message.sent" && nodeId === null) || senderOf({ kind, data }) === to;
+
   test("a node's events in a part of the log: after one end, up to and with the other", async () => {
     for (const nodeId of ["n00", "n03", "nobody"])
       for (const after of [0, 1, 57, 200, 399, 400, 1_000])
@@ -1064,7 +1081,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
           for (const limit of [1, 9, 1_000])
             expect(await read(eventReads.nodeEventsIn(nodeId, { after, upTo }, limit))).toEqual(
               events
-                .filter((one) => one.nodeId === nodeId && one.id > after && one.id <= upTo)
+                .filter((one) => isShown(one, nodeId) && one.id > after && one.id <= upTo)
                 .slice(0, limit),
             );
   });
@@ -1085,7 +1102,10 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     id: messageId,
     bytes: Buffer.byteLength(content),
   });
-  const stubOf = (got: Got) => ({ ...got, seq: find(got.messageId).seq });
+  const stubOf = (got: Got) => {
+    const { seq, message: sent } = find(got.messageId);
+    return { ...got, seq, fromNode: sent.fromNode, broadcast: sent.toNode === null };
+  };
   const nodeIds = ["n00", "n01", "n02", "n03", "n09"];
 
   test("waitingDeliveries and waitingPart: oldest first", async () => {
@@ -1124,11 +1144,16 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("messagesById: some of them, in any order", async () => {
+  test("messageFates: some of them, in any order", async () => {
     for (const length of [1, 3, 64]) {
       const some = messages.slice(5, 5 + length).map(({ message: one }) => one);
-      const found = await read(mail.messagesById(some.map(({ messageId }) => messageId)));
-      expect(new Set(found)).toEqual(new Set(some));
+      const found = await read(
+        mail.messageFates(
+          "n01",
+          some.map(({ messageId }) => messageId),
+        ),
+      );
+      expect(new Set(found.map((fate) => fate.message))).toEqual(new Set(some));
     }
   });
 
@@ -1166,8 +1191,16 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
             deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
         )
         .toReversed();
-      for (const limit of [1, 7, 32, 50, 1_000])
-        expect(await read(mail.history(nodeId, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+      for (const limit of [1, 7, 32, 50, 1_000]) {
+        expect(await read(mail.history(nodeId, null, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+        for (const before of [1, 20, 150])
+          expect(await read(mail.history(nodeId, before, limit))).toEqual(
+            own
+              .filter(({ seq }) => seq < before)
+              .map(sizeOf)
+              .slice(0, limit),
+          );
+      }
     }
   });
 
@@ -1177,11 +1210,11 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
         deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
       );
       for (const limit of [1, 7, 32, 50, 1_000]) {
-        expect(await read(mail.mailbox(nodeId, null, limit))).toEqual(
+        expect(await read(mail.mailbox(nodeId, { since: null, before: null }, limit))).toEqual(
           own.map(sizeOf).toReversed().slice(0, limit),
         );
         for (const since of [0, 20, 149, 150])
-          expect(await read(mail.mailbox(nodeId, since, limit))).toEqual(
+          expect(await read(mail.mailbox(nodeId, { since, before: null }, limit))).toEqual(
             own
               .filter(({ seq }) => seq > since)
               .map(sizeOf)
@@ -1226,9 +1259,11 @@ function budgetQueries(engine: Engine): void {
     expect(ids(await store.read(mail.waitingDeliveries("n1", 1_000)))).toEqual([...within(long)]);
     expect(ids(await store.read(mail.waitingDeliveries("n1", 33)))).toEqual([...within(long.slice(0, 33))]);
     expect(ids(await store.read(mail.waitingDeliveries("n1", 32)))).toHaveLength(32);
-    expect(sized(await store.read(mail.history("n1", 1_000)))).toEqual([...within(newest)]);
-    expect(sized(await store.read(mail.mailbox("n1", null, 1_000)))).toEqual([...within(newest)]);
-    expect(sized(await store.read(mail.mailbox("n1", 2, 1_000)))).toEqual(
+    expect(sized(await store.read(mail.history("n1", null, 1_000)))).toEqual([...within(newest)]);
+    expect(sized(await store.read(mail.mailbox("n1", { since: null, before: null }, 1_000)))).toEqual([
+      ...within(newest),
+    ]);
+    expect(sized(await store.read(mail.mailbox("n1", { since: 2, before: null }, 1_000)))).toEqual(
       [...within(long.slice(2))].toReversed(),
     );
   });
@@ -1254,8 +1289,8 @@ function unreadQueries(engine: Engine): void {
     const fullMs = Math.min(...full);
     for (const [query, mostMs] of [
       [mail.waitingDeliveries("n1", 1_000), 3 * fullMs],
-      [mail.history("n1", 1_000), fullMs],
-      [mail.mailbox("n1", null, 1_000), fullMs],
+      [mail.history("n1", null, 1_000), fullMs],
+      [mail.mailbox("n1", { since: null, before: null }, 1_000), fullMs],
     ] as const) {
       // What else runs on the machine only adds: one that reads all is never as quick, however often it is asked.
       let best = await took(query);
@@ -1726,11 +1761,16 @@ describe("store: sqlite: plans", () => {
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),
     messageById: mail.messageById("m1"),
-    history: mail.history("n1", 50),
-    messagesById: mail.messagesById(["m1", "m2"]),
+    history: mail.history("n1", null, 50),
+    messageFates: mail.messageFates("n1", ["m1", "m2"]),
+    parkedCount: mail.parkedCount("n1"),
+    parkedSizes: mail.parkedSizes("n1", { from: "newest", limit: 20, offset: 40 }),
+    unfinishedBroadcast: mail.unfinishedBroadcast("m1"),
+    lateBroadcast: mail.lateBroadcast(1),
+    queuedDeliveries: mail.queuedDeliveries(1, 500),
     lightDeliveries: mail.lightDeliveries("n1", 10),
-    mailbox: mail.mailbox("n1", null, 50),
-    "mailbox since": mail.mailbox("n1", 7, 50),
+    mailbox: mail.mailbox("n1", { since: null, before: null }, 50),
+    "mailbox since": mail.mailbox("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
   };
   for (const [name, query] of Object.entries(hot))

@@ -47,10 +47,9 @@ describe("broadcast", () => {
       expect(decision.answer).toEqual(receivers);
       expect(sketch(decision, String).slice(1)).toEqual([
         "message.stored m1",
-        ...receivers.flatMap((to) => [
-          `delivery.queued m1 ${to} of a broadcast`,
-          `message.sent ${to} null {"message_id":"m1","from_node":"sender","type":"alert"}`,
-        ]),
+        ...receivers.map((to) => `delivery.queued m1 ${to} of a broadcast`),
+        `broadcast m1 null ${receivers.length}`,
+        `message.sent null null {"message_id":"m1","from_node":"sender","type":"alert","receivers":${receivers.length}}`,
       ]);
     });
 });
@@ -85,7 +84,7 @@ describe("acknowledge", () => {
   const acked = (deliveries: number): Sketch => [
     "answers null",
     `n1 #1 acked ${deliveries} null`,
-    'message.acked n1 null {"message_id":"m1"}',
+    'message.acked n1 null {"message_id":"m1","from_node":"sender"}',
   ];
   const cells: Readonly<Record<DeliveryState, Sketch>> = {
     waiting: acked(0),
@@ -125,7 +124,7 @@ describe("visibility timeout", () => {
     expect(sketch(expireLeases([leased(REDELIVERIES_MAX + 1)], NOW), String)).toEqual([
       "answers 1",
       `n1 #1 parked ${REDELIVERIES_MAX + 1} null`,
-      'message.parked n1 null {"message_id":"m1"}',
+      'message.parked n1 null {"message_id":"m1","from_node":"sender"}',
     ]);
   });
   test("a message that is never acknowledged is delivered once and redelivered five times", () => {
@@ -136,7 +135,7 @@ describe("visibility timeout", () => {
       if (taken.kind !== "accepted" || !taken.answer[0]) throw new Error("not taken");
       delivered++;
       current = taken.answer[0];
-      current = after(current, expireLeases([{ ...current, messageId: "m1" }], NOW).changes);
+      current = after(current, expireLeases([{ ...stub(), ...current }], NOW).changes);
     }
     expect({ delivered, state: current.state }).toEqual({ delivered: 6, state: "parked" });
   });

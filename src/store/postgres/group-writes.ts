@@ -12,6 +12,7 @@ import type { Param } from "../store.ts";
 /** `isFree`: it builds on no batch before it. */
 type Batch = { readonly sql: string; readonly sets: (readonly Param[])[]; isFree: boolean };
 type NodeTally = Extract<Change, { kind: "node.tallied" }>;
+type BroadcastTally = Extract<Change, { kind: "broadcast.tallied" }>;
 type TaskTally = Extract<Change, { kind: "tasks.tallied" }>;
 
 /** Differs from store/sql/statements.ts because the ids of the log are given by the hub here (store/postgres/group-commit.ts says why). */
@@ -27,16 +28,20 @@ export class Writes {
   /** What comes now must come after this batch, whatever it is. */
   #barrier = -1;
   readonly #nodeTallies = new Map<string, NodeTally>();
+  readonly #broadcastTallies = new Map<number, BroadcastTally>();
   #taskTally: TaskTally | null = null;
 
   get isEmpty(): boolean {
-    return this.#batches.length === 0 && this.#taskTally === null && this.#nodeTallies.size === 0;
+    const tallies = this.#nodeTallies.size + this.#broadcastTallies.size;
+    return this.#batches.length === 0 && this.#taskTally === null && tallies === 0;
   }
 
   /** `eventId` is the id of an `event.logged`. */
   add(change: Change, eventId: number): void {
     if (change.kind === "tasks.tallied") this.#taskTally = plusTasks(this.#taskTally, change);
     else if (change.kind === "node.tallied") this.#tally(change);
+    else if (change.kind === "broadcast.tallied")
+      this.#broadcastTallies.set(change.seq, plusBroadcast(this.#broadcastTallies.get(change.seq), change));
     else this.#place(writeOf(change, eventId), placeOf(change));
   }
 
@@ -50,6 +55,8 @@ export class Writes {
     more: readonly Write[] = [],
   ): readonly Promise<void>[] {
     for (const tally of this.#nodeTallies.values()) this.#place(statementOf(tally), placeOf(tally));
+    // No broadcast is seen, and so tallied, before the batch that published it was sent.
+    for (const tally of this.#broadcastTallies.values()) this.#place(statementOf(tally), placeOf(tally));
     if (this.#taskTally) this.#place(statementOf(this.#taskTally), ANYWHERE);
     const free = this.#batches.filter(({ isFree }) => isFree);
     return [
@@ -98,6 +105,7 @@ const ANYWHERE: Place = { rows: [], after: null };
 
 const rowOfNode = (nodeId: string): string => `node ${nodeId}`;
 const rowOfTask = (taskId: string): string => `task ${taskId}`;
+const rowOfBroadcast = (messageId: string): string => `broadcast ${messageId}`;
 const rowOfMessage = (messageId: string): string => `message ${messageId}`;
 
 function writeOf(change: Change, eventId: number): Statement {
@@ -129,6 +137,10 @@ function placeOf(change: Change): Place {
         rows: [`delivery ${change.toNode} ${change.messageId}`],
         after: rowOfMessage(change.messageId),
       };
+    case "broadcast.saved":
+      return { rows: [rowOfBroadcast(change.messageId)], after: rowOfMessage(change.messageId) };
+    case "broadcast.tallied":
+      return ANYWHERE;
     case "file.saved":
       return { rows: [`file ${change.file.fileId}`], after: null };
     case "file.deleted":
@@ -144,7 +156,12 @@ function placeOf(change: Change): Place {
     case "node.leases.renewed":
     case "delivery.leases.renewed":
     case "deliveries.pruned":
+    case "broadcasts.abandoned":
+    case "broadcast.trimmed":
+    case "broadcast.removed":
+    case "message.removed":
     case "messages.pruned":
+    case "broadcasts.pruned":
     case "events.pruned":
     case "answers.pruned":
     case "answers.shifted":
@@ -160,6 +177,13 @@ function plusTasks(sum: TaskTally | null, more: TaskTally): TaskTally {
     assigned: sum.assigned + more.assigned,
     completed: sum.completed + more.completed,
   };
+}
+
+function plusBroadcast(sum: BroadcastTally | undefined, more: BroadcastTally): BroadcastTally {
+  if (!sum) return more;
+  const waiting = sum.waiting + more.waiting;
+  const delivered = sum.delivered + more.delivered;
+  return { ...more, waiting, delivered, acked: sum.acked + more.acked };
 }
 
 function plusNode(sum: NodeTally, more: NodeTally): NodeTally {

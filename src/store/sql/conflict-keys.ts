@@ -11,6 +11,10 @@ export const rowsOf = {
   node: (nodeId: string): string => `nodes ${nodeId}`,
   /** That there is such a node: what it does meanwhile changes nothing of it. */
   registration: (nodeId: string): string => `registration ${nodeId}`,
+  /** How many nodes there are. */
+  registrations: "registrations",
+  /** Which broadcasts can be seen. */
+  publications: "publications",
   task: (taskId: string): string => `tasks ${taskId}`,
   filesOfTask: (taskId: string): string => `files ${taskId}`,
   ledger: (nodeId: string): string => `ledger ${nodeId}`,
@@ -56,8 +60,14 @@ export function touchesOf(change: Change): readonly string[] {
       return ["deliveries", rowsOf.mailbox(change.toNode)];
     case "file.saved":
       return ["files", ...(change.file.taskId === null ? [] : [rowsOf.filesOfTask(change.file.taskId)])];
-    case "event.logged":
-      return ["events"];
+    case "broadcast.saved":
+      return ["broadcasts", rowsOf.publications];
+    case "broadcast.tallied":
+      return ["broadcasts"];
+    case "event.logged": {
+      const { kind } = change.event;
+      return kind === "node.registered" ? ["events", rowsOf.registrations] : ["events"];
+    }
     case "answer.stored":
       return ["answers", rowsOf.answer(change.answer.scope)];
     case "key.saved":
@@ -66,7 +76,12 @@ export function touchesOf(change: Change): readonly string[] {
     case "node.leases.renewed":
     case "delivery.leases.renewed":
     case "deliveries.pruned":
+    case "broadcasts.abandoned":
+    case "broadcast.trimmed":
+    case "broadcast.removed":
+    case "message.removed":
     case "messages.pruned":
+    case "broadcasts.pruned":
     case "events.pruned":
     case "answers.pruned":
     case "answers.shifted":

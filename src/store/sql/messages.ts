@@ -4,18 +4,25 @@ import {
   MESSAGES_ANSWER_MAX_BYTES,
   WAITING_PART_MAX,
 } from "../../domain/limits.ts";
-import type { Registered } from "../../domain/message.ts";
-import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
+import type { Registered, UnfinishedBroadcast } from "../../domain/message.ts";
+import type { Delivery, DeliveryStub, Message, MessageFate } from "../../domain/model.ts";
+import type { Query, Row } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
-import { type Sized, filledUp, many, one, places, toSized } from "./query.ts";
-import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
+import { type Sized, type Slice, count, filledUp, many, one, places, toSized } from "./query.ts";
+import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
 
 // A message does not change, and goes only with its deliveries: a mailbox is read anew when its deliveries change.
 
 const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
-const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
+const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until, d.broadcast`;
+const STUB = `m.message_id, m.from_node, ${DELIVERY}`;
+
+/** Nobody sees a broadcast before all its deliveries are there. */
+const UNFINISHED = `SELECT seq FROM broadcasts WHERE write_until IS NOT NULL`;
+const IS_WHOLE = `seq NOT IN (${UNFINISHED})`;
+/** For readers with a cursor in the order of arrival: they wait for a broadcast, and do not pass it. */
+const IS_SETTLED = `seq < (SELECT coalesce(min(seq), ${Number.MAX_SAFE_INTEGER}) FROM (${UNFINISHED}) AS unfinished)`;
 
 // The seqs first, by themselves: they are all in the index of what waits. Asked for whole rows, SQLite would rather walk
 // through all that the node ever got. CROSS, for it to go from these few to their deliveries and not the other way.
@@ -23,7 +30,8 @@ const delivered = (seqs: string, content = "m.content"): string => `
   SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
-const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
+const WAITING_SEQS = `
+  SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND ${IS_WHOLE} ORDER BY seq LIMIT $2`;
 const WAITING = delivered(WAITING_SEQS);
 const WAITING_MEASURED = delivered(oneAnswerOf(WAITING_SEQS, "ASC"));
 /**
@@ -45,8 +53,10 @@ const UNMEASURED_MAX = 32;
 /** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
   const sql = limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED;
-  return many(sql, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
+  return many(sql, [nodeId, limit], toDelivery, mailboxReads(nodeId));
 }
+
+const mailboxReads = (nodeId: string): readonly string[] => [rowsOf.mailbox(nodeId), rowsOf.publications];
 
 /**
  * What waits for a node, as waitingDeliveries(), if all of it makes a small answer; null if not. What is too large for
@@ -57,7 +67,7 @@ export function lightDeliveries(nodeId: string, limit: number): Query<readonly D
     sql: WAITING_LIGHT,
     params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
     shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
-    reads: [rowsOf.mailbox(nodeId)],
+    reads: mailboxReads(nodeId),
   };
 }
 
@@ -66,7 +76,8 @@ export type WaitingPart = { readonly count: number; readonly last: number };
 
 const WAITING_PART = `
   SELECT count(*) AS n, max(seq) AS last FROM (
-    SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT ${WAITING_PART_MAX}
+    SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 AND ${IS_WHOLE}
+    ORDER BY seq LIMIT ${WAITING_PART_MAX}
   ) AS part`;
 
 /** Counts what waits for a node after a place in the order (0: from its beginning), up to WAITING_PART_MAX of it. */
@@ -75,7 +86,7 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
     count: Number(row?.["n"]),
     last: Number(row?.["last"] ?? after),
   });
-  return { sql: WAITING_PART, params: [nodeId, after], shape, reads: [rowsOf.mailbox(nodeId)] };
+  return { sql: WAITING_PART, params: [nodeId, after], shape, reads: mailboxReads(nodeId) };
 }
 
 /** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
@@ -88,21 +99,21 @@ export function mailboxOwner(nodeId: string): Query<Registered | null> {
 export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
   const filled = filledUp(seqs);
   const sql = `
-    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
   return many(sql, [nodeId, ...filled], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
 }
 
 export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStub | null> {
   const sql = `
-    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE m.message_id = $1 AND d.to_node = $2`;
   return one(sql, [messageId, nodeId], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
 }
 
 export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {
   const sql = `
-    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.state = 'leased' AND d.lease_until <= $1 ORDER BY d.lease_until LIMIT $2`;
   return many(sql, [steady, limit], toDeliveryStub);
 }
@@ -115,28 +126,100 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(sql, [messageId], toPlaced, [rowsOf.message(messageId)]);
 }
 
-/** What a node sent or got, newest first, measured: at most `limit` messages, and one answer's worth of content. */
-export function history(nodeId: string, limit: number): Query<readonly Sized[]> {
+/** A part of the order of arrival: places after `since` and before `before`; null is no bound. */
+export type Between = { readonly since: number | null; readonly before: number | null };
+
+/**
+ * What a node sent or got, newest first, measured: at most `limit` messages before a place in the order, and one answer's
+ * worth of content.
+ */
+export function history(nodeId: string, before: number | null, limit: number): Query<readonly Sized[]> {
+  const newest = (rows: string): string =>
+    `SELECT seq FROM ${rows} = $1 AND seq < $3 AND ${IS_WHOLE} ORDER BY seq DESC LIMIT $2`;
   const seqs = `
     SELECT seq FROM (
-      SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
-      UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got
+      SELECT seq FROM (${newest("messages WHERE from_node")}) AS sent
+      UNION SELECT seq FROM (${newest("deliveries WHERE to_node")}) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return many(measured(seqs, "DESC"), [nodeId, limit], toSized);
+  return many(measured(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER], toSized);
 }
 
-/** What a node got, as history(): the newest (since is null), or the first `limit` after a place in the order. */
-export function mailbox(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
+/** What a node got, as history(): the newest, or with `since` the first `limit` after it. */
+export function mailbox(nodeId: string, { since, before }: Between, limit: number): Query<readonly Sized[]> {
   const order = since === null ? "DESC" : "ASC";
-  const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
-  const query = many(measured(seqs, order), [nodeId, limit, since ?? 0], toSized);
+  const seqs = `
+    SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 AND seq < $4 AND ${IS_SETTLED}
+    ORDER BY seq ${order} LIMIT $2`;
+  const params = [nodeId, limit, since ?? 0, before ?? Number.MAX_SAFE_INTEGER];
+  const query = many(measured(seqs, order), params, toSized);
   return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
 }
 
-/** Some messages, in any order. */
-export function messagesById(messageIds: readonly string[]): Query<readonly Message[]> {
+export function parkedCount(nodeId: string): Query<number> {
+  return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId]);
+}
+
+/** A slice of a node's parked messages, oldest first: the slice's "newest" end is their oldest. */
+export function parkedSizes(nodeId: string, slice: Slice): Query<readonly Sized[]> {
+  const sql = `
+    SELECT message_id AS id, octet_length(content) AS bytes FROM messages
+    WHERE seq IN (${parkedSeqs(slice)}) ORDER BY seq`;
+  return many(sql, [nodeId, slice.limit, slice.offset], toSized);
+}
+
+/** The same, loaded. */
+export function parkedFates(nodeId: string, slice: Slice): Query<readonly MessageFate[]> {
+  const sql = `${FATES} WHERE m.seq IN (${parkedSeqs(slice)}) ORDER BY m.seq`;
+  return many(sql, [nodeId, slice.limit, slice.offset], toMessageFate);
+}
+
+function parkedSeqs({ from }: Slice): string {
+  return `SELECT seq FROM ${PARKED} ORDER BY seq ${from === "newest" ? "ASC" : "DESC"} LIMIT $2 OFFSET $3`;
+}
+
+const PARKED = `deliveries WHERE to_node = $1 AND state = 'parked'`;
+
+const FATES = `
+  SELECT ${MESSAGE}, d.state, d.deliveries, b.waiting, b.delivered, b.acked FROM messages m
+  LEFT JOIN deliveries d ON d.seq = m.seq AND d.to_node = coalesce(m.to_node, $1)
+  LEFT JOIN broadcasts b ON b.seq = m.seq AND m.from_node = $1`;
+
+/** Some messages, in any order, and what became of them as one node sees it. */
+export function messageFates(nodeId: string, messageIds: readonly string[]): Query<readonly MessageFate[]> {
   const ids = filledUp(messageIds);
-  return many(`SELECT ${MESSAGE} FROM messages m WHERE m.message_id IN (${places(ids)})`, ids, toMessage);
+  return many(`${FATES} WHERE m.message_id IN (${places(ids, 2)})`, [nodeId, ...ids], toMessageFate);
+}
+
+/** A broadcast that is not whole; null for one that is, or that was dropped. */
+export function unfinishedBroadcast(messageId: string): Query<UnfinishedBroadcast | null> {
+  const sql = `
+    SELECT m.message_id, b.seq, b.write_until FROM messages m JOIN broadcasts b ON b.seq = m.seq
+    WHERE m.message_id = $1 AND b.write_until IS NOT NULL`;
+  return one(sql, [messageId], toUnfinished, [rowsOf.publications]);
+}
+
+/** The first broadcast that was not finished in time. */
+export function lateBroadcast(steady: number): Query<UnfinishedBroadcast | null> {
+  const sql = `
+    SELECT m.message_id, b.seq, b.write_until FROM broadcasts b JOIN messages m ON m.seq = b.seq
+    WHERE b.write_until <= $1 ORDER BY b.seq LIMIT 1`;
+  return one(sql, [steady], toUnfinished);
+}
+
+function toUnfinished(row: Row): UnfinishedBroadcast {
+  return {
+    messageId: String(row["message_id"]),
+    seq: Number(row["seq"]),
+    writeUntil: Number(row["write_until"]),
+  };
+}
+
+/** How many deliveries a message has, up to `limit`. */
+export function queuedDeliveries(seq: number, limit: number): Query<number> {
+  return count(
+    `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS some`,
+    [seq, limit],
+  );
 }
 
 /** The name that this database has among others: made with it, never changed. */

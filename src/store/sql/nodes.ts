@@ -1,6 +1,6 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Node, Pulse } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
+import type { Query, Row } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
 import { count, filledUp, many, one, places } from "./query.ts";
 import { toNode, toPulse } from "./rows.ts";
@@ -42,10 +42,29 @@ export function nodesCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM nodes`, []);
 }
 
-export function onlineNodeIds(): Query<readonly string[]> {
-  return many(`SELECT node_id FROM nodes WHERE online = 1 ORDER BY node_id`, [], (row) =>
-    String(row["node_id"]),
-  );
+/** A part of the nodes, in order of registration: which of them are online, and where the next part begins. */
+export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
+
+/** Looks at `limit` nodes after a place in the order (0: from its beginning). */
+export function nodePart(after: number, limit: number): Query<NodePart> {
+  const sql = `SELECT seq, node_id, online FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2`;
+  const shape = (rows: readonly Row[]): NodePart => ({
+    online: rows.filter((row) => row["online"] === 1).map((row) => String(row["node_id"])),
+    next: rows.length < limit ? null : Number(rows.at(-1)?.["seq"]),
+  });
+  return { sql, params: [after, limit], shape };
+}
+
+/**
+ * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing: only a hub that comes
+ * near its limit, or whose nodes come and go, counts them.
+ */
+export function hasNodes(limit: number): Query<boolean> {
+  const sql = `
+    SELECT CASE WHEN (SELECT coalesce(max(seq), 0) FROM nodes) < $1 THEN 0
+      ELSE (SELECT count(*) FROM nodes) END AS n`;
+  const shape = ([row]: readonly Row[]): boolean => Number(row?.["n"]) >= limit;
+  return { sql, params: [limit], shape, reads: [rowsOf.registrations] };
 }
 
 export function expiredNodes(steady: number, limit: number): Query<readonly Node[]> {

@@ -8,6 +8,7 @@ import { encodeCapabilities } from "./rows.ts";
 import {
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
+  PRUNE_BROADCAST_COUNTS,
   PRUNE_DELIVERIES,
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
@@ -68,6 +69,18 @@ const QUEUE_DELIVERY = `
 
 const MOVE_DELIVERY = `
   UPDATE deliveries SET state = $3, deliveries = $4, lease_until = $5 WHERE seq = $1 AND to_node = $2`;
+
+const SAVE_BROADCAST = `
+  INSERT INTO broadcasts (seq, write_until, waiting, delivered, acked)
+  VALUES ((SELECT seq FROM messages WHERE message_id = $1), $2, $3, 0, 0)
+  ON CONFLICT (seq) DO UPDATE SET write_until = excluded.write_until, waiting = excluded.waiting`;
+
+const TALLY_BROADCAST = `
+  UPDATE broadcasts SET waiting = waiting + $2, delivered = delivered + $3, acked = acked + $4 WHERE seq = $1`;
+
+const TRIM_BROADCAST = `
+  DELETE FROM deliveries WHERE (seq, to_node) IN (
+    SELECT seq, to_node FROM deliveries WHERE seq = $1 ORDER BY to_node LIMIT $2)`;
 
 const SAVE_FILE = `
   INSERT INTO files (file_id, name, size_bytes, sha256, content_type, metadata, node_id, task_id, uploaded_at)
@@ -139,8 +152,13 @@ export function statementOf(change: Change): Statement {
       return { sql: SAVE_KEY, params: [...params, k.createdAt, k.expiresAt, k.revokedAt] };
     }
     case "message.stored":
+    case "message.removed":
     case "delivery.queued":
     case "delivery.moved":
+    case "broadcast.saved":
+    case "broadcast.tallied":
+    case "broadcast.trimmed":
+    case "broadcast.removed":
       return mailStatement(change);
     default:
       return periodicStatement(change);
@@ -158,7 +176,20 @@ function luxEntered(e: LedgerEntry): Statement {
   return { sql: ENTER_LUX, params };
 }
 
-type MailChange = Extract<Change, { kind: "message.stored" | "delivery.queued" | "delivery.moved" }>;
+type MailChange = Extract<
+  Change,
+  {
+    kind:
+      | "message.stored"
+      | "message.removed"
+      | "delivery.queued"
+      | "delivery.moved"
+      | "broadcast.saved"
+      | "broadcast.tallied"
+      | "broadcast.trimmed"
+      | "broadcast.removed";
+  }
+>;
 
 function mailStatement(change: MailChange): Statement {
   switch (change.kind) {
@@ -173,6 +204,18 @@ function mailStatement(change: MailChange): Statement {
       const { seq, toNode, state, deliveries, leaseUntil } = change;
       return { sql: MOVE_DELIVERY, params: [seq, toNode, state, deliveries, leaseUntil] };
     }
+    case "message.removed":
+      return { sql: `DELETE FROM messages WHERE message_id = $1`, params: [change.messageId] };
+    case "broadcast.saved":
+      return { sql: SAVE_BROADCAST, params: [change.messageId, change.writeUntil, change.waiting] };
+    case "broadcast.tallied": {
+      const { seq, waiting, delivered, acked } = change;
+      return { sql: TALLY_BROADCAST, params: [seq, waiting, delivered, acked] };
+    }
+    case "broadcast.trimmed":
+      return { sql: TRIM_BROADCAST, params: [change.seq, change.limit] };
+    case "broadcast.removed":
+      return { sql: `DELETE FROM broadcasts WHERE seq = $1`, params: [change.seq] };
   }
 }
 
@@ -182,7 +225,9 @@ type PeriodicChange = Extract<
     kind:
       | "node.leases.renewed"
       | "delivery.leases.renewed"
+      | "broadcasts.abandoned"
       | "messages.pruned"
+      | "broadcasts.pruned"
       | "deliveries.pruned"
       | "events.pruned"
       | "answers.pruned"
@@ -196,6 +241,10 @@ function periodicStatement(change: PeriodicChange): Statement {
       return { sql: RENEW_NODES, params: [change.variant, change.leaseUntil] };
     case "delivery.leases.renewed":
       return { sql: RENEW_DELIVERIES, params: [change.leaseUntil] };
+    case "broadcasts.abandoned":
+      return { sql: `UPDATE broadcasts SET write_until = 0 WHERE write_until IS NOT NULL`, params: [] };
+    case "broadcasts.pruned":
+      return { sql: PRUNE_BROADCAST_COUNTS, params: [change.before, change.limit, change.now] };
     case "deliveries.pruned":
       return {
         sql: change.broadcast ? PRUNE_BROADCASTS : PRUNE_DELIVERIES,
