@@ -1,8 +1,9 @@
 /**
- * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and form.
+ * Every setting of the hub, once: flag, environment variable, key in luxhub.toml, default, help and parser.
  * Flags win over the environment, the environment over luxhub.toml, and that over the default.
  * The help of the command line is made from this list, and a test compares docs/settings.md with it.
  */
+import { isIP } from "node:net";
 import {
   FILE_DEFAULT_MAX_BYTES,
   NODES_DEFAULT_MAX,
@@ -12,7 +13,8 @@ import {
 } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
-import { type Network, parseIp, parseNetwork } from "./lib/ip.ts";
+import { didYouMean } from "./lib/closest.ts";
+import { type Network, parseNetwork } from "./lib/ip.ts";
 
 /** One address to listen on. */
 export type ListenSpec = {
@@ -34,9 +36,9 @@ export type Config = {
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
-  /** The proxies whose word in X-Forwarded-For counts. */
+  /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustProxy: readonly Network[];
-  /** Holds a password, maybe: never shown or logged. */
+  /** May hold a password: never shown or logged. */
   readonly redis: string | null;
 };
 
@@ -45,26 +47,26 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Reads the text of a value, or tells what it must be. */
-type Form<T> = (text: string) => { readonly value: T } | { readonly must: string };
+/** Parses the text of a value, or says what it must be. */
+type Parser<T> = (text: string) => { readonly value: T } | { readonly must: string };
 
-/** `read` answers null for what is not of the form that `must` describes. */
-function form<T>(must: string, read: (text: string) => T | null): Form<T> {
+/** `read` answers null for a text that is not what `must` describes. */
+function parser<T>(must: string, read: (text: string) => T | null): Parser<T> {
   return (text) => {
     const value = read(text);
     return value === null ? { must } : { value };
   };
 }
 
-function oneOf<T extends string>(must: string, ...words: readonly T[]): Form<T> {
-  return form(must, (text) => words.find((word) => word === text) ?? null);
+function oneOf<T extends string>(must: string, ...words: readonly T[]): Parser<T> {
+  return parser(must, (text) => words.find((word) => word === text) ?? null);
 }
 
 const UNIT_BYTES: Readonly<Record<string, number>> = { "": 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const UNIT_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
-function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must: string): Form<number> {
-  return form(must, (text) => {
+function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must: string): Parser<number> {
+  return parser(must, (text) => {
     const [, amount, unit] = pattern.exec(text) ?? [];
     const value = Number(amount) * (units[unit ?? ""] ?? Number.NaN);
     return Number.isSafeInteger(value) && value > 0 ? value : null;
@@ -77,7 +79,7 @@ function isPort(text: string | undefined): boolean {
   return text !== undefined && /^\d{1,5}$/.test(text) && Number(text) <= PORT_MAX;
 }
 
-const port = form(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
+const port = parser(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
 const HOST_NAME = /^[\w.-]+$/;
 
@@ -85,11 +87,11 @@ const HOST_NAME = /^[\w.-]+$/;
 function readHost(text: string): string | null {
   const [, inBrackets] = /^\[(.*)\]$/.exec(text) ?? [];
   const host = inBrackets ?? text;
-  if (host.includes(":")) return parseIp(host) === null ? null : host;
+  if (host.includes(":")) return isIP(host) === 6 ? host : null;
   return inBrackets === undefined && HOST_NAME.test(host) ? host : null;
 }
 
-const host = form("an address or a name, as 127.0.0.1, ::1 or localhost", readHost);
+const host = parser("an address or a name, as 127.0.0.1, ::1 or localhost", readHost);
 
 const LISTEN_FORM = "VARIANT[+tls]:HOST:PORT, as B:127.0.0.1:19105 or A+tls:0.0.0.0:19443";
 const LISTEN_SPEC = /^([AB])(\+tls)?:(\[[^\]]+\]|[^:]+):(\d{1,5})$/;
@@ -110,8 +112,8 @@ type Setting<T> = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
-  readonly form: Form<T>;
-  /** It may hold a password: it is never repeated in a message. */
+  readonly parse: Parser<T>;
+  /** It may hold a password: no message repeats it. */
   readonly isSecret?: boolean;
 };
 
@@ -120,9 +122,9 @@ function setting<T>(
   value: string,
   fallback: string | null,
   help: string,
-  form: Form<T>,
+  parse: Parser<T>,
 ): Setting<T> {
-  return { flag, value, fallback, help, form };
+  return { flag, value, fallback, help, parse };
 }
 
 const REDIS_FORM = "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS";
@@ -132,16 +134,16 @@ function isRedis(text: string): boolean {
   return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
 }
 
-/** U+FFFD stands for bytes that are no UTF-8: the file of that name would be another one. */
+/** U+FFFD stands for bytes that are no UTF-8: a file of that name would be a different one. */
 const UNREADABLE = /[\0-\x1f\x7f\ufffd]/;
 
-/** Whether a path names what it says, and fits into one line. */
+/** Whether a path is UTF-8 and fits into one line. */
 export function isPath(text: string): boolean {
   return text !== "" && !UNREADABLE.test(text);
 }
 
-/** The path, for a setting or an argument; only a shell knows whose home `~` is. */
-export const readPath: Form<string> = (text) => {
+/** A path in a setting or an argument; only a shell can expand `~`. */
+export const readPath: Parser<string> = (text) => {
   if (!isPath(text)) return { must: "a path in UTF-8, without control characters" };
   if (/^~[^/]*(?:\/|$)/.test(text)) return { must: "a path that is written out, without ~" };
   return { value: text };
@@ -153,7 +155,7 @@ function isDatabase(text: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
 }
 
-/** As Bun's driver has them, which are libpq's. */
+/** Those of libpq, which Bun's driver knows too. */
 const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 function hasSslMode(text: string): boolean {
@@ -161,7 +163,7 @@ function hasSslMode(text: string): boolean {
   return !mode || SSL_MODES.includes(mode);
 }
 
-const readDatabase: Form<string> = (text) => {
+const readDatabase: Parser<string> = (text) => {
   if (!isDatabase(text)) return { must: DATABASE_FORM };
   return hasSslMode(text)
     ? { value: text }
@@ -203,7 +205,7 @@ const SETTINGS = {
     "N",
     `${NODES_DEFAULT_MAX}`,
     "how many nodes may be registered",
-    form(`a whole number from 1 to ${NODES_HIGHEST_MAX}`, (text) =>
+    parser(`a whole number from 1 to ${NODES_HIGHEST_MAX}`, (text) =>
       /^[1-9]\d{0,6}$/.test(text) && Number(text) <= NODES_HIGHEST_MAX ? Number(text) : null,
     ),
   ),
@@ -227,31 +229,28 @@ const SETTINGS = {
       "URL",
       null,
       "Redis or Valkey for wake-ups between hubs; with a password, set it in the environment",
-      form(REDIS_FORM, (text) => (isRedis(text) ? text : null)),
+      parser(REDIS_FORM, (text) => (isRedis(text) ? text : null)),
     ),
     isSecret: true,
   },
   log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
 };
 
-// These two may be given any number of times, so they stand beside the others.
+// These two may be given any number of times.
 const LISTEN = setting(
   "listen",
   "SPEC",
   null,
   `one more listener, repeatable: ${LISTEN_FORM}`,
-  form(LISTEN_FORM, readListen),
+  parser(LISTEN_FORM, readListen),
 );
 const TRUST_PROXY = setting(
   "trust-proxy",
   "ADDRESS",
   null,
   "proxy whose X-Forwarded-For counts, repeatable: an address or a network, as 127.0.0.1 or 10.0.0.0/8",
-  form(NETWORK_FORM, parseNetwork),
+  parser(NETWORK_FORM, parseNetwork),
 );
-
-/** The flags, without dashes, that may be given more than once. */
-export const REPEATABLE: readonly string[] = [LISTEN.flag, TRUST_PROXY.flag];
 
 export type SettingRow = {
   readonly flag: string;
@@ -260,6 +259,8 @@ export type SettingRow = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
+  /** Whether the flag may be given many times. */
+  readonly multiple: boolean;
 };
 
 /** The settings as the help and docs/settings.md show them. */
@@ -279,18 +280,19 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.redis,
   SETTINGS.log,
   TRUST_PROXY,
-].map(({ flag, value, fallback, help }) => ({
-  flag: `--${flag}`,
-  env: envOf(flag),
-  key: keyOf(flag),
-  value,
-  fallback,
-  help,
+].map((one: Setting<unknown>) => ({
+  flag: `--${one.flag}`,
+  env: envOf(one.flag),
+  key: keyOf(one.flag),
+  value: one.value,
+  fallback: one.fallback,
+  help: one.help,
+  multiple: one === LISTEN || one === TRUST_PROXY,
 }));
 
-/** Where settings come from, before they are read. */
+/** The settings before they are parsed. */
 export type Sources = {
-  /** By flag without dashes; each flag as often as it was given. */
+  /** By flag without dashes; one value for each time it was given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** luxhub.toml, parsed; null when there is none. */
@@ -338,7 +340,7 @@ function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | nul
   return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
 }
 
-/** Each word of a list may hold several, with commas between them. */
+/** Each text may hold several values, separated by commas. */
 function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
   const read = (words: readonly string[], source: string): readonly T[] =>
     words.flatMap((word) => word.split(",")).map((text) => readValue(one, text.trim(), source));
@@ -352,7 +354,7 @@ function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T
 }
 
 function readValue<T>(one: Setting<T>, text: string, source: string): T {
-  const read = one.form(text);
+  const read = one.parse(text);
   if ("value" in read) return read.value;
   if (one.isSecret) throw new ConfigError(`${source} must be ${read.must}`);
   throw new ConfigError(`${source} is ${JSON.stringify(text)}; it must be ${read.must}`);
@@ -367,7 +369,8 @@ function refuseUnknownKeys(file: Sources["file"]): void {
   const known = SETTING_ROWS.map((row) => row.key);
   const unknown = Object.keys(file ?? {}).find((key) => !known.includes(key));
   if (unknown !== undefined) {
-    throw new ConfigError(`luxhub.toml has an unknown key ${unknown}; there are ${known.join(", ")}`);
+    const meant = didYouMean(unknown, known);
+    throw new ConfigError(`luxhub.toml has an unknown key ${unknown}${meant}; there are ${known.join(", ")}`);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The data directory: its layout, its modes, and the two secrets that live in it (decisions.md Keys).
- * Secrets are one word each, in files that only their owner can read.
+ * The data directory: its layout, its modes, and the two secrets in it: one word each, in files that only their owner can
+ * read.
  */
 import {
   accessSync,
@@ -25,19 +25,21 @@ const ONE_WORD = /^[\x21-\x7e]+$/;
 export type DataDir = {
   readonly path: string;
   readonly database: string;
+  /** Room set aside for a start on a full disk. */
+  readonly ballast: string;
   /** Held by the hub that runs here. */
   readonly lock: string;
-  /** Held by a backup that runs: no file's bytes may go meanwhile. */
+  /** Held by a running backup: no file may be removed meanwhile. */
   readonly pin: string;
-  /** Where a restore gathers what it brings, until all of it is there. */
+  /** Where a restore unpacks, until all of it is there. */
   readonly unfinishedRestore: string;
-  /** Where a move from PostgreSQL makes the database, until all of it is there. */
+  /** Where a move from PostgreSQL builds the database, until all of it is there. */
   readonly unfinishedMove: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
 };
 
-/** Where things are in a data directory; touches nothing. @throws {ConfigError} when what is above it has no usable name */
+/** The paths in a data directory; touches nothing. @throws {ConfigError} when a parent directory has no usable name */
 export function dataDirAt(given: string): DataDir {
   const path = resolve(given);
   if (!isPath(path)) {
@@ -48,6 +50,7 @@ export function dataDirAt(given: string): DataDir {
   return {
     path,
     database: join(path, "luxhub.db"),
+    ballast: join(path, "luxhub.db.ballast"),
     lock: join(path, "lock"),
     pin: join(path, "backup-lock"),
     unfinishedRestore: join(path, ".restoring"),
@@ -57,7 +60,7 @@ export function dataDirAt(given: string): DataDir {
   };
 }
 
-/** Makes the directory if there is none, for its owner only. @throws {ConfigError} when it cannot be made or written into */
+/** Makes the directory if there is none, for its owner only. @throws {Error} one line when it cannot be made or written into */
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
   const { path } = dir;
@@ -65,17 +68,17 @@ export function makeDataDir(given: string): DataDir {
     if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
   } catch (error) {
     const reason = codeOf(error) === "EEXIST" ? "something there is no directory" : reasonOf(error);
-    throw new ConfigError(`cannot make the data directory ${path}: ${reason}`);
+    throw new Error(`cannot make the data directory ${path}: ${reason}`, { cause: error });
   }
   try {
     accessSync(path, constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new ConfigError(`cannot write into the data directory ${path}: ${reasonOf(error)}`);
+    throw new Error(`cannot write into the data directory ${path}: ${reasonOf(error)}`, { cause: error });
   }
   return dir;
 }
 
-/** Whether a file or a directory is there. @throws {Error} one line when that cannot be told, as without the rights to look */
+/** Whether a file or a directory exists. @throws {Error} one line when that cannot be found out, as without permission */
 export function isThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -85,12 +88,12 @@ export function isThere(path: string): boolean {
 }
 
 /**
- * Left by a hub beside its database, and by nobody else: an operator may lay secrets there before the first start, or
- * mount a disk of its own on files/.
+ * What only a hub leaves next to its database. Not secrets, which an operator may put there before the first start, nor
+ * files/, on which he may mount a disk.
  */
 const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:schema-\d+\.bak|moving))$/;
 
-/** The name of what shows that there was a database here; null where a hub may start afresh. */
+/** The name of a file that shows that there was a database here; null where a hub may make a new one. */
 export function traceOfHub(dir: DataDir): string | null {
   const names = namesIn(dir.path);
   if (names.includes("files")) names.push(...namesIn(join(dir.path, "files")).map((name) => `files/${name}`));
@@ -107,15 +110,15 @@ function namesIn(path: string): string[] {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The secrets, and which of them were made just now. */
+/** The secrets, and which of them were just generated. */
 export type Secrets = PrimarySecrets & {
   readonly secretIsNew: boolean;
   readonly adminKeyIsNew: boolean;
-  /** Whether the secret comes from the environment: then it is nowhere on disk. */
+  /** Whether the secret comes from the environment, and so is nowhere on disk. */
   readonly secretFromEnv: boolean;
 };
 
-/** From the environment, else from the data directory, else made and written there. @throws {ConfigError} */
+/** From the environment, else from the data directory, else generated and written there. @throws {ConfigError} */
 export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
@@ -133,8 +136,8 @@ export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   };
 }
 
-/** Takes the secrets back that were made just now and shown to nobody: the next start makes others, and shows them. */
-export function dropNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Secrets): void {
+/** Discards the secrets just generated: the start failed before they were shown. The next one generates others. */
+export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Secrets): void {
   if (secretIsNew) rmSync(dir.secretFile, { force: true });
   if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
 }
@@ -142,10 +145,10 @@ export function dropNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Sec
 /** A new secret: one word that needs no quoting in a shell or a header. */
 export function makeSecret(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
-  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // not to be taken for a flag
+  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // else it could be read as a flag
 }
 
-/** The secrets as far as they can be read here: what a hub has from its environment may be unknown to another process. */
+/** The secrets that are known here: another process need not have the environment of the hub. */
 export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecrets> {
   const secret = findSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = findSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
@@ -166,7 +169,7 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   try {
     writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });
   } catch (error) {
-    // Without the word in it, as on a full disk, the next start could not read it. One that was there is another's.
+    // An empty file, as on a full disk, would keep the next start from working. An existing one is not ours to remove.
     if (codeOf(error) !== "EEXIST") rmSync(file, { force: true });
     throw new Error(`cannot write ${file}: ${reasonOf(error)}`, { cause: error });
   }
@@ -185,6 +188,6 @@ function readIfThere(file: string): string | null {
     return readFileSync(file, "utf8");
   } catch (error) {
     if (codeOf(error) === "ENOENT") return null;
-    throw new ConfigError(`cannot read ${file}: ${reasonOf(error)}`);
+    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
   }
 }

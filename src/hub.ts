@@ -3,6 +3,7 @@
  * The only file that names concrete engines. PostgreSQL and Redis are imported only when they are configured.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import {
   ANSWERS_HELD_MAX_BYTES,
   DRAIN_MS,
@@ -21,14 +22,13 @@ import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
-import { faultOfPair } from "./http/certificate.ts";
+import { findCertificateFault } from "./http/certificate.ts";
 import { type Listener, openListener } from "./http/listener.ts";
-import { Budget } from "./lib/budget.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
-import { parseIp } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
+import { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -45,6 +45,7 @@ import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
 import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
 import { newestEvents } from "./store/sql/events.ts";
+import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite/engine.ts";
 import { type Store, StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/by-name.ts";
@@ -107,7 +108,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   takeLock(dir.pin)?.release(); // creates the file, so that the hub owns it, whoever runs the first backup
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
   const { store, clock: storeClock } = await openStore(hubParts, onFault);
+  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // the -shm file has just made room for it
   closing.push(() => store.close());
+  if (config.database === null) fillBallast(dir.ballast);
   const [newest] = await store.read(newestEvents(null, 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
@@ -120,7 +123,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
-  const answers = new Budget(ANSWERS_HELD_MAX_BYTES);
+  const answers = new Semaphore(ANSWERS_HELD_MAX_BYTES);
   const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
   const services = joinServices({
     store,
@@ -142,7 +145,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     retainMs: config.retainMs,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
-  await leadership.isLeader(); // before requests and periodic work: it renews the leases if no hub was running
+  await leadership.isLeader().catch(ignoreFull); // before requests and periodic work: it renews the leases if no hub ran
 
   const streams = new EventStreams(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
@@ -151,14 +154,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
     feed.drain();
-    answers.drain(); // else a receive that waits for memory would take messages that can no longer be sent
+    answers.close(); // else a receive that waits for memory would take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });
   await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
-  await logStart(store, clock); // only now: with a port in use the hub has not started
+  const started = startChore(store, clock);
+  await started.run(new AbortController().signal, 0); // only now: with a port in use the hub has not started
 
-  const chores = [...choresOf(choreParts), uploadsChore(blobs)];
+  const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
   scheduler.start();
   void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
@@ -186,7 +190,7 @@ async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock }> {
-  if (config.database === null) return { store: openFile(dir, log, onFault), clock };
+  if (config.database === null) return { store: openFileOnFullDisk(dir, log, onFault), clock };
   const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
   return { store, clock: store.clock };
@@ -207,6 +211,17 @@ async function openFiles({ path }: DataDir): Promise<Blobs> {
   }
 }
 
+/** Opens the database; on a full disk it deletes the ballast first, so that SQLite has room to open it. */
+function openFileOnFullDisk(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
+  try {
+    return openFile(dir, log, onFault);
+  } catch (error) {
+    if (!(error instanceof StoreFull) || !releaseBallast(dir.ballast)) throw error;
+    log.error("the disk is full: the ballast was given up to open the database", { ballast: dir.ballast });
+    return openFile(dir, log, onFault);
+  }
+}
+
 /** Opens the database, or creates it if there never was one. A damaged or missing one is refused and left as it is. */
 function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
   const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
@@ -224,7 +239,7 @@ function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): Sq
     log.info("the database is too large to be checked at each start", { look_with: "luxhub doctor" });
   }
   const store = openSqlite(dir.database, onFault);
-  if (store.broughtForward) log.info("the database was migrated", store.broughtForward);
+  if (store.migration) log.info("the database was migrated", store.migration);
   return store;
 }
 
@@ -235,7 +250,7 @@ function whatToDo({ path }: DataDir): string {
   );
 }
 
-type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Budget };
+type MailParts = Pick<HubParts, "config" | "clock" | "log"> & { readonly answers: Semaphore };
 
 async function openMail(parts: MailParts, store: Store, feed: Feed, closing: Closing): Promise<Mail> {
   const { config, clock, log, answers } = parts;
@@ -276,10 +291,27 @@ function uploadsChore(blobs: Blobs): Chore {
   return { name: "uploads", everyMs: PRUNE_EVERY_MS, onEveryHub: true, run };
 }
 
-async function logStart(store: Store, clock: Clock): Promise<void> {
+/** Logs the event hub.started, once: at the start, or, on a full disk, as soon as there is room. */
+function startChore(store: Store, clock: Clock): Chore {
   const event = { kind: "hub.started", at: clock.now(), nodeId: null, taskId: null } as const;
   const data = { software: SOFTWARE };
-  await store.transact({}, () => accept(null, [{ kind: "event.logged", event: { ...event, data } }]));
+  let isLogged = false;
+  const run = async (): Promise<void> => {
+    if (isLogged || !store.writable) return;
+    isLogged = true;
+    await store
+      .transact({}, () => accept(null, [{ kind: "event.logged", event: { ...event, data } }]))
+      .catch((error: unknown) => {
+        isLogged = false;
+        ignoreFull(error);
+      });
+  };
+  return { name: "started", everyMs: 0, onEveryHub: true, run };
+}
+
+/** A full disk keeps a hub that has a database from writing, not from serving reads: the sweeper writes what is left. */
+function ignoreFull(error: unknown): void {
+  if (!(error instanceof StoreFull)) throw error;
 }
 
 /** Certificate and key in PEM, and their names in messages to the operator. */
@@ -301,7 +333,7 @@ function readPem(path: string, name: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(`cannot read ${name}: ${reasonOf(error)}`);
+    throw new Error(`cannot read ${name}: ${reasonOf(error)}`, { cause: error });
   }
 }
 
@@ -312,14 +344,14 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
   const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   // A host name is resolved first: for an unknown one, the socket would say that the port is in use. (Bun 1.4.5's own
   // resolver would keep the process alive for a second.)
-  if (parseIp(host) === null)
+  if (isIP(host) === 0)
     await Bun.dns.lookup(host, { backend: "system" }).catch(() => {
       throw new ListenError(`cannot listen on ${where}: there is no such address`);
     });
   try {
     return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
-    const fault = spec.tls && tls !== null ? await faultOfPair(tls) : null;
+    const fault = spec.tls && tls !== null ? await findCertificateFault(tls) : null;
     if (fault !== null) throw new ConfigError(`cannot use ${tls?.names[fault.of]}: ${fault.what}`);
     const reason = LISTEN_REASONS[codeOf(error)] ?? reasonOf(error);
     throw new ListenError(`cannot listen on ${where}: ${reason}`, { cause: error });

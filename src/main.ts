@@ -1,51 +1,47 @@
-/** argv to command. Exit codes: 0 done, 1 could not, 2 asked wrongly. */
+/**
+ * argv to command, and the exit codes: 0 done; 2 the command line or a setting is wrong as it is written; 1 anything else
+ * that failed, such as a path that cannot be read or written.
+ */
 import "./cli/cold-start.ts";
+import { UsageError, readArguments } from "./cli/arguments.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { HELP, UsageError, VERSION_HELP, noWords, readArguments, say } from "./cli/usage.ts";
+import { HELP, VERSION_HELP, say } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
+import { didYouMean } from "./lib/closest.ts";
 import { SOFTWARE } from "./version.ts";
 
-async function main(argv: readonly string[]): Promise<number> {
-  const [command, ...rest] = argv;
-  switch (command) {
-    case "serve":
-      return serveCommand(rest, process.env);
-    // Loaded when they are asked for: a hub that serves does without them.
-    case "keys":
-      return (await import("./cli/keys.ts")).keysCommand(rest, process.env);
-    case "backup":
-      return (await import("./cli/backup.ts")).backupCommand(rest, process.env);
-    case "restore":
-      return (await import("./cli/restore.ts")).restoreCommand(rest, process.env);
-    case "doctor":
-      return (await import("./cli/doctor.ts")).doctorCommand(rest, process.env);
-    case "move":
-      return (await import("./cli/move.ts")).moveCommand(rest, process.env);
-    case "version":
-    case "--version":
-      return versionCommand(rest);
-    case undefined:
-    case "help":
-    case "--help":
-    case "-h":
-      return helpCommand(rest);
-    default:
-      throw new UsageError(`unknown command ${JSON.stringify(command)}`, "luxhub help");
-  }
+type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> | number;
+
+/** All but serve are loaded when they are asked for: a hub that serves does without them. */
+const COMMANDS: Readonly<Record<string, Run>> = {
+  serve: serveCommand,
+  keys: async (argv, env) => (await import("./cli/keys.ts")).keysCommand(argv, env),
+  backup: async (argv, env) => (await import("./cli/backup.ts")).backupCommand(argv, env),
+  restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),
+  doctor: async (argv, env) => (await import("./cli/doctor.ts")).doctorCommand(argv, env),
+  move: async (argv, env) => (await import("./cli/move.ts")).moveCommand(argv, env),
+  version: versionCommand,
+  help: helpCommand,
+};
+const ALIASES: Readonly<Record<string, string>> = { "--version": "version", "--help": "help", "-h": "help" };
+
+function main([word = "help", ...argv]: readonly string[]): Promise<number> | number {
+  const name = ALIASES[word] ?? word;
+  const run = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (run) return run(argv, process.env);
+  const meant = didYouMean(word, Object.keys(COMMANDS));
+  throw new UsageError(`unknown command ${JSON.stringify(word)}${meant}`, "");
 }
 
-function versionCommand(words: readonly string[]): number {
-  const args = readArguments(words, [], [], "luxhub version --help");
-  if (args.help) return say(VERSION_HELP);
-  noWords(args.words, "luxhub version --help");
-  return say(SOFTWARE);
+function versionCommand(argv: readonly string[]): number {
+  const { help } = readArguments(argv, { name: "version", words: "", flags: {} });
+  return say(help ? VERSION_HELP : SOFTWARE);
 }
 
 /** `luxhub help COMMAND` is `luxhub COMMAND --help`; help for help is the help. */
-function helpCommand([command, ...more]: readonly string[]): Promise<number> | number {
-  noWords(more, "luxhub help");
-  const isAboutAll = command === undefined || ["help", "--help", "-h"].includes(command);
-  return isAboutAll ? say(HELP) : main([command, "--help"]);
+function helpCommand([word = "help", ...more]: readonly string[]): Promise<number> | number {
+  if (more[0] !== undefined) throw new UsageError(`unexpected ${JSON.stringify(more[0])}`, "");
+  return (ALIASES[word] ?? word) === "help" ? say(HELP) : main([word, "--help"]);
 }
 
 try {

@@ -1,5 +1,7 @@
-/** The envelope of a success (decisions.md, Envelope). */
+/** The envelope of a success, and the JSON of answers with a list that is loaded in parts. */
+import { type NextPart, Rows } from "../service/list-pages.ts";
 import type { JsonAnswer } from "./endpoint.ts";
+import type { Encoded } from "./response-backpressure.ts";
 
 /** The JSON of a success. */
 export function encodeSuccess(answer: JsonAnswer): string {
@@ -9,4 +11,39 @@ export function encodeSuccess(answer: JsonAnswer): string {
 /** What follows `{"success":true` when the answer's own fields come after it. */
 function rest(json: string): string {
   return json === "{}" ? "}" : `,${json.slice(1)}`;
+}
+
+/** The JSON of a success that may have a list, as Rows: in pieces if not all of them are loaded. */
+export function encodeInPieces(answer: JsonAnswer): Encoded {
+  for (const [name, rows] of Object.entries(answer)) {
+    if (!(rows instanceof Rows)) continue;
+    const whole = encodeSuccess({ ...answer, [name]: rows.first });
+    if (rows.next === null) return { first: whole, next: null };
+    const field = `"${name}":[]`; // found once: within a text its quotes would be escaped
+    const empty = encodeSuccess({ ...answer, [name]: [] });
+    const end = empty.slice(empty.indexOf(field) + field.length - 1);
+    const next = nextPieces(rows.next, rows.first.length > 0 ? "," : "", end);
+    return { first: whole.slice(0, -end.length), next };
+  }
+  return { first: encodeSuccess(answer), next: null };
+}
+
+/** The other parts of a list, then what follows the list. */
+function nextPieces(nextPart: NextPart<unknown>, firstSeparator: string, end: string): Encoded["next"] {
+  let separator = firstSeparator;
+  let isEnded = false;
+  return async () => {
+    while (!isEnded) {
+      const part = await nextPart();
+      if (part === null) {
+        isEnded = true;
+        return end;
+      }
+      if (part.length === 0) continue; // its rows were deleted since the list was measured
+      const piece = separator + JSON.stringify(part).slice(1, -1);
+      separator = ",";
+      return piece;
+    }
+    return null;
+  };
 }

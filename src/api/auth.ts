@@ -1,30 +1,31 @@
 /**
- * Who is calling, and in which variant the answer goes (specification 5, decisions.md Keys).
- * Secrets are looked at in two headers and nowhere else, and never leave this file.
+ * Authentication: identifies the caller by its secret, chooses the variant of the answer, and applies the rate limit on
+ * wrong secrets (docs/security.md). Secrets are read from two headers only, and go only to the key ring
+ * (service/keys.ts), which compares their hashes in constant time.
  */
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
-import { callerOf } from "../http/caller.ts";
-import { Throttle } from "../http/wrong-secret-throttle.ts";
+import { clientAddress } from "../http/client-address.ts";
+import { RateLimiter } from "../http/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import type { Network } from "../lib/ip.ts";
+import { type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 
-/** Who may call: `public` is open on variant A and behind the secret on B; `admin` also wants the admin key. */
+/** `public` needs no secret on variant A, but does on B; `admin` needs the administrator key besides the secret. */
 export type Auth = "public" | "secret" | "admin";
 
 export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null };
 
-export class Gate {
+export class Authenticator {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
-  readonly #trustedProxies: readonly Network[];
-  readonly #throttle = new Throttle(
+  readonly #trustedProxies: ReturnType<typeof blockListOf>;
+  readonly #wrongSecrets = new RateLimiter(
     limit.WRONG_SECRETS_PER_MINUTE,
     limit.WRONG_SECRET_WINDOW_MS,
     limit.WATCHED_ADDRESSES_MAX,
@@ -33,19 +34,19 @@ export class Gate {
   constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[]) {
     this.#keys = keys;
     this.#clock = clock;
-    this.#trustedProxies = trustedProxies;
+    this.#trustedProxies = blockListOf(trustedProxies);
   }
 
   /**
-   * Lets a request in, or throws the Problem that keeps it out: 401, 429 after many wrong secrets, 403 for the admin
-   * key. On a public path of A a secret is not looked at, but that a pinned key still sets the variant.
+   * On a public path of variant A a wrong secret is ignored; a key that is bound to a variant still selects it.
+   * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key
    */
-  admit(exchange: Exchange, auth: Auth, ofListener: Variant): Caller {
+  authenticate(exchange: Exchange, auth: Auth, listenerVariant: Variant): Caller {
     const { headers } = exchange.request;
     const secret = headers.get("x-matrix-secret");
     const key =
       secret === null || secret.length > limit.SECRET_MAX_CHARS ? null : this.#keys.find(secret, "secret");
-    const variant = key?.variant ? VARIANTS[key.variant] : ofListener;
+    const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints) return { variant, key: null };
     if (!key) throw this.#unauthorized(exchange, secret);
     if (auth === "admin") this.#checkAdmin(headers.get("x-admin-key"));
@@ -53,8 +54,8 @@ export class Gate {
   }
 
   #checkAdmin(adminKey: string | null): void {
-    const sane = adminKey !== null && adminKey.length <= limit.SECRET_MAX_CHARS;
-    if (sane && this.#keys.find(adminKey, "admin")) return;
+    const isPossible = adminKey !== null && adminKey.length <= limit.SECRET_MAX_CHARS;
+    if (isPossible && this.#keys.find(adminKey, "admin")) return;
     throw new Problem(
       403,
       "admin_key_required",
@@ -64,15 +65,19 @@ export class Gate {
   }
 
   #unauthorized(exchange: Exchange, secret: string | null): Problem {
-    if (secret !== null && secret !== "") this.#strike(exchange); // an empty one is missing, not wrong
-    const detail = "Send the hub's secret in the header X-Matrix-Secret.";
+    const isMissing = secret === null || secret === "";
+    if (!isMissing) this.#recordWrongSecret(exchange);
+    const detail = isMissing
+      ? "Send the hub's secret in the header X-Matrix-Secret."
+      : "The secret in the header X-Matrix-Secret is unknown, expired or revoked.";
     const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
     return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
   }
 
-  #strike({ server, request }: Exchange): void {
-    const caller = callerOf(server.requestIP(request)?.address ?? "", request.headers, this.#trustedProxies);
-    const waitMs = this.#throttle.strike(caller, this.#clock.steady());
+  #recordWrongSecret({ server, request }: Exchange): void {
+    const peer = server.requestIP(request)?.address ?? "";
+    const address = clientAddress(peer, request.headers, this.#trustedProxies);
+    const waitMs = this.#wrongSecrets.recordFailure(address, this.#clock.steady());
     if (waitMs === 0) return;
     const seconds = Math.ceil(waitMs / SECOND_MS);
     const detail = `Too many wrong secrets came from this address. Try again in ${seconds} seconds.`;
@@ -81,7 +86,7 @@ export class Gate {
   }
 }
 
-/** 403 when the caller's key is bound to another node than the one it acts for. */
+/** @throws {Problem} 403 when the caller's key is bound to another node than `nodeId`. */
 export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
   if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);

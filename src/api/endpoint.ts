@@ -1,6 +1,6 @@
 /**
- * What an endpoint is: declared once, with everything that a caller, the tests and a description of the API need.
- * An endpoint reads nothing of the request by itself but through its schema, and decides nothing.
+ * The type of an endpoint. Each is declared once, with all that the pipeline, the tests and the documentation need.
+ * A JSON endpoint reads the request only through its schema, and decides nothing: it calls a use case.
  */
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
@@ -31,89 +31,87 @@ export type Services = {
   readonly system: SystemService;
 };
 
-/** One call of an endpoint: by whom, in which variant, and the way to write. */
+/** The context of one call of an endpoint. */
 export type Call = {
   readonly services: Services;
   readonly variant: Variant;
-  /** The key of the caller; null where none was asked for. */
+  /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
-  /** Writes go through this, so that a stored answer is in the same commit. */
+  /** Every write must go through this: with an Idempotency-Key it stores the answer in the same commit. */
   readonly transact: Transact;
-  /** Whether the answer is stored for a repeat: then it may be decided although the caller has hung up. */
+  /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
   readonly idempotency: Idempotency;
   readonly exchange: Exchange;
 };
 
+/** A GET may have one list whose value is Rows: what of it is not loaded yet is loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>>;
 
-/** The shape of an answer. */
-export type AnswerShape = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
+/** The schema of an answer. */
+export type AnswerSchema = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
 
 type Declared = {
   readonly method: Method;
   readonly path: string;
   readonly auth: Auth;
-  /** One line for people. */
+  /** One line for the documentation. */
   readonly summary: string;
-  /** The codes by which the state of things can refuse it. */
+  /** The codes with which the domain can reject a call. */
   readonly rejections: readonly RejectionCode[];
 };
 
 /**
- * An endpoint that answers JSON. `input` reads the body of a POST (with path parameters, the parameters) or the query
- * of a GET; it is made at the first of them. `handle` answers what its transact answered, and `encode` is pure: it may
- * run inside the commit, to store the answer with the change.
+ * An endpoint that answers JSON. `input` is the schema of a POST's body, of a GET's query and path parameters, or of a
+ * DELETE's path parameters; it is made at the first request. `handle` must return what its transact returned, and
+ * `encode` must be pure: with an Idempotency-Key `encode` runs inside the commit, to store the answer with the change.
  */
 export type JsonEndpoint<In, Out> = Declared & {
   readonly kind: "json";
   readonly input: () => z.ZodMiniType<In>;
-  /** Reads by `input`. @throws {Problem} 400 */
+  /** Validates by `input`. @throws {Problem} 400 */
   readonly parse: (raw: unknown) => In;
-  /** The fields of a success beside `success: true`; made when asked for, for it is no part of a request's way. */
-  readonly answer: AnswerShape;
-  /** Whether a body may be left out. */
+  /** The schema of a success, without `success: true`. For tests and documentation: requests never make it. */
+  readonly answer: AnswerSchema;
+  /** The body may be left out. */
   readonly emptyBody?: boolean;
-  /** The nodes that the caller acts for: a key bound to another node is refused. */
+  /** The nodes for which the caller acts: a key that is bound to another node is refused. */
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly handle: (call: Call, input: In) => Promise<Out>;
   readonly encode: (out: Out, variant: Variant) => JsonAnswer;
-  /** Whether a GET answers what another would not find again: then it is not asked for twice, see api/response-backpressure.ts. */
+  /** A GET whose read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
   readonly once?: boolean;
-  /** The rest of what is too large to be answered at once, in the same form; see parts.ts. */
-  readonly rest?: (out: Out) => AsyncGenerator<Out> | null;
 };
 
-/** An endpoint that reads or answers something else than JSON. */
+/** An endpoint that reads or answers something other than JSON. */
 export type RawEndpoint = Declared & {
   readonly kind: "raw";
   readonly handle: (call: Call) => Promise<Response | Body>;
 };
 
-/** A JSON endpoint whose types are closed over: all that the pipeline needs. */
+/** An endpoint as the pipeline needs it: bind() hides the input and output types of a JSON endpoint. */
 export type Endpoint =
   | RawEndpoint
   | (Declared & {
       readonly kind: "json";
       readonly input: () => z.ZodMiniType;
-      readonly answer: AnswerShape;
+      readonly answer: AnswerSchema;
       readonly emptyBody?: boolean;
       readonly bind: (pipeline: JsonPipeline) => Handler;
     });
 
-/** Runs a JSON endpoint of any types; the pipeline implements it. */
+/** Runs a JSON endpoint. The pipeline implements it. */
 export type JsonPipeline = <In, Out>(
   endpoint: JsonEndpoint<In, Out>,
   exchange: Exchange,
 ) => ReturnType<Handler>;
 
-/** Declares a JSON endpoint; its input and output types stay its own. */
+/** Declares a JSON endpoint, and infers its input and output types. */
 export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse">): Endpoint {
   const declared: JsonEndpoint<In, Out> = { ...endpoint, kind: "json", parse: inputParser(endpoint.input) };
   return { ...declared, bind: (pipeline) => (exchange) => pipeline(declared, exchange) };
 }
 
-/** Declares an endpoint that is no JSON endpoint. */
 export function rawEndpoint(endpoint: Omit<RawEndpoint, "kind">): Endpoint {
   return { ...endpoint, kind: "raw" };
 }

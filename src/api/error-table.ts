@@ -1,8 +1,8 @@
-/** One table from the codes of the domain to HTTP, and from what the ports throw to what a caller may know. */
+/** Maps errors to problems (RFC 9457): the domain's rejection codes, and the errors that the ports and services throw. */
 import { BlobsFull } from "../blobs/blobs.ts";
 import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { Problem } from "../http/problem.ts";
-import { BudgetSpent } from "../lib/budget.ts";
+import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
 import { MailBusy } from "../mail/mail.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
@@ -24,24 +24,23 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_files_limit: [409, "Task has as many files as it may"],
 };
 
-/** What the caller may know of an error; null for a fault of ours. */
+/** The problem for an error that the client may know about; null for a fault of the hub itself. */
 export function problemOf(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof Rejection) {
     const [status, title] = REJECTIONS[error.code];
     return new Problem(status, error.code, title, error.message);
   }
-  if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can take.");
+  if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can hold.");
   if (error instanceof MailBusy) return overloaded(error.message);
-  if (error instanceof PagesBusy)
-    return overloaded("As many pages from far into lists wait as the hub can hold.");
+  if (error instanceof PagesBusy) return overloaded("Too many requests wait for pages far into long lists.");
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
-  if (error instanceof BudgetSpent)
+  if (error instanceof AcquireTimeout)
     return overloaded("Too many callers do not read the large answers they get.");
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {
     const detail =
-      "The hub lost its database in the middle of the commit: it may be done or not. Look before you ask again.";
+      "The hub lost its database in the middle of the commit: the write may be done or not. Check before you repeat it.";
     return new Problem(500, "outcome_unknown", "Outcome unknown", detail);
   }
   if (error instanceof StoreFull || error instanceof BlobsFull) {
@@ -51,26 +50,25 @@ export function problemOf(error: unknown): Problem | null {
   return null;
 }
 
-/** The system's limit of open files, connections among them. Bun names it in the text alone when it loads a module. */
+/** The limit on open files and connections is reached. When a module fails to load, Bun sets only the message. */
 function isOutOfFiles(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return /^E[MN]FILE\b/.test(String("code" in error ? error.code : error.message));
 }
 
-/** 503: the hub is at a limit of its own. */
+/** 503: the hub has reached a limit of its own. */
 export function overloaded(what: string): Problem {
   const headers = { "Retry-After": "1" };
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
-/** 503: the store is away, and comes back by itself. */
 function unavailable(): Problem {
   const detail = "The hub cannot reach its database and nothing was written. Try again in two seconds.";
   const headers = { "Retry-After": "2" };
   return new Problem(503, "database_unavailable", "Service unavailable", detail, { headers });
 }
 
-/** 403: the key belongs to one node and the request speaks for another. */
+/** 403: the key is bound to one node, and the request acts for another. */
 export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
   return new Problem(403, "key_bound_to_other_node", "Key of another node", detail);

@@ -1,36 +1,35 @@
-/** The endpoints of files (specification 4, Files). Bytes are streamed both ways. */
+/** The endpoints of files: file/*. Uploads and downloads are streamed. */
 import * as z from "zod/mini";
 import type { BlobWriter } from "../blobs/blobs.ts";
 import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
-import { isNestedDeeper } from "../http/body.ts";
+import { isNestedDeeper } from "../http/json-body.ts";
 import { downloadResponse } from "../http/download.ts";
 import { pathParameter } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
 import type { FileDraft } from "../service/files.ts";
 import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
+import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
-import { pageRequest } from "./paging.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
-import { encodeFile, encodePage, fileShape, pageShape } from "./shapes.ts";
+import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
 
 const UPLOAD_PATH = "/api/v1/file/upload";
 
-/** The JSON object of the form field `metadata`; its task_id and node attach the file. */
+/** Parses the JSON object in the form field `metadata`: task_id and node attach the file to a task and a node. */
 const parseMetadata = inputParser(
   () => z.object({ task_id: z.optional(field.id()), node: z.optional(field.nodeId()) }),
   "metadata",
 );
 
-/** `maxFileBytes`: the largest file that is taken. */
+/** @param maxFileBytes the largest file that the hub accepts */
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
-  let underWay = 0;
+  let running = 0;
   const upload = rawEndpoint({
     method: "POST",
     path: UPLOAD_PATH,
@@ -38,9 +37,9 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     summary: "Stores a file, sent as multipart form data",
     rejections: ["task_not_found", "node_not_found", "task_files_limit"],
     handle: async (call) => {
-      if (underWay >= limit.UPLOADS_MAX) throw overloaded("The hub takes as many uploads as it can.");
-      underWay++;
-      return receiveUpload(call, maxFileBytes).finally(() => underWay--);
+      if (running >= limit.UPLOADS_MAX) throw overloaded("As many uploads run as the hub can hold.");
+      running++;
+      return receiveUpload(call, maxFileBytes).finally(() => running--);
     },
   });
   return [upload, download, list, removeByBody, removeByPath];
@@ -49,9 +48,9 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
 async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response | Body> {
   const { request } = call.exchange;
   const idempotencyKey = idempotencyKeyOf(request.headers);
-  // The parser is loaded with the first upload: a hub that only passes tasks on does without its 8 MiB.
+  // The first upload loads the multipart parser: a hub without uploads saves its 8 MiB.
   const { readUpload } = await import("../http/upload.ts");
-  using progress = new ProgressWatch();
+  using watchdog = new StallWatchdog();
   const received = await readUpload(request, {
     limits: {
       fileMaxBytes: maxFileBytes,
@@ -60,21 +59,21 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
       partHeadersMaxBytes: limit.UPLOAD_PART_HEADERS_MAX_BYTES,
       fileNameMaxChars: limit.FILE_NAME_MAX_CHARS,
     },
-    openSink: async () => progress.watch(await call.services.files.begin()),
-    deadline: progress.signal,
+    openSink: async () => watchdog.watch(await call.services.files.begin()),
+    deadline: watchdog.signal,
   });
   const writer = received.file.sink;
   try {
     const draft = draftOf(received);
     checkActsFor(call, draft.nodeId);
-    const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // what save answers
+    const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // as save() returns it
     const save = async (transact: Call["transact"]): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
     const attempt = attemptBy(call, call.exchange, UPLOAD_PATH, idempotencyKey, received.bodySha256);
     return await call.idempotency.run(attempt, encode, save);
   } finally {
-    await writer.discard(); // of a finished file nothing is discarded
+    await writer.discard(); // does nothing after finish()
   }
 }
 
@@ -108,12 +107,12 @@ function readMetadata(text: string | undefined): object {
   return value;
 }
 
-/** Cuts an upload off that does not move on: an upload may be long, but not stand still. */
-class ProgressWatch implements Disposable {
+/** Aborts an upload that stalls: an upload may take long, but must make progress in each interval. */
+class StallWatchdog implements Disposable {
   readonly #abort = new AbortController();
   readonly #timer = setInterval(() => this.#check(), limit.UPLOAD_STALL_MS);
   #writer: BlobWriter | null = null;
-  #seen = 0;
+  #lastSize = 0;
 
   get signal(): AbortSignal {
     return this.#abort.signal;
@@ -130,11 +129,11 @@ class ProgressWatch implements Disposable {
 
   #check(): void {
     const size = this.#writer?.size ?? 0;
-    if (size - this.#seen < limit.UPLOAD_STALL_MIN_BYTES) {
-      const detail = "The upload stood still. Send it again, on a better line.";
+    if (size - this.#lastSize < limit.UPLOAD_STALL_MIN_BYTES) {
+      const detail = "The upload stalled. Send it again over a faster connection.";
       this.#abort.abort(new Problem(408, "request_timeout", "Request timeout", detail));
     }
-    this.#seen = size;
+    this.#lastSize = size;
   }
 }
 
@@ -160,10 +159,9 @@ const list = jsonEndpoint({
   summary: "Files, newest first",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: () => z.strictObject({ files: z.array(fileShape()), ...pageShape() }),
-  handle: ({ services, variant }, paging) => services.files.list(pageRequest(paging, variant.unpaged)),
+  answer: () => z.strictObject({ files: z.array(fileSchema()), ...pageSchema() }),
+  handle: ({ services, variant }, paging) => services.files.list(field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("files", page, encodeFile),
-  rest: (page) => page.rest,
 });
 
 const removal = {
@@ -173,7 +171,7 @@ const removal = {
   answer: () => z.strictObject({ file_id: z.string() }),
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
   handle: async (call: Call, { file_id }: { file_id: string }) => {
-    // A key that is bound to a node may delete that node's files only; any other key need not look first.
+    // A key that is bound to a node may delete only that node's files.
     if (call.key?.nodeId != null) checkActsFor(call, (await call.services.files.get(file_id)).nodeId ?? "");
     return call.services.files.remove(call.transact, file_id);
   },

@@ -1,7 +1,7 @@
 /**
- * Idempotency-Key (decisions.md, Envelope): the first answer to a POST is stored in the commit of its change and given
- * again to whoever repeats the request within 24 h. While the first still runs, the second waits for it. Of two at two
- * hubs on one database the first to commit is the first: the other finds its answer when it is about to decide.
+ * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its change,
+ * and a repeat within 24 hours gets the stored answer. A repeat that arrives while the first request runs waits for it.
+ * Of two that run on two hubs of one database, the first to commit wins: the other finds the answer in its transaction.
  */
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
 import {
@@ -10,26 +10,29 @@ import {
   JSON_DEPTH_MAX,
   WAITERS_MAX,
 } from "../domain/limits.ts";
-import { isNestedDeeper } from "../http/body.ts";
+import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, NO_SNIFF, allowSilence } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
-import type { Body, Outbox, Worded } from "./response-backpressure.ts";
+import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import { overloaded, problemOf } from "./error-table.ts";
 
-const SANE_KEY = /^[\x21-\x7e]+$/;
+const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** A request that may be a repeat: whose it is, what it asked, and itself, for it may have to wait. */
+/**
+ * A request with an Idempotency-Key. Two with one `scope` are the same request if `asked` (a fingerprint of the variant
+ * and the body) is equal too.
+ */
 export type Attempt = { readonly scope: string; readonly asked: string; readonly exchange: Exchange };
 
 /**
- * Answers are as private as the key that asked for them, so they are kept apart by key; and by path: that of the
- * endpoint, for the request's URL holds the Host, which is the caller's word. Each variant answers in words of its own,
- * so the variant is part of what was asked: the same body in the other one is not done twice, and not replayed.
- * `bodyHash` is hex.
+ * The scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
+ * request's URL contains the Host, which the client can choose). Each variant encodes its answers differently, so the
+ * variant is part of the fingerprint: the same body in the other variant is refused, neither run again nor replayed.
+ * @param bodyHash hex
  */
 export function attemptBy(
   { key, variant }: Caller,
@@ -42,42 +45,42 @@ export function attemptBy(
   return { scope, asked: `${variant.name} ${bodyHash}`, exchange };
 }
 
-/** The Idempotency-Key of a request, or null. @throws {Problem} 400 for one that is no key */
+/** The request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
 export function idempotencyKeyOf(headers: Headers): string | null {
   const key = headers.get("idempotency-key");
   if (key === null) return null;
-  if (key.length <= IDEMPOTENCY_KEY_MAX_CHARS && SANE_KEY.test(key)) return key;
+  if (key.length <= IDEMPOTENCY_KEY_MAX_CHARS && VISIBLE_ASCII.test(key)) return key;
   const message = `must be 1 to ${IDEMPOTENCY_KEY_MAX_CHARS} visible ASCII characters`;
   throw invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
 /**
- * What was asked, whatever the order of its names and its spaces: SHA-256 of the JSON value, keys sorted.
- * @throws {Problem} 400 for one that is nested too deep to be compared
+ * SHA-256 of a JSON value in canonical form: neither spaces nor the order of names change it.
+ * @throws {Problem} 400 for a value that is nested too deep
  */
 export function hashJson(value: unknown): string {
   if (isNestedDeeper(value, JSON_DEPTH_MAX)) {
     throw invalidRequest([{ path: "", message: `must not be nested deeper than ${JSON_DEPTH_MAX}` }]);
   }
-  return Bun.SHA256.hash(JSON.stringify(sorted(value)), "hex");
+  return Bun.SHA256.hash(JSON.stringify(canonical(value)), "hex");
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== "object" || value === null) return value;
   const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return { fields: fields.map(([name, inner]) => [name, sorted(inner)]) }; // an object still differs from a list
+  return { fields: fields.map(([name, inner]) => [name, canonical(inner)]) }; // an object still differs from a list
 }
 
-/** luxhub 0.1.0 stored the hash without the variant: after an update its answers still are those of their requests. */
-function isSame(stored: string, asked: string): boolean {
+/** luxhub 0.1.0 stored the hash without the variant: its stored answers must still match after an update. */
+function isSameRequest(stored: string, asked: string): boolean {
   return stored === asked || asked.endsWith(` ${stored}`);
 }
 
-/** Beside what the use case loads; no name of its own has a space. */
+/** The name of our own query among those of the use case, whose names have no space. */
 const STORED = "stored answer";
 
-/** Another hub has answered this request while it was on its way here: nothing was decided. */
+/** Another hub has committed the answer to this request meanwhile: this transaction decided nothing. */
 class AnsweredElsewhere extends Error {
   override readonly name = "AnsweredElsewhere";
 }
@@ -85,26 +88,26 @@ class AnsweredElsewhere extends Error {
 export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #outbox: Outbox;
-  /** Who is at it, by scope; resolves when he has ended, however that was. */
+  readonly #backpressure: ResponseBackpressure;
+  /** The running request of each scope; resolves when it has ended, also with an error. */
   readonly #running = new Map<string, Promise<unknown>>();
   #waiting = 0;
 
-  constructor(store: Store, clock: Clock, outbox: Outbox) {
+  constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure) {
     this.#store = store;
     this.#clock = clock;
-    this.#outbox = outbox;
+    this.#backpressure = backpressure;
   }
 
-  /** Gives the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
+  /** Replays the stored answer, or runs `first` with a Transact that stores the answer in the same commit. */
   async run(
     attempt: Attempt,
     encode: (answer: unknown) => string,
     first: (transact: Transact) => Promise<string>,
   ): Promise<Response | Body> {
     for (let other = this.#running.get(attempt.scope); other; other = this.#running.get(attempt.scope)) {
-      await this.#afterOther(other, attempt);
-      const stored = await this.#replay(attempt); // all who waited find it, none has to go before another
+      await this.#waitFor(other, attempt);
+      const stored = await this.#replay(attempt); // here, so that all who waited can replay it at once
       if (stored) return stored;
     }
     const done = Promise.withResolvers<void>();
@@ -112,7 +115,7 @@ export class Idempotency {
     try {
       return (
         (await this.#replay(attempt)) ??
-        this.#outbox.ofWrite(attempt.exchange, await first(this.#recording(attempt, encode)))
+        this.#backpressure.ofWrite(attempt.exchange, await first(this.#storingTransact(attempt, encode)))
       );
     } catch (error) {
       const replayed = error instanceof AnsweredElsewhere ? await this.#replay(attempt) : null;
@@ -125,7 +128,7 @@ export class Idempotency {
   }
 
   /** Waits for another request of the same scope. @throws {Problem} 503 when too many wait already */
-  async #afterOther(other: Promise<unknown>, { exchange }: Attempt): Promise<void> {
+  async #waitFor(other: Promise<unknown>, { exchange }: Attempt): Promise<void> {
     if (this.#waiting >= WAITERS_MAX) throw overloaded("As many repeats wait as the hub can hold.");
     allowSilence(exchange);
     this.#waiting++;
@@ -139,40 +142,40 @@ export class Idempotency {
   async #replay(attempt: Attempt): Promise<Response | null> {
     const past = await this.#store.read(this.#stored(attempt));
     if (!past) return null;
-    if (!isSame(past.asked, attempt.asked)) {
+    if (!isSameRequest(past.asked, attempt.asked)) {
       const detail =
         "This Idempotency-Key was used with another body or in the other variant. Use a new key for a new request.";
       throw new Problem(422, "idempotency_key_reused", "Idempotency key reused", detail);
     }
     const { status } = past;
     let body: string | null = past.body;
-    const load = async (): Promise<Worded> => {
+    const load = async (): Promise<Encoded> => {
       const first = body ?? (await this.#store.read(this.#stored(attempt)))?.body;
       body = null;
-      if (first === undefined) throw overloaded("The stored answer has just passed its time.");
-      return { first, rest: null };
+      if (first === undefined) throw overloaded("The stored answer has just expired.");
+      return { first, next: null };
     };
     const contentType = status === 200 ? "application/json" : "application/problem+json";
     const headers = { ...NO_SNIFF, "Content-Type": contentType, "Idempotent-Replayed": "true" };
-    return new Response(await this.#outbox.ofRead(attempt.exchange, load), { status, headers });
+    return new Response(await this.#backpressure.ofRead(attempt.exchange, load), { status, headers });
   }
 
-  /** A Transact that adds the answer to what its decision writes; a rejection is an answer too. */
-  #recording(attempt: Attempt, encode: (answer: unknown) => string): Transact {
+  /** A Transact that stores the answer together with the changes of its decision; a rejection is an answer too. */
+  #storingTransact(attempt: Attempt, encode: (answer: unknown) => string): Transact {
     const { scope, asked } = attempt;
     const record = (status: number, body: string) =>
       ({
         kind: "answer.stored",
         answer: { scope, asked, status, body, storedAt: this.#clock.now() },
       }) as const;
-    let isOurs = false; // what is stored: a use case may write more than once
+    let isStored = false; // by this request: a use case may call transact more than once
     const transact = async (
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
     ): Promise<unknown> => {
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };
       const outcome = await this.#store.transact(known, (rows): Accepted<Decision<unknown>> | Undecided => {
-        if (rows[STORED] !== null && !isOurs) throw new AnsweredElsewhere();
+        if (rows[STORED] !== null && !isStored) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
         if (decision.kind === "accepted") {
@@ -181,10 +184,10 @@ export class Idempotency {
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       });
-      isOurs ||= outcome !== undefined;
+      isStored ||= outcome !== undefined;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;
     };
-    return transact as Transact; // the answer is that of the caller's own decide
+    return transact as Transact; // it returns the answer of the caller's own `decide`
   }
 }

@@ -1,15 +1,14 @@
-/** Validates what a caller sent by its schema. */
+/** Input validation: parses a request by its zod schema, and says which fields are invalid and what to send instead. */
 import * as z from "zod/mini";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
 
-// What is wrong, in words that say what to send instead.
-z.config({ customError: (issue) => wording(issue) });
+z.config({ customError: (issue) => messageOf(issue) });
 
 /**
- * Reads what the schema describes; every bad field is named at once, each once.
- * @param within the field that `raw` stands in, if it is not the body itself
- * @throws {Problem} 400
+ * Parses `raw` by the schema.
+ * @param within the name of the field that contains `raw`, if it is not the body itself
+ * @throws {Problem} 400 that names every invalid field once
  */
 export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?: string): In {
   const parsed = schema.safeParse(raw);
@@ -24,10 +23,9 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
 }
 
 /**
- * parseInput for a schema that may never be asked for, or again and again. It is made when it is asked for first: an
- * idle hub does without. It is compiled when it is asked for often, which takes some milliseconds and some memory, and
- * makes it five times as fast. What a compiled schema does not take goes to the one it was made of, so that the words
- * are the same.
+ * parseInput with a schema that is made at the first call, to save an idle hub its memory, and compiled at call
+ * COMPILE_INPUT_AFTER: compiling takes some milliseconds and some memory, and makes parsing five times as fast. A
+ * compiled schema hands invalid input to the original schema, so the error messages are the same.
  */
 export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: string): (raw: unknown) => In {
   let schema: z.ZodMiniType<In> | null = null;
@@ -39,7 +37,7 @@ export function inputParser<In>(makeSchema: () => z.ZodMiniType<In>, within?: st
   };
 }
 
-function wording(issue: z.core.$ZodRawIssue): string | undefined {
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type": {
       const expected = article(issue.expected === "int" ? "whole number" : issue.expected);

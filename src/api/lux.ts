@@ -1,11 +1,10 @@
-/** The endpoints of the LUX economy (specification 4, LUX economy A). */
+/** The endpoints of LUX, the reward units: signin and lux/ledger. */
 import * as z from "zod/mini";
 import { toLux } from "../domain/lux.ts";
 import { isoTime } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { pageRequest } from "./paging.ts";
-import { encodeEntry, encodePage, entryShape, pageShape, time } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import { encodeEntry, encodePage, entrySchema, pageSchema, time } from "./response-schemas.ts";
 
 const signin = jsonEndpoint({
   method: "POST",
@@ -39,9 +38,9 @@ const ledger = jsonEndpoint({
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), ...field.paging() }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ entries: z.array(entryShape()), ...pageShape() }),
+  answer: () => z.strictObject({ entries: z.array(entrySchema()), ...pageSchema() }),
   handle: ({ services, variant }, { node_id, ...paging }) =>
-    services.lux.ledger(node_id, pageRequest(paging, variant.unpaged)),
+    services.lux.ledger(node_id, field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("entries", page, encodeEntry),
 });
 

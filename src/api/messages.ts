@@ -1,6 +1,6 @@
 /**
- * The endpoints of messages: message/* (specification 4, Messaging B) and agent/* (Agent communication A) are two faces
- * of one mailbox. The stream of agent/sse stands in stream.ts.
+ * The endpoints of messages: message/* comes from variant B and agent/* from variant A; both variants serve both, on the
+ * same mailboxes. agent/sse is in stream.ts.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
@@ -8,9 +8,15 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { holdOpen } from "./long-poll.ts";
 import type { Patience } from "../service/messages.ts";
 import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { pageRequest } from "./paging.ts";
-import { deliveryShape, encodeDelivery, encodeFate, encodePage, fateShape, pageShape } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import {
+  deliverySchema,
+  encodeDelivery,
+  encodeFate,
+  encodePage,
+  fateSchema,
+  pageSchema,
+} from "./response-schemas.ts";
 
 const transport = () => z.string();
 
@@ -92,13 +98,13 @@ const receive = jsonEndpoint({
   input: () =>
     z.object({
       node_id: field.nodeId(),
-      count: z._default(field.howMany(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
+      count: z._default(field.itemCount(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
       blocking: z._default(z.boolean(), false),
       timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
     }),
   actsFor: (input) => [input.node_id],
   answer: () =>
-    z.strictObject({ count: z.int(), messages: z.array(deliveryShape()), transport: transport() }),
+    z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
   handle: (call, { node_id, count, blocking, timeout }) =>
     call.services.messages.receive(call.transact, node_id, count, patience(call, blocking ? timeout : 0)),
   encode: ({ deliveries, transport: carrier }) => ({
@@ -110,7 +116,7 @@ const receive = jsonEndpoint({
 
 function patience({ services, exchange, repeatable }: Call, waitMs: number): Patience {
   if (waitMs > 0) holdOpen(services.feed, exchange);
-  // An answer that is stored for a repeat is not lost when its caller hangs up: the messages stay in it.
+  // With an Idempotency-Key the messages are in the stored answer, so receiving goes on after the client hangs up.
   return { waitMs, signal: repeatable ? new AbortController().signal : exchange.request.signal };
 }
 
@@ -127,13 +133,12 @@ const history = jsonEndpoint({
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateShape()), transport: transport() }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()), transport: transport() }),
   handle: ({ services }, { node_id, before, count }) =>
     services.messages.history(node_id, before ?? null, count ?? limit.HISTORY_DEFAULT),
-  rest: ({ rest }) => rest,
-  encode: ({ messages, count, transport: carrier }) => ({
+  encode: ({ rows, count, transport: carrier }) => ({
     count,
-    messages: messages.map(encodeFate),
+    messages: rows.map(encodeFate),
     transport: carrier,
   }),
 });
@@ -146,10 +151,9 @@ const parked = jsonEndpoint({
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), ...field.paging() }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ messages: z.array(fateShape()), ...pageShape() }),
+  answer: () => z.strictObject({ messages: z.array(fateSchema()), ...pageSchema() }),
   handle: ({ services, variant }, { node_id, ...paging }) =>
-    services.messages.parked(node_id, pageRequest(paging, variant.unpaged)),
-  rest: ({ rest }) => rest,
+    services.messages.parked(node_id, field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("messages", page, encodeFate),
 });
 
@@ -181,15 +185,14 @@ const agentMessages = jsonEndpoint({
       limit: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateShape()) }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()) }),
   handle: ({ services }, { node_id, since, before, limit: most }) =>
     services.messages.mailbox(
       node_id,
       { since: since ?? null, before: before ?? null },
       most ?? limit.HISTORY_DEFAULT,
     ),
-  rest: ({ rest }) => rest,
-  encode: ({ messages, count }) => ({ count, messages: messages.map(encodeFate) }),
+  encode: ({ rows, count }) => ({ count, messages: rows.map(encodeFate) }),
 });
 
 export const MESSAGE_ENDPOINTS: readonly Endpoint[] = [

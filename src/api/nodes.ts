@@ -1,11 +1,10 @@
-/** The endpoints of nodes (specification 4 Nodes). */
+/** The endpoints of nodes: node/*. */
 import * as z from "zod/mini";
-import type { VariantName } from "../domain/model.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { encodeNode, nodeShape, time } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import { encodeNode, nodeSchema, time } from "./response-schemas.ts";
 
 const register = jsonEndpoint({
   method: "POST",
@@ -30,7 +29,7 @@ const register = jsonEndpoint({
       created: z.boolean(),
       heartbeat_interval: z.number(),
       offline_after: z.number(),
-      node: nodeShape(),
+      node: nodeSchema(),
     }),
   handle: ({ services, variant, transact }, input) =>
     services.nodes.register(
@@ -73,14 +72,14 @@ const heartbeat = jsonEndpoint({
       tasks_assigned: z.int(),
       messages_waiting: z.int(),
     }),
-  // The interval is that of the variant in which the node registered, whichever it speaks now.
+  // The variant in which the node registered sets the interval, also when this request uses the other variant.
   handle: ({ services, transact }, { node_id }) =>
-    services.nodes.heartbeat(transact, node_id, (node) => of(node.variant).offlineAfterMs),
+    services.nodes.heartbeat(transact, node_id, (node) => VARIANTS[node.variant].offlineAfterMs),
   encode: (node) => ({
     node_id: node.nodeId,
     status: "online",
     last_heartbeat: isoTime(node.lastHeartbeatAt),
-    heartbeat_interval: of(node.variant).heartbeatIntervalMs / SECOND_MS,
+    heartbeat_interval: VARIANTS[node.variant].heartbeatIntervalMs / SECOND_MS,
     tasks_assigned: node.tasksAssigned,
     messages_waiting: node.messagesWaiting,
   }),
@@ -93,10 +92,9 @@ const list = jsonEndpoint({
   summary: "All nodes",
   rejections: [],
   input: () => z.object({}),
-  answer: () => z.strictObject({ nodes: z.array(nodeShape()) }),
+  answer: () => z.strictObject({ nodes: z.array(nodeSchema()) }),
   handle: ({ services }) => services.nodes.list(),
-  rest: ({ rest }) => rest,
-  encode: ({ nodes }, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
+  encode: (nodes, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
 });
 
 const get = jsonEndpoint({
@@ -106,13 +104,9 @@ const get = jsonEndpoint({
   summary: "One node",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: z.string() }),
-  answer: () => z.strictObject({ node: nodeShape() }),
+  answer: () => z.strictObject({ node: nodeSchema() }),
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });
-
-function of(name: VariantName) {
-  return VARIANTS[name];
-}
 
 export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, list, get];

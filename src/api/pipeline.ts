@@ -1,20 +1,21 @@
 /**
- * From a request to an endpoint and back: admits the caller, reads what is asked, looks for a repeat, runs the endpoint,
- * words the answer. The order of these checks is the order of the errors in decisions.md.
+ * The request pipeline: authenticates the caller, reads and validates the input, answers a repeated request from the
+ * stored answer (idempotency), runs the endpoint, encodes the answer. When several of these fail, the first in this order
+ * is the error that the client gets (docs/errors-and-limits.md).
  */
 import * as limit from "../domain/limits.ts";
-import { type JsonObject, readJsonObject } from "../http/body.ts";
+import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
-import type { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
+import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { encodeSuccess } from "./answer.ts";
-import { type Caller, Gate, checkActsFor } from "./auth.ts";
-import type { Call, Endpoint, JsonEndpoint, Services } from "./endpoint.ts";
+import { encodeInPieces, encodeSuccess } from "./answer.ts";
+import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
+import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
-import { Outbox, type Worded } from "./response-backpressure.ts";
+import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
 const BODY_LIMITS = {
@@ -29,27 +30,27 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
-  /** What large answers may hold, in bytes. */
-  readonly answers: Budget;
+  /** Bytes held of large answers. */
+  readonly answers: Semaphore;
 };
 
-/** Everything between the sockets and the services, once for all listeners. */
+/** One for all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
-  readonly #gate: Gate;
+  readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
-  readonly #outbox: Outbox;
+  readonly #backpressure: ResponseBackpressure;
 
   constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#gate = new Gate(keys, clock, trustedProxies);
-    this.#outbox = new Outbox(answers);
-    this.#idempotency = new Idempotency(store, clock, this.#outbox);
+    this.#authenticator = new Authenticator(keys, clock, trustedProxies);
+    this.#backpressure = new ResponseBackpressure(answers);
+    this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
-  /** The routes of a listener that speaks `variant` unless a key says otherwise. */
+  /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     return endpoints.map((endpoint): Route => {
       const { method, path } = endpoint;
@@ -64,7 +65,7 @@ export class Pipeline {
         method,
         path,
         handle: async (exchange) => {
-          const caller = this.#gate.admit(exchange, endpoint.auth, variant);
+          const caller = this.#authenticator.authenticate(exchange, endpoint.auth, variant);
           return endpoint.handle(this.#call(exchange, caller));
         },
       };
@@ -74,15 +75,15 @@ export class Pipeline {
   async #runJson<In, Out>(
     endpoint: JsonEndpoint<In, Out>,
     exchange: Exchange,
-    ofListener: Variant,
+    listenerVariant: Variant,
   ): ReturnType<Handler> {
-    const caller = this.#gate.admit(exchange, endpoint.auth, ofListener);
+    const caller = this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     const input = endpoint.parse(raw);
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
-    // What transact answers is what handle answers.
+    // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
     const encode = (answer: unknown): string => encodeSuccess(endpoint.encode(answer as Out, call.variant));
     const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint.path, raw) : null;
     if (attempt) {
@@ -90,14 +91,12 @@ export class Pipeline {
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
       );
     }
-    const word = (out: Out): Worded => {
-      const rest = endpoint.rest?.(out) ?? null;
-      return { first: encode(out), rest: rest && encoded(rest, encode) };
-    };
+    const answer = async (): Promise<JsonAnswer> =>
+      endpoint.encode(await endpoint.handle(call, input), call.variant);
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return this.#outbox.ofRead(exchange, async () => word(await endpoint.handle(call, input)));
+      return this.#backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
     }
-    return this.#outbox.ofWrite(exchange, encode(await endpoint.handle(call, input)));
+    return this.#backpressure.ofWrite(exchange, encodeSuccess(await answer()));
   }
 
   #call(exchange: Exchange, { variant, key }: Caller): Call {
@@ -113,11 +112,7 @@ export class Pipeline {
   }
 }
 
-async function* encoded(parts: AsyncGenerator<unknown>, encode: (part: unknown) => string) {
-  for await (const part of parts) yield encode(part);
-}
-
-/** What may be a repeat: a request with an Idempotency-Key; null for one without. */
+/** The attempt of a request that has an Idempotency-Key; null without one. */
 function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;

@@ -1,4 +1,4 @@
-/** Every endpoint of the hub: read this as the index of the API. Those of files need to know how large one may be. */
+/** The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. */
 import type { Endpoint } from "./endpoint.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";

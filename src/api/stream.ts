@@ -1,6 +1,6 @@
 /**
- * GET agent/sse (specification 6): Server-Sent Events of a node's messages, of the events of its tasks, and of what
- * became of the messages that it sent.
+ * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages, of the events of its tasks, and of what became
+ * of the messages that it sent.
  *
  * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
  * the stream loads nothing more for it.
@@ -10,16 +10,16 @@ import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
 import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.ts";
-import { Budget } from "../lib/budget.ts";
 import type { Log } from "../lib/log.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { Slices } from "../lib/slices.ts";
 import type { Feed, Gap, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
+import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { overloaded } from "./error-table.ts";
-import { encodeEvent, encodeMessage } from "./shapes.ts";
+import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
 /** The cursor of a client that reconnects; null for a new client, and for what is not an event id. */
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
@@ -29,8 +29,14 @@ const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
 /** Sent first: how long a client waits before it reconnects. */
 const RETRY = "retry: 3000\n\n";
 
-/** What all streams have in common. `wakeUps`: a broadcast is read for a few streams in each tick. */
-type Shared = { readonly budget: Budget; readonly wakeUps: Slices; readonly log: Log };
+/** What all streams have in common. */
+type Shared = {
+  /** Bytes held for streams that are read slowly. */
+  readonly held: Semaphore;
+  /** A broadcast is read for a few streams in each tick. */
+  readonly wakeUps: Slices;
+  readonly log: Log;
+};
 
 /** All open streams of the hub. */
 export class EventStreams {
@@ -44,7 +50,7 @@ export class EventStreams {
   constructor(feed: Feed, log: Log) {
     this.#feed = feed;
     this.#shared = {
-      budget: new Budget(limit.STREAMS_HELD_MAX_BYTES),
+      held: new Semaphore(limit.STREAMS_HELD_MAX_BYTES),
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
       log,
     };
@@ -83,7 +89,7 @@ export class EventStreams {
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       keepAlive: this.#keepAlive,
-      isScarce: () => this.#shared.budget.isScarce,
+      isContended: () => this.#shared.held.contended,
       onClose: () => {
         unsubscribe();
         this.#open.delete(nodeStream);
@@ -108,7 +114,7 @@ class NodeStream {
   readonly #nodeId: string;
   readonly #stream: SseStream;
   readonly #feed: Feed;
-  readonly #budget: Budget;
+  readonly #held: Semaphore;
   readonly #wakeUps: Slices;
   readonly #log: Log;
   #cursor: number;
@@ -119,18 +125,12 @@ class NodeStream {
   #droppedIds = false;
   #reading = false;
 
-  constructor(
-    nodeId: string,
-    cursor: number,
-    stream: SseStream,
-    feed: Feed,
-    { budget, wakeUps, log }: Shared,
-  ) {
+  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, { held, wakeUps, log }: Shared) {
     this.#nodeId = nodeId;
     this.#cursor = cursor;
     this.#stream = stream;
     this.#feed = feed;
-    this.#budget = budget;
+    this.#held = held;
     this.#wakeUps = wakeUps;
     this.#log = log;
   }
@@ -215,20 +215,23 @@ class NodeStream {
     return true;
   }
 
-  /** Loads an event's content only when all streams together may hold it; it counts until the socket has taken it. */
+  /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
-    await this.#budget.take(limit.CONTENT_MAX_BYTES);
-    let text = "";
+    await this.#held.acquire(limit.CONTENT_MAX_BYTES);
+    let bytes = 0;
     try {
       const item = this.#stream.closed ? null : await this.#feed.itemOf(event, this.#nodeId);
-      if (item !== null) text = framed(item);
+      if (item !== null) {
+        const text = framed(item);
+        bytes = Buffer.byteLength(text);
+        this.#held.overdraw(bytes);
+        this.#stream.send(text);
+      }
     } finally {
-      this.#budget.give(limit.CONTENT_MAX_BYTES - Buffer.byteLength(text));
+      this.#held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (text !== "") this.#stream.send(text);
-    const free = (): void => this.#budget.give(Buffer.byteLength(text));
-    if (this.#stream.backlogBytes === 0) free();
-    else void this.#stream.drained().then(free);
+    if (this.#stream.backlogBytes === 0) this.#held.release(bytes);
+    else void this.#stream.drained().then(() => this.#held.release(bytes));
     return !this.#stream.closed;
   }
 }

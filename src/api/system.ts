@@ -1,12 +1,12 @@
-/** The endpoints of the hub itself (specification 4, System). */
+/** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { holdOpen } from "./long-poll.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { encodeEvent, eventShape } from "./shapes.ts";
+import * as field from "./request-fields.ts";
+import { encodeEvent, eventSchema } from "./response-schemas.ts";
 
 const status = jsonEndpoint({
   method: "GET",
@@ -39,7 +39,7 @@ const status = jsonEndpoint({
   }),
 });
 
-const batchShape = () => z.strictObject({ events: z.array(eventShape()), cursor: z.int() });
+const batchSchema = () => z.strictObject({ events: z.array(eventSchema()), cursor: z.int() });
 
 const events = jsonEndpoint({
   method: "GET",
@@ -53,7 +53,7 @@ const events = jsonEndpoint({
       limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
       kind: z.optional(z.enum(EVENT_KINDS)),
     }),
-  answer: batchShape,
+  answer: batchSchema,
   handle: ({ services }, { since, kind, limit: most }) =>
     services.feed.events(since ?? null, kind ?? null, most ?? limit.EVENTS_DEFAULT),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
@@ -68,7 +68,7 @@ const poll = jsonEndpoint({
   rejections: [],
   input: () =>
     z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),
-  answer: batchShape,
+  answer: batchSchema,
   handle: ({ services, exchange }, { since, timeout }) => {
     holdOpen(services.feed, exchange);
     const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;

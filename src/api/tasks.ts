@@ -1,4 +1,4 @@
-/** The endpoints of tasks (specification 4 Tasks). */
+/** The endpoints of tasks: task/*. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
@@ -6,12 +6,11 @@ import type { Priority, Task, TaskStatus } from "../domain/model.ts";
 import type { BalanceReport, BatchItem } from "../service/tasks.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
-import * as field from "./fields.ts";
-import { pageRequest } from "./paging.ts";
+import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import { encodePage, encodeTask, pageShape, statusWord, taskShape } from "./shapes.ts";
+import { encodePage, encodeTask, pageSchema, statusWord, taskSchema } from "./response-schemas.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;
 const ALL_STATUSES: readonly TaskStatus[] = ["open", "assigned", "completed"];
@@ -21,7 +20,7 @@ const taskAnswer = () =>
     task_id: z.string(),
     status: statusWord(),
     assigned_node: z.nullable(z.string()),
-    task: taskShape(),
+    task: taskSchema(),
   });
 
 function encodeTaskAnswer(task: Task, variant: Variant): JsonAnswer {
@@ -154,7 +153,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   auth: "secret",
   summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
   rejections: [],
-  // Whether there is a list to read depends on the variant; on B every field is an unknown one.
+  // Only variant A reads the list: on B `assignments` is an unknown field, which is ignored.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),
   emptyBody: true,
   answer: () =>
@@ -182,11 +181,11 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
 function assignListed(call: Call, input: unknown): Promise<readonly BatchItem[]> {
   const { assignments } = parseListedBatch(input);
   for (const { node_id } of assignments) checkActsFor(call, node_id);
-  const asked = assignments.map(({ task_id, node_id }) => ({ taskId: task_id, nodeId: node_id }));
-  return call.services.tasks.assignAll(call.transact, asked);
+  const items = assignments.map(({ task_id, node_id }) => ({ taskId: task_id, nodeId: node_id }));
+  return call.services.tasks.assignAll(call.transact, items);
 }
 
-/** The balancer acts for every node, so a key that is bound to one may not start it. */
+/** The balancer acts for every node, so a key that is bound to one node may not run it. */
 async function runBalancer({ services, transact, key }: Call): Promise<BalanceReport> {
   if (key?.nodeId != null) throw keyBoundElsewhere(key.nodeId);
   return services.tasks.runBalancer(transact);
@@ -223,11 +222,10 @@ const list = jsonEndpoint({
       node_id: z.optional(field.nodeId()),
       ...field.paging(),
     }),
-  answer: () => z.strictObject({ tasks: z.array(taskShape()), ...pageShape() }),
+  answer: () => z.strictObject({ tasks: z.array(taskSchema()), ...pageSchema() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) =>
-    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, pageRequest(paging, variant.unpaged)),
+    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, field.pageRequest(paging, variant.unpaged)),
   encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
-  rest: (page) => page.rest,
 });
 
 const pull = jsonEndpoint({
@@ -238,11 +236,10 @@ const pull = jsonEndpoint({
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ tasks: z.array(taskShape()) }),
+  answer: () => z.strictObject({ tasks: z.array(taskSchema()) }),
   handle: ({ services }, { node_id, limit: most }) =>
     services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
-  rest: ({ rest }) => rest,
-  encode: ({ tasks }, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
+  encode: (tasks, variant) => ({ tasks: tasks.map((task) => encodeTask(task, variant)) }),
 });
 
 const stats = jsonEndpoint({

@@ -1,74 +1,76 @@
 /**
- * The port to where the bytes of files are kept. The comments here are the contract that every engine is tested for.
+ * The port to blob storage, which holds the bytes of files. The comments are the contract of every engine;
+ * test/contract/blobs.test.ts checks it.
  *
- * Invariant: a blob is there whole or not at all. What finish() has answered for survives a power cut; what was never
- * finished can be swept. Memory stays flat whatever the size of a blob.
- * Must not: know names, owners or records. A blob is known by its id alone, and no path is made from a caller's words.
+ * Invariant: a blob is visible either complete or not at all. After finish() it survives a power cut; unfinished blobs can
+ * be swept. Memory use does not grow with the size of a blob.
+ * Must not: know file names, owners or records. A blob has only an id, and no path is built from a client's text.
  */
 
 export interface Blobs {
-  /** False from a write that failed, for whatever reason, to the next that succeeded: finish(), or probe(). */
+  /** False after a failed write, until finish() or probe() succeeds. */
   readonly writable: boolean;
 
   /**
-   * Starts a blob. `blobId` is a fresh lower-case UUID made by the hub (a UUIDv7 is made if none is given);
-   * anything else throws a TypeError. Nothing can be opened under it before finish().
+   * Starts a blob. `blobId` must be a new lower-case UUID (default: a new UUIDv7); anything else throws a TypeError.
+   * open() does not find the blob before finish().
    */
   begin(blobId?: string): Promise<BlobWriter>;
 
   /**
-   * The bytes from `start` to before `endExclusive`, read as they are consumed: give it to a Response.
-   * Null if there is no such blob or it is shorter than that. What was opened stays readable as long as the engine
-   * can help it, also when the blob is removed meanwhile.
+   * The bytes from `start` to before `endExclusive`, read lazily while a Response sends them. Null if there is no such
+   * blob or it is shorter. If the blob is removed meanwhile, what was opened stays readable where the engine can do that.
    */
   open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null>;
 
   /** Deletes a finished blob. False if there was none. */
   remove(blobId: string): Promise<boolean>;
 
-  /** Finished blobs are kept on so many shelves, by their id: what looks at all of them can take its time. */
-  readonly shelves: number;
-
-  /** The ids of the finished blobs on one shelf, from 0; those that come or go meanwhile may be among them. Where
-   * several hubs share an engine, one that was finished lately may be left out: its hub may be about to record it. */
-  list(shelf: number): Promise<string[]>;
+  /** The number of shards. The id of a finished blob determines its shard, so a sweep can list one shard at a time. */
+  readonly shards: number;
 
   /**
-   * Deletes what a crash left unfinished and answers how many there were; writers of this process are left alone.
-   * An engine of one hub takes the writers of another process for a crash's; one that several hubs share takes those of
-   * which none of them has told for a minute.
+   * The ids of the finished blobs of one shard (the first is 0). May contain blobs that are added or removed meanwhile.
+   * An engine that several hubs share may omit a blob that was finished recently: its hub may not have recorded it yet.
+   */
+  list(shard: number): Promise<string[]>;
+
+  /**
+   * Deletes the unfinished blobs that a crash has left, except those of this process's writers. Returns how many. An
+   * engine of one hub treats every other process's writers as crashed; a shared engine those whose hub has not touched
+   * them for a minute.
    */
   sweepUnfinished(): Promise<number>;
 
-  /** Writes a little, durably, and takes it away again: whether there is room now. Rejects as a writer would. */
+  /** Checks for free space: durably writes some bytes and deletes them. Rejects as a writer does. */
   probe(): Promise<void>;
 
-  /** Discards every writer still open. begin() rejects afterwards. Idempotent. */
+  /** Discards every open writer; afterwards begin() rejects. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Bytes to stream: a lazy Blob where the runtime can send one by itself, else a stream. */
+/** A lazy Blob if the runtime can send it without the hub (a file), else a stream. */
 export type BlobContent = Blob | ReadableStream<Uint8Array>;
 
-/** One blob being written: any number of write(), then finish() or discard(). Calls must not overlap, but for discard(). */
+/** One blob being written: write() any number of times, then finish() or discard(). Only discard() may overlap a call. */
 export interface BlobWriter {
   readonly blobId: string;
-  /** Bytes taken so far. */
+  /** Bytes written so far. */
   readonly size: number;
   /**
-   * Appends. A promise means "no more until it resolves": awaiting it is what keeps memory flat. The chunk is not kept
-   * after that. Rejects with BlobsFull when the disk is full; then only discard() is left.
+   * Appends. Backpressure: if it returns a promise, await it before the next call; the chunk may be reused after that.
+   * Rejects with BlobsFull when the disk is full; afterwards only discard() is allowed.
    */
   write(chunk: Uint8Array): Promise<void> | void;
-  /** Makes the blob durable and visible, and returns only then. `sha256` is lower-case hex. */
+  /** Resolves when the blob is durable and visible. `sha256` is lower-case hex. */
   finish(): Promise<FinishedBlob>;
-  /** Leaves nothing behind. Idempotent; after finish() it does nothing (that is what remove() is for). */
+  /** Deletes what was written. Idempotent; after finish() it does nothing (use remove()). */
   discard(): Promise<void>;
 }
 
 export type FinishedBlob = { readonly sha256: string; readonly size: number };
 
-/** There is no room for more bytes (disk full, quota or file size limit reached). */
+/** No space left: the disk is full, or a quota or the file size limit is reached. */
 export class BlobsFull extends Error {
   constructor(cause: unknown) {
     super("no room left for files", { cause });
@@ -76,14 +78,14 @@ export class BlobsFull extends Error {
   }
 }
 
-/** Lower case only: on a disk that ignores case two spellings would be one file. */
+/** Lower case only: on a file system that ignores case, two spellings would be one file. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 export function isBlobId(text: string): boolean {
   return UUID.test(text);
 }
 
-/** The same text. @throws {TypeError} for what is no id of a blob */
+/** Returns `text`. @throws {TypeError} if it is not a blob id */
 export function checkedBlobId(text: string): string {
   if (!isBlobId(text)) throw new TypeError("a blob id must be a lower-case UUID");
   return text;

@@ -1,9 +1,10 @@
 /**
- * Blobs as files: `<data>/files/<last two hex digits of the id>/<id>`, uploads under way in `<data>/files/.partial/<id>`.
+ * Blob storage as files: `<data>/files/<last two hex digits of the id>/<id>`; unfinished ones are
+ * `<data>/files/.partial/<id>`.
  *
- * Invariant: a file outside .partial is whole and on disk, because it comes there by a rename after its fdatasync and
- * finish() answers after the fsync of the directory.
- * Must not: build a path from anything but a UUID, or hold more than one part per writer in memory.
+ * Invariant: a file outside .partial is complete and on disk. finish() writes it there by fdatasync of the file, rename,
+ * fsync of the directory.
+ * Must not: build a path from anything but a UUID, or hold more than one buffer per writer in memory.
  */
 import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, stat, unlink } from "node:fs/promises";
@@ -16,13 +17,13 @@ import {
   checkedBlobId,
   isBlobId,
 } from "./blobs.ts";
-import { PartWriter, type WriterNews } from "./writer.ts";
+import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 import { codeOf } from "../lib/reason.ts";
 
 /** A write of 64 KiB costs Bun nearly as much as one of 256 KiB. */
-const PART_BYTES = 256 * 1024;
-/** As much as one write to the disk: what is taken of it would be taken of an upload. */
-const PROBE_BYTES = PART_BYTES;
+const BUFFER_BYTES = 256 * 1024;
+/** The probe writes as much as one write of an upload. */
+const PROBE_BYTES = BUFFER_BYTES;
 const FILE_MODE = 0o600;
 const DIR_MODE = 0o700;
 /** Disk, quota, RLIMIT_FSIZE. */
@@ -30,41 +31,41 @@ const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /** Below the data directory. */
 const FOLDER = "files";
-/** Folders that finished blobs are spread over: the last two hex digits of their ids. */
-const SHELVES = 256;
+/** A shard is a directory, named by the last two hex digits of the ids in it. */
+const SHARDS = 256;
 
-/** The two calls that meet a failing disk, apart so that a test can fail them. */
+/** The two calls that a failing disk affects, injectable for tests. */
 export type DiskIo = {
-  /** Writes at the end of the file; answers how many bytes were taken, which may be fewer. */
+  /** Appends to the file. Returns how many bytes were written, which may be fewer. */
   write(file: FileHandle, bytes: Uint8Array): Promise<number>;
   datasync(file: FileHandle): Promise<void>;
 };
 
-const machineIo: DiskIo = {
+const systemIo: DiskIo = {
   write: async (file, bytes) => (await file.write(bytes)).bytesWritten,
   datasync: (file) => file.datasync(),
 };
 
 /**
- * Opens (and makes, mode 0700) the folders under `dataDir`; all 256 at once and durably, so that no upload has to wait
- * for the folder that another is making. Rejects with BlobsFull or the system's error if it cannot.
+ * Opens the blob storage under `dataDir`. Creates all shard directories (mode 0700) durably, so that no upload has to.
+ * Rejects with BlobsFull or the system's error.
  */
-export async function openDiskBlobs(dataDir: string, io: DiskIo = machineIo): Promise<Blobs> {
+export async function openDiskBlobs(dataDir: string, io: DiskIo = systemIo): Promise<Blobs> {
   const root = join(dataDir, FOLDER);
   const partial = join(root, ".partial");
   try {
     makeDirs(dataDir, root, partial);
   } catch (error) {
-    fullOr(error);
+    rethrowFull(error);
   }
   return new DiskBlobs(dataDir, partial, io);
 }
 
-/** In one go: nobody waits yet, and it takes 2 ms, where 256 calls at once leave 2 MiB with the threads that run them. */
+/** Synchronous, at the start, and takes 2 ms; 256 asynchronous calls would leave 2 MiB allocated in their threads. */
 function makeDirs(dataDir: string, root: string, partial: string): void {
   mkdirSync(partial, { recursive: true, mode: DIR_MODE });
-  for (let shelf = 0; shelf < SHELVES; shelf++) {
-    mkdirSync(join(root, shelfName(shelf)), { recursive: true, mode: DIR_MODE });
+  for (let shard = 0; shard < SHARDS; shard++) {
+    mkdirSync(join(root, shardName(shard)), { recursive: true, mode: DIR_MODE });
   }
   for (const path of [root, dataDir]) {
     const dir = openSync(path, "r");
@@ -76,23 +77,23 @@ function makeDirs(dataDir: string, root: string, partial: string): void {
   }
 }
 
-function shelfName(shelf: number): string {
-  return shelf.toString(16).padStart(2, "0");
+function shardName(shard: number): string {
+  return shard.toString(16).padStart(2, "0");
 }
 
-/** Where the bytes of a finished blob are, below the data directory. @throws {TypeError} for what is no id of a blob */
+/** The path of a finished blob, relative to the data directory. @throws {TypeError} if `blobId` is not a blob id */
 export function blobFileOf(blobId: string): string {
-  // The end of a UUIDv7 is random, its beginning is the time: only the end spreads.
+  // A UUIDv7 begins with the time and ends with random digits: only these spread evenly.
   return `${FOLDER}/${checkedBlobId(blobId).slice(-2)}/${blobId}`;
 }
 
 class DiskBlobs implements Blobs {
-  readonly shelves = SHELVES;
+  readonly shards = SHARDS;
   readonly #dataDir: string;
   readonly #partial: string;
   readonly #io: DiskIo;
   readonly #live = new Map<string, DiskWriter>();
-  /** Ids whose file is being made: it may be there before its writer is. */
+  /** Ids whose file is being created: the file may exist before its writer is in #live. */
   readonly #opening = new Set<string>();
   #writable = true;
   #closed = false;
@@ -116,19 +117,19 @@ class DiskBlobs implements Blobs {
     const path = join(this.#partial, checkedBlobId(blobId));
     this.#opening.add(blobId);
     const writer = await this.#open(blobId, path).finally(() => this.#opening.delete(blobId));
-    // close() may have come while the file was being opened.
+    // close() may have been called while the file was being opened.
     if (this.#closed) await writer.discard();
     return writer;
   }
 
   async #open(blobId: string, path: string): Promise<DiskWriter> {
-    // "wx": an id in use is a fault, not a file to write over.
+    // "wx": fails if the id is in use, instead of overwriting the file.
     const file = await open(path, "wx", FILE_MODE).catch((error: unknown) => {
       this.#writable = false;
-      return fullOr(error);
+      return rethrowFull(error);
     });
-    const place: Place = { path, finalPath: this.#pathOf(blobId) };
-    const writer = new DiskWriter(blobId, file, place, this.#io, {
+    const paths: Paths = { partial: path, final: this.#pathOf(blobId) };
+    const writer = new DiskWriter(blobId, file, paths, this.#io, {
       onWritten: (succeeded) => (this.#writable = succeeded),
       onEnd: () => this.#live.delete(blobId),
     });
@@ -138,8 +139,8 @@ class DiskBlobs implements Blobs {
 
   async open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null> {
     const path = this.#pathOf(blobId);
-    const found = await stat(path).catch(nullIfMissing);
-    if (found === null || found.size < endExclusive) return null;
+    const stats = await stat(path).catch(nullIfMissing);
+    if (stats === null || stats.size < endExclusive) return null;
     return Bun.file(path).slice(start, endExclusive);
   }
 
@@ -147,8 +148,8 @@ class DiskBlobs implements Blobs {
     return unlinkIfThere(this.#pathOf(blobId));
   }
 
-  async list(shelf: number): Promise<string[]> {
-    const names = await readdir(join(this.#dataDir, FOLDER, shelfName(shelf)));
+  async list(shard: number): Promise<string[]> {
+    const names = await readdir(join(this.#dataDir, FOLDER, shardName(shard)));
     return names.filter((name) => isBlobId(name));
   }
 
@@ -181,28 +182,28 @@ class DiskBlobs implements Blobs {
   }
 }
 
-type Place = { readonly path: string; readonly finalPath: string };
+type Paths = { readonly partial: string; readonly final: string };
 
-class DiskWriter extends PartWriter {
+class DiskWriter extends BufferedWriter {
   readonly #file: FileHandle;
-  readonly #place: Place;
+  readonly #paths: Paths;
   readonly #io: DiskIo;
 
-  constructor(blobId: string, file: FileHandle, place: Place, io: DiskIo, news: WriterNews) {
-    super(blobId, PART_BYTES, news);
+  constructor(blobId: string, file: FileHandle, paths: Paths, io: DiskIo, events: WriterEvents) {
+    super(blobId, BUFFER_BYTES, events);
     this.#file = file;
-    this.#place = place;
+    this.#paths = paths;
     this.#io = io;
   }
 
-  /** Makes durable what was written so far, and goes on. */
+  /** Makes durable what was written so far. More may be written after it. */
   sync(): Promise<void> {
-    return this.persist((part) => this.#appendDurably(part));
+    return this.flush((bytes) => this.#appendDurably(bytes));
   }
 
-  protected async append(part: Uint8Array): Promise<void> {
-    for (let done = 0; done < part.byteLength;) {
-      done += await this.#io.write(this.#file, part.subarray(done)).catch(fullOr);
+  protected async append(bytes: Uint8Array): Promise<void> {
+    for (let written = 0; written < bytes.byteLength;) {
+      written += await this.#io.write(this.#file, bytes.subarray(written)).catch(rethrowFull);
     }
   }
 
@@ -214,31 +215,31 @@ class DiskWriter extends PartWriter {
 
   protected async abandon(): Promise<void> {
     try {
-      await this.#file.close(); // closed already if finish() failed late: Bun and Node take that
+      await this.#file.close(); // may be closed already, if complete() failed after it: a second close does nothing
     } finally {
-      await unlinkIfThere(this.#place.path);
+      await unlinkIfThere(this.#paths.partial);
     }
   }
 
-  async #appendDurably(part: Uint8Array): Promise<void> {
-    await this.append(part);
-    await this.#io.datasync(this.#file).catch(fullOr);
+  async #appendDurably(bytes: Uint8Array): Promise<void> {
+    await this.append(bytes);
+    await this.#io.datasync(this.#file).catch(rethrowFull);
   }
 
   async #moveIntoPlace(): Promise<void> {
-    const { path, finalPath } = this.#place;
-    await rename(path, finalPath).catch(fullOr);
+    const { partial, final } = this.#paths;
+    await rename(partial, final).catch(rethrowFull);
     try {
-      await syncDir(dirname(finalPath));
+      await syncDir(dirname(final));
     } catch (error) {
-      // finish() fails, so the blob may not stay.
-      await unlinkIfThere(finalPath);
-      fullOr(error);
+      // finish() fails, so the blob must not stay visible.
+      await unlinkIfThere(final);
+      rethrowFull(error);
     }
   }
 }
 
-/** Makes the names in a directory durable. */
+/** fsync of a directory: makes the names in it durable. */
 async function syncDir(path: string): Promise<void> {
   const dir = await open(path, "r");
   try {
@@ -253,13 +254,13 @@ async function unlinkIfThere(path: string): Promise<boolean> {
   return failed !== null;
 }
 
-/** For catch(): a missing file is an answer, all else stays an error. */
+/** For catch(): null if the file is missing; rethrows any other error. */
 function nullIfMissing(error: unknown): null {
   if (codeOf(error) === "ENOENT") return null;
   throw error;
 }
 
-/** For catch(): names the full disk, and throws on. */
-function fullOr(error: unknown): never {
+/** For catch(): throws BlobsFull if the disk is full, else the error itself. */
+function rethrowFull(error: unknown): never {
   throw FULL_CODES.has(codeOf(error)) ? new BlobsFull(error) : error;
 }

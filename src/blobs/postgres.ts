@@ -1,22 +1,22 @@
 /**
- * Blobs in PostgreSQL, where every hub of a database reaches them: a row for each blob, and its bytes in rows of
+ * Blob storage in PostgreSQL, shared by all hubs of a database: one row for each blob, and its bytes in rows of
  * CHUNK_BYTES, written and read one at a time.
  *
- * Invariant: a blob has its size when it is whole, and is nothing before. finish() answers after a commit that is on
- * disk, and with it everything that was written before it.
- * Must not: hold more than one chunk per writer or reader in memory, or take a writer of another hub for a crash's that
- * has lately been heard of: each hub tells of its own every TOUCH_MS.
+ * Invariant: a blob without a size is unfinished and invisible. finish() returns after a synchronous commit, which makes
+ * the chunks written before it durable too.
+ * Must not: hold more than one chunk per writer or reader in memory, or sweep an upload that its hub still touches: each
+ * hub updates touched_at of its unfinished blobs every TOUCH_MS.
  */
 import type { SQL } from "bun";
 import { FILE_CONNECTIONS } from "../domain/limits.ts";
 import { isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
-import { PartWriter, type WriterNews } from "./writer.ts";
+import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 const TOUCH_MS = 10_000;
-/** An upload that no hub has told of for so long is nobody's. */
-const SILENCE = "60 seconds";
+/** An unfinished blob that no hub has touched for so long was left by a crash. */
+const ABANDONED_AFTER = "60 seconds";
 
 const BEGIN = `INSERT INTO blobs (blob_id, touched_at) VALUES ($1, clock_timestamp())`;
 const TOUCH = `UPDATE blobs SET touched_at = clock_timestamp() WHERE size_bytes IS NULL AND blob_id = ANY($1)`;
@@ -24,37 +24,37 @@ const WRITE = `INSERT INTO blob_chunks (blob_id, n, bytes) VALUES ($1, $2, $3)`;
 const FINISH = `UPDATE blobs SET size_bytes = $2, touched_at = clock_timestamp() WHERE blob_id = $1`;
 const SIZE = `SELECT size_bytes FROM blobs WHERE blob_id = $1 AND size_bytes IS NOT NULL`;
 const READ = `SELECT bytes FROM blob_chunks WHERE blob_id = $1 AND n = $2`;
-/** Another hub may be about to record a blob that it has just finished: one is not listed while it is young. */
-const YOUNG_MS = 3_600_000;
+/** list() omits blobs that were finished less than this ago: their hub may not have recorded them yet. */
+const RECENT_MS = 3_600_000;
 const LIST = `
   SELECT blob_id FROM blobs
   WHERE right(blob_id, 2) = $1 AND size_bytes IS NOT NULL AND touched_at < clock_timestamp() - make_interval(secs => $2)`;
-// The chunks go with their blob.
+// A foreign key deletes the chunks with their blob.
 const REMOVE = `DELETE FROM blobs WHERE blob_id = $1 AND size_bytes IS NOT NULL`;
 const DISCARD = `DELETE FROM blobs WHERE blob_id = $1 AND size_bytes IS NULL`;
 const SWEEP = `
-  DELETE FROM blobs WHERE size_bytes IS NULL AND touched_at < clock_timestamp() - interval '${SILENCE}'
+  DELETE FROM blobs WHERE size_bytes IS NULL AND touched_at < clock_timestamp() - interval '${ABANDONED_AFTER}'
     AND blob_id <> ALL($1)`;
 
-/** The tables are those of store/postgres/migrations.ts, made when the store was opened. */
-export function openPostgresBlobs(url: string, youngMs = YOUNG_MS): Blobs {
-  // A chunk need not be on disk by itself: the commit of finish() is, and all before it.
-  return new PostgresBlobs(openPool(url, FILE_CONNECTIONS, { synchronous_commit: "off" }), youngMs);
+/** Opening the store has created the tables (store/postgres/migrations.ts). */
+export function openPostgresBlobs(url: string, recentMs = RECENT_MS): Blobs {
+  // A chunk's own commit need not be durable: the synchronous commit of finish() flushes all commits before it.
+  return new PostgresBlobs(openPool(url, FILE_CONNECTIONS, { synchronous_commit: "off" }), recentMs);
 }
 
 class PostgresBlobs implements Blobs {
   readonly #pool: SQL;
-  readonly #youngMs: number;
+  readonly #recentMs: number;
   readonly #live = new Map<string, PostgresWriter>();
-  /** By the last two digits of their ids. */
-  readonly shelves = 256;
+  /** A shard has the blobs whose ids end in the same two hex digits. */
+  readonly shards = 256;
   #writable = true;
   readonly #touching: Timer;
   #closed: Promise<void> | null = null;
 
-  constructor(pool: SQL, youngMs: number) {
+  constructor(pool: SQL, recentMs: number) {
     this.#pool = pool;
-    this.#youngMs = youngMs;
+    this.#recentMs = recentMs;
     this.#touching = setInterval(() => void this.#touch(), TOUCH_MS);
   }
 
@@ -74,7 +74,7 @@ class PostgresBlobs implements Blobs {
       onEnd: () => this.#live.delete(blobId),
     });
     this.#live.set(blobId, writer);
-    // close() may have come while the row was being made.
+    // close() may have been called while the row was being inserted.
     if (this.#closed) await writer.discard();
     return writer;
   }
@@ -92,9 +92,9 @@ class PostgresBlobs implements Blobs {
     return count > 0;
   }
 
-  async list(shelf: number): Promise<string[]> {
-    const digits = shelf.toString(16).padStart(2, "0");
-    const rows = await query(this.#pool, LIST, [digits, this.#youngMs / 1_000]).catch(toBlobsError);
+  async list(shard: number): Promise<string[]> {
+    const digits = shard.toString(16).padStart(2, "0");
+    const rows = await query(this.#pool, LIST, [digits, this.#recentMs / 1_000]).catch(toBlobsError);
     return Array.from(rows, (row) => String(row["blob_id"]));
   }
 
@@ -104,7 +104,7 @@ class PostgresBlobs implements Blobs {
       await writer.write(new Uint8Array(CHUNK_BYTES));
       await writer.finish();
     } finally {
-      await writer.discard(); // first: it does not fail, and a writer that is kept is told of for ever
+      await writer.discard(); // first, because it cannot fail: a writer left in #live would be touched for ever
       await this.remove(writer.blobId);
     }
   }
@@ -127,10 +127,10 @@ class PostgresBlobs implements Blobs {
 
   async #touch(): Promise<void> {
     if (this.#live.size === 0) return;
-    await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the next one tells of them again
+    await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the next tick tries again
   }
 
-  /** Reads a chunk when the one before it has been taken. */
+  /** Reads each chunk when the reader has taken the one before it (backpressure). */
   #stream(blobId: string, start: number, endExclusive: number): ReadableStream<Uint8Array> {
     let at = start;
     return new ReadableStream<Uint8Array>({
@@ -139,7 +139,7 @@ class PostgresBlobs implements Blobs {
         const n = Math.floor(at / CHUNK_BYTES);
         const [row] = await query(this.#pool, READ, [blobId, n]).catch(toBlobsError);
         const bytes: unknown = row?.["bytes"];
-        if (!(bytes instanceof Uint8Array)) throw new Error(`a part of file ${blobId} is gone`);
+        if (!(bytes instanceof Uint8Array)) throw new Error(`a chunk of blob ${blobId} is missing`);
         const first = n * CHUNK_BYTES;
         controller.enqueue(bytes.subarray(at - first, endExclusive - first));
         at = first + bytes.byteLength;
@@ -148,17 +148,17 @@ class PostgresBlobs implements Blobs {
   }
 }
 
-class PostgresWriter extends PartWriter {
+class PostgresWriter extends BufferedWriter {
   readonly #pool: SQL;
   #chunks = 0;
 
-  constructor(blobId: string, pool: SQL, news: WriterNews) {
-    super(blobId, CHUNK_BYTES, news);
+  constructor(blobId: string, pool: SQL, events: WriterEvents) {
+    super(blobId, CHUNK_BYTES, events);
     this.#pool = pool;
   }
 
-  protected async append(part: Uint8Array): Promise<void> {
-    await query(this.#pool, WRITE, this.#chunk(part)).catch(toBlobsError);
+  protected async append(bytes: Uint8Array): Promise<void> {
+    await query(this.#pool, WRITE, this.#chunk(bytes)).catch(toBlobsError);
   }
 
   protected async complete(last: Uint8Array, size: number): Promise<void> {
@@ -166,12 +166,12 @@ class PostgresWriter extends PartWriter {
       await query(tx, "SET LOCAL synchronous_commit = on");
       if (last.byteLength > 0) await query(tx, WRITE, this.#chunk(last));
       const { count } = await query(tx, FINISH, [this.blobId, size]);
-      if (count !== 1) throw new Error("the upload was taken for a dead hub's and swept away");
+      if (count !== 1) throw new Error("the upload was swept: no hub had touched it for a minute");
     });
     await transaction.catch(toBlobsError);
   }
 
-  /** What cannot be removed now is swept away later. */
+  /** If the delete fails, a later sweep removes the blob. */
   protected async abandon(): Promise<void> {
     await query(this.#pool, DISCARD, [this.blobId]).catch(() => {});
   }
@@ -181,7 +181,7 @@ class PostgresWriter extends PartWriter {
   }
 }
 
-/** For catch(): what the caller may know of the driver's error. */
+/** For catch(): throws BlobsFull or a store error instead of the driver's. */
 function toBlobsError(error: unknown): never {
   throw isFull(error) ? new BlobsFull(error) : toStoreError(error);
 }

@@ -5,19 +5,20 @@ import { shellWord } from "../lib/shell.ts";
 import { backUp } from "../upkeep/backup.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
+import { type Form, fileOf, readArguments } from "./arguments.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { BACKUP_HELP, oneFile, readArguments, say } from "./usage.ts";
+import { BACKUP_HELP, say } from "./usage.ts";
 
-const HELP_AT = "luxhub backup --help";
+const FORM: Form = { name: "backup", words: "FILE", flags: { data: { type: "string" } } };
 
 export async function backupCommand(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  const args = readArguments(argv, ["data"], [], HELP_AT);
+  const args = readArguments(argv, FORM);
   if (args.help) return say(BACKUP_HELP);
-  const to = resolve(oneFile(args.words, "backup wants a FILE to write", HELP_AT));
+  const to = resolve(fileOf(args, FORM));
   const dir = findDataDir(args, env);
   process.umask(0o077); // the secrets are in it
   setPriority(constants.priority.PRIORITY_LOW); // the hub goes first

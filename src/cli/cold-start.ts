@@ -1,7 +1,7 @@
 /**
- * Imported before anything else: while the hub starts, the JIT hardly compiles. What runs once is not worth it.
- * service/memory-saver.ts lifts this when there is work to do. The executable is built with the same policy, for the time
- * before its first line.
+ * Imported first: makes the JIT reluctant while the hub starts, because code that runs once is not worth compiling.
+ * service/memory-saver.ts lifts this when there is work to do. The executable is built with the same policy, for the
+ * time before its first line.
  */
 import { QUIET_JIT_RELUCTANCE } from "../domain/limits.ts";
 

@@ -1,20 +1,20 @@
-/** luxhub.toml in the current directory, as far as it is there. What its keys mean is config.ts's business. */
+/** Reads luxhub.toml in the current directory, if there is one. config.ts knows what its keys mean. */
 import { lstatSync, readFileSync } from "node:fs";
 import { ConfigError, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Arguments } from "./usage.ts";
+import type { Arguments } from "./arguments.ts";
 
 const PATH = "luxhub.toml";
 
-/** Its keys and values; null when there is none. @throws {ConfigError} when it cannot be read */
+/** Its keys and values; null when there is none. @throws {ConfigError} when it is not TOML; {Error} one line when it cannot be read */
 export function readConfigFile(): Record<string, unknown> | null {
   let text: string;
   try {
-    if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a link to nothing is a mistake
+    if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a dangling link is a mistake
     text = readFileSync(PATH, "utf8");
   } catch (error) {
-    throw new ConfigError(`cannot read ${PATH}: ${reasonOf(error)}`);
+    throw new Error(`cannot read ${PATH}: ${reasonOf(error)}`, { cause: error });
   }
   try {
     return { ...Bun.TOML.parse(text) };
@@ -23,7 +23,7 @@ export function readConfigFile(): Record<string, unknown> | null {
   }
 }
 
-/** Without the word itself that wants quotes: it may be a password. */
+/** The reason without the unquoted word: it may be a password. */
 function faultOf(error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
   return reason.replace(/(Strings must be quoted):.*/s, "$1");
@@ -31,7 +31,7 @@ function faultOf(error: unknown): string {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the hub that a command is for keeps what it knows: by flags, environment or luxhub.toml. */
+/** Where the hub of a command keeps its data: by flags, environment or luxhub.toml. */
 export function findPlaces(
   { flags }: Arguments,
   env: Environment,
@@ -45,7 +45,7 @@ export function findPlaces(
   return { dir: dataDirAt(dataDir), database };
 }
 
-/** The data directory of the hub that a command is for. @throws {ConfigError} for a hub that keeps nothing there */
+/** The data directory of the hub of a command. @throws {ConfigError} for a hub on PostgreSQL */
 export function findDataDir(args: Arguments, env: Environment): DataDir {
   const { dir, database } = findPlaces(args, env);
   if (database === null) return dir;

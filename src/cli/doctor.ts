@@ -1,20 +1,20 @@
-/** `luxhub doctor`: a look at everything in a data directory, while a hub runs on it or not. */
+/** `luxhub doctor`: checks everything in a data directory, while a hub runs on it or not. */
 import { examine } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
+import { type Form, readArguments } from "./arguments.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { DOCTOR_HELP, noWords, readArguments, say } from "./usage.ts";
+import { DOCTOR_HELP, say } from "./usage.ts";
 
-const HELP_AT = "luxhub doctor --help";
+const FORM: Form = { name: "doctor", words: "", flags: { data: { type: "string" } } };
 const ABOUT_CHARS = 11;
 
 export async function doctorCommand(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  const args = readArguments(argv, ["data"], [], HELP_AT);
+  const args = readArguments(argv, FORM);
   if (args.help) return say(DOCTOR_HELP);
-  noWords(args.words, HELP_AT);
   const dir = findDataDir(args, env);
   const problems = await withProgress(async (tools) => {
     let bad = 0;

@@ -1,8 +1,8 @@
 /**
- * Standard output as the place of the log.
+ * The log's sink: standard output.
  *
- * Invariant: the hub never waits for whoever reads it, and holds a bounded amount of what is not read. What cannot be
- * written is lost and counted, and the log goes on as soon as it can: a disk that was full has room again.
+ * Invariant: the hub never waits for the reader, and buffers a bounded amount. Lines that cannot be written are dropped and
+ * counted, and logging resumes as soon as it can, as when a full disk has room again.
  */
 import { LOG_BACKLOG_MAX_CHARS, LOG_END_MS } from "../domain/limits.ts";
 import { codeOf } from "../lib/reason.ts";
@@ -10,21 +10,21 @@ import { codeOf } from "../lib/reason.ts";
 export type LogOutput = {
   /** Takes whole lines; returns at once. */
   write(text: string): void;
-  /** Waits for a bounded time until all is written; false when it is not, and then it holds the process up. */
+  /** Waits a bounded time until all is written; false when it is not, and would keep the process from ending. */
   end(): Promise<boolean>;
 };
 
-/** `onGap` is told, once lines can be written again, how many before them were lost. */
+/** `onGap` is called with the number of dropped lines once lines can be written again. */
 export function openLogOutput(onGap: (lines: number) => void): LogOutput {
-  let sink: ReturnType<typeof Bun.stdout.writer> | undefined; // opened with the first line: it costs memory
-  let waitingChars = 0;
+  let sink: ReturnType<typeof Bun.stdout.writer> | undefined; // opened for the first line: it costs memory
+  let bufferedChars = 0;
   let lostLines = 0;
   let failing = false;
   const put = async (text: string): Promise<void> => {
-    waitingChars += text.length;
+    bufferedChars += text.length;
     try {
       sink ??= Bun.stdout.writer();
-      await Promise.all([sink.write(text), sink.flush()]); // either of them may be what fails
+      await Promise.all([sink.write(text), sink.flush()]); // either may fail
       failing = false;
       const lines = lostLines;
       lostLines = 0;
@@ -35,13 +35,13 @@ export function openLogOutput(onGap: (lines: number) => void): LogOutput {
       if (!failing) console.error(`luxhub: the log cannot be written: ${reason}`);
       failing = true;
     } finally {
-      waitingChars -= text.length;
+      bufferedChars -= text.length;
     }
   };
   return {
     write: (text) => {
-      // One text that is larger than all that may wait is let through alone.
-      if (waitingChars === 0 || waitingChars + text.length <= LOG_BACKLOG_MAX_CHARS) void put(text);
+      // A text larger than the whole buffer is let through when nothing else waits.
+      if (bufferedChars === 0 || bufferedChars + text.length <= LOG_BACKLOG_MAX_CHARS) void put(text);
       else lostLines += linesIn(text);
     },
     end: async () => {
@@ -49,7 +49,7 @@ export function openLogOutput(onGap: (lines: number) => void): LogOutput {
       const timer = setTimeout(late.resolve, LOG_END_MS, false);
       const ended = (async () => sink?.end())().then(
         () => true,
-        () => true, // nobody is there to read it
+        () => true, // it has no reader
       );
       const inTime = await Promise.race([ended, late.promise]);
       clearTimeout(timer);

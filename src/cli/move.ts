@@ -1,28 +1,32 @@
-/** `luxhub move`: a stopped hub from SQLite into PostgreSQL, or back. */
+/** `luxhub move`: moves a stopped hub from SQLite into PostgreSQL, or back. */
 import { existsSync } from "node:fs";
 import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
+import { type Arguments, type Form, UsageError, readArguments } from "./arguments.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { type Arguments, MOVE_HELP, UsageError, noWords, readArguments, say } from "./usage.ts";
+import { MOVE_HELP, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const HELP_AT = "luxhub move --help";
-/** Stands for the address that is not to be on the command line. */
+const FORM: Form = {
+  name: "move",
+  words: "",
+  flags: { data: { type: "string" }, to: { type: "string" }, from: { type: "string" } },
+};
+/** Means the address in the settings: one on the command line can be read by everyone on the machine. */
 const FROM_SETTINGS = "postgres";
 const MICRO = 6;
 
 export async function moveCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, ["data", "to", "from"], [], HELP_AT);
+  const args = readArguments(argv, FORM);
   if (args.help) return say(MOVE_HELP);
-  noWords(args.words, HELP_AT);
   const { to, from } = args.flags;
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
   if (word === undefined || more.length > 0)
-    throw new UsageError("move wants one of --to and --from", HELP_AT);
+    throw new UsageError("move wants one of --to and --from", FORM.name);
   const { dir, url } = placesOf(args, word, env);
   process.umask(0o077); // the database and the files are the hub's owner's alone
   const left = "run it again to go on";
@@ -37,7 +41,8 @@ export async function moveCommand(argv: readonly string[], env: Environment): Pr
 function placesOf(args: Arguments, word: string, env: Environment) {
   const given = word === FROM_SETTINGS ? {} : { database: [addressOf(word)] };
   const { dir, database } = findPlaces({ ...args, flags: { ...args.flags, ...given } }, env);
-  if (database === null) throw new UsageError("LUXHUB_DATABASE is not set: it names the PostgreSQL", HELP_AT);
+  if (database === null)
+    throw new UsageError("LUXHUB_DATABASE is not set: it names the PostgreSQL", FORM.name);
   return { dir, url: database };
 }
 
@@ -46,7 +51,7 @@ function addressOf(word: string): string {
   if (/^postgres(?:ql)?:\/\//.test(word) && URL.canParse(word)) return word;
   throw new UsageError(
     "--to and --from want the word postgres, or postgres://USER:PASSWORD@HOST/NAME",
-    HELP_AT,
+    FORM.name,
   );
 }
 
@@ -56,7 +61,7 @@ function report({ tables, files, paidMicro }: Moved): string {
   const digits = Math.max(...rows.map(([, count]) => count.length));
   const lines = rows.map(([table, count]) => `${table.padEnd(width)}  ${count.padStart(digits)}`);
   const bytes = files
-    ? `${files.files} files, ${sizeText(files.bytes)}${files.found > 0 ? `, ${files.found} of them were there before` : ""}; `
+    ? `${files.files} files, ${sizeText(files.bytes)}${files.found > 0 ? `, ${files.found} of them copied before` : ""}; `
     : "";
   return `${lines.join("\n")}\n\n${bytes}${luxText(paidMicro)} LUX in the ledger; every row was compared.`;
 }

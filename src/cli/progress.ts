@@ -1,6 +1,6 @@
 /**
- * Progress of work that may take long, on standard error: on a terminal one line that is written over, elsewhere a line
- * every few seconds. And how such work is ended before it is done.
+ * Progress of long work on standard error: on a terminal one line that is overwritten, elsewhere a line every few seconds.
+ * A signal aborts the work.
  */
 import { writeSync } from "node:fs";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
@@ -12,7 +12,7 @@ const LINE_EVERY_MS = 5 * SECOND_MS;
 const STANDARD_ERROR = 2;
 const CLEAR_LINE = "\r\x1b[K";
 
-/** Runs work with what it needs; a signal ends it in order. `left` says what is left of it then. */
+/** Runs work and aborts it in order on a signal. `left` says what an aborted run leaves behind. */
 export async function withProgress<T>(
   work: (tools: Tools) => Promise<T>,
   left = "nothing was left behind",
@@ -20,10 +20,10 @@ export async function withProgress<T>(
   const clock = systemClock();
   const terminal = process.stderr.isTTY; // not node:tty: the bundler would have the hub that serves load it
   const everyMs = terminal ? TERMINAL_EVERY_MS : LINE_EVERY_MS;
-  let toldAt = terminal ? 0 : clock.steady(); // what is soon done needs no words
-  const tell = (text: string): void => {
-    if (clock.steady() - toldAt < everyMs) return;
-    toldAt = clock.steady();
+  let reportedAt = terminal ? 0 : clock.steady(); // short work reports nothing
+  const onProgress = (text: string): void => {
+    if (clock.steady() - reportedAt < everyMs) return;
+    reportedAt = clock.steady();
     write(terminal ? `${CLEAR_LINE}${text}` : `${text}\n`);
   };
   const ending = new AbortController();
@@ -31,14 +31,14 @@ export async function withProgress<T>(
   const signals = endingSignals();
   for (const signal of signals) process.once(signal, end);
   try {
-    return await work({ clock, tell, signal: ending.signal });
+    return await work({ clock, onProgress, signal: ending.signal });
   } finally {
     if (terminal) write(CLEAR_LINE);
     for (const signal of signals) process.off(signal, end);
   }
 }
 
-/** Progress that nobody sees any more is no reason to end the work, nor to call it failed. */
+/** Progress that cannot be written is no reason to fail. */
 function write(text: string): void {
   try {
     writeSync(STANDARD_ERROR, text);

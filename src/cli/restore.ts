@@ -1,20 +1,21 @@
-/** `luxhub restore FILE`: a backup back into an empty directory. */
+/** `luxhub restore FILE`: restores a backup into an empty directory. */
 import { resolve } from "node:path";
 import { shellWord } from "../lib/shell.ts";
 import { restore } from "../upkeep/restore.ts";
+import { type Form, fileOf, readArguments } from "./arguments.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { RESTORE_HELP, oneFile, readArguments, say } from "./usage.ts";
+import { RESTORE_HELP, say } from "./usage.ts";
 
-const HELP_AT = "luxhub restore --help";
+const FORM: Form = { name: "restore", words: "FILE", flags: { data: { type: "string" } } };
 
 export async function restoreCommand(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  const args = readArguments(argv, ["data"], [], HELP_AT);
+  const args = readArguments(argv, FORM);
   if (args.help) return say(RESTORE_HELP);
-  const from = resolve(oneFile(args.words, "restore wants the FILE of a backup", HELP_AT));
+  const from = resolve(fileOf(args, FORM));
   const { path } = findDataDir(args, env);
   process.umask(0o077);
   const manifest = await withProgress((tools) => restore(from, path, tools));

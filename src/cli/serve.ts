@@ -1,63 +1,68 @@
-/** `luxhub serve`: starts the hub, says where it is, and ends it on a signal or a fault that nobody caught. */
+/** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
 import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
-import { type DataDir, type Secrets, dropNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
+import { type DataDir, type Secrets, discardNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
-import { parseIp } from "../lib/ip.ts";
+import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { shellWord } from "../lib/shell.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
+import { type Form, readArguments } from "./arguments.ts";
 import { readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endingSignals } from "./signals.ts";
-import { SERVE_HELP, noWords, readArguments, say } from "./usage.ts";
+import { SERVE_HELP, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A terminal's Ctrl-C may come twice at once: from itself, and from whoever started the hub. */
+const FORM: Form = {
+  name: "serve",
+  words: "",
+  flags: Object.fromEntries(
+    SETTING_ROWS.map(({ flag, multiple }) => [flag.slice(2), { type: "string", multiple }]),
+  ),
+};
+
+/** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
 /** Resolves with the exit code when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const valued = SETTING_ROWS.map((row) => row.flag.replace(/^--/, ""));
-  const { flags, words, help } = readArguments(argv, valued, [], "luxhub serve --help");
-  if (help) {
-    return say(SERVE_HELP);
-  }
-  noWords(words, "luxhub serve --help");
+  const { flags, help } = readArguments(argv, FORM);
+  if (help) return say(SERVE_HELP);
   const config = readConfig({ flags, env, file: readConfigFile() });
   if ((config.tlsCert === null) !== (config.tlsKey === null)) {
     const [given, missing] = config.tlsKey === null ? ["cert", "key"] : ["key", "cert"];
     throw new ConfigError(`--tls-${given} is given without --tls-${missing}`);
   }
-  const ending = endOfService(); // before anything is open: a signal that comes early ends the hub in order too
+  const ending = endOfService(); // first, so that an early signal ends the hub in order too
   process.umask(0o077); // what the hub writes is its owner's alone, wherever the data directory is
   const dir = makeDataDir(config.dataDir);
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(config.log, clock.now, output.write);
   const secrets = loadSecrets(dir, env);
-  const onFailure = (): void => dropNewSecrets(dir, secrets);
+  const onFailure = (): void => discardNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
   announce(config, hub, dir, secrets, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
-  else log.error("ending after a fault that nobody caught", { cause: causeOf(end.fault) });
+  else log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
   await hub.close();
   log.info("ended");
   log.flush();
   const code = "signal" in end ? 0 : 1;
-  if (!(await output.end())) process.exit(code); // its reader stands still
+  if (!(await output.end())) process.exit(code); // its reader has stalled
   return code;
 }
 
-/** After a fault that nobody caught nothing is sure any more: what runs is finished, and who started the hub restarts it. */
+/** After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts it. */
 type End = { readonly signal: string } | { readonly fault: unknown };
 
-/** The first signal or fault ends the hub in order; a signal that comes well after it ends it at once. */
+/** The first signal or uncaught error ends the hub in order; a later signal ends it at once. */
 function endOfService(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
@@ -75,7 +80,7 @@ function endOfService(): Promise<End> {
   });
 }
 
-/** A collector gets lines; a person gets a page, with the new secrets on it, once. */
+/** Prints log lines for a collector, or a page for a person, with the new secrets, once. */
 function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log: Log): void {
   if (config.log === "json") {
     for (const listener of hub.listeners) {
@@ -106,7 +111,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   }
 }
 
-/** Three calls that work when they are pasted into a shell. */
+/** Three calls to paste into a shell. */
 function curlLines(listeners: readonly OpenListener[], dir: DataDir, secrets: Secrets): string[] {
   const listener = listeners[0];
   if (!listener) return [];
@@ -131,5 +136,5 @@ function urlOf({ host, port, tls }: OpenListener): string {
 
 /** However it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
 function isEverywhere(host: string): boolean {
-  return host === "0.0.0.0" || parseIp(host) === 0n;
+  return ["0.0.0.0", "::"].includes(canonicalIp(host) ?? "");
 }

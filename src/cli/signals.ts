@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 
 type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
 
-/** SIGHUP among them, for a terminal that is closed; but not under nohup, whose wish a handler of ours would undo. */
+/** SIGHUP is one of them, for a terminal that is closed; but not under nohup, which ignores it and must be left to. */
 export function endingSignals(): readonly EndingSignal[] {
   return isHangupIgnored() ? ["SIGTERM", "SIGINT"] : ["SIGTERM", "SIGINT", "SIGHUP"];
 }
 
-/** SIGHUP is the first bit of the mask. Where the system does not tell, it is left as it is. */
+/** SIGHUP is the first bit of the mask. On a system that does not show it, we leave SIGHUP alone. */
 function isHangupIgnored(): boolean {
   try {
     const [, mask] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

@@ -1,32 +1,24 @@
-/** The words of the command line: its help texts, and how flags are read. */
+/** The help texts of the command line, and how text goes to standard output. */
 import { writeSync } from "node:fs";
-import { REPEATABLE, SETTING_ROWS, type SettingRow, readPath } from "../config.ts";
+import { SETTING_ROWS, type SettingRow } from "../config.ts";
 import { codeOf } from "../lib/reason.ts";
 
 const STANDARD_OUTPUT = 1;
 const FULL_PIPE_MS = 10;
-
-/** A command that was called wrongly; the message is one line for the user. */
-export class UsageError extends Error {
-  override readonly name = "UsageError";
-
-  constructor(message: string, help: string) {
-    super(`${message}; see ${help}`);
-  }
-}
 
 export const HELP = `luxhub: a hub for a fleet of AI worker nodes
 
   luxhub serve [flags]   start the hub
   luxhub keys …          list, add, pin, expire and revoke keys
   luxhub backup FILE     put the whole hub into one file, while it runs
-  luxhub restore FILE    bring a backup back into an empty directory
-  luxhub doctor          look whether everything in the data directory is well
-  luxhub move …          carry the hub into PostgreSQL, or back
+  luxhub restore FILE    restore a backup into an empty directory
+  luxhub doctor          check everything in the data directory
+  luxhub move …          move the hub into PostgreSQL, or back
   luxhub version         print the version
   luxhub help            print this
 
-Each command tells more with --help.`;
+Each command says more with --help. Exit codes: 0 done; 1 failed; 2 the command line or a setting
+is wrong as it is written.`;
 
 export const VERSION_HELP = `luxhub version: print the version of the program`;
 
@@ -47,7 +39,8 @@ directory, where the first start makes them.`;
 export const KEYS_HELP = `luxhub keys: who may speak to the hub; a running hub takes changes over within a second
 
   luxhub keys list                   the keys, without their secrets
-  luxhub keys add ID [flags]         makes a key with a name of your choice and prints its secret, once
+  luxhub keys add ID [flags]         makes a key with a name of your choice; its secret is all that is
+                                     printed on standard output, once
       --variant A|B                  answered in this variant on any listener
       --node NODE_ID                 acts for this node only
       --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 12h, 30d
@@ -69,19 +62,19 @@ export const BACKUP_HELP = `luxhub backup FILE: put the whole hub into one file,
 ${DATA_LINE}
 
 FILE is a tar archive of the database, the files and the secrets, all as of one moment, readable by
-its owner only. It must not be there yet, and cannot be a stream; until it is whole it has another
-name beside it. It takes room for the files and twice the database. Secrets that the hub has from its
+its owner only. It must not exist yet, and cannot be a stream; it has a temporary name until it is
+whole. It takes room for the files and twice the database. Secrets that the hub has from its
 environment are not in it. A hub on PostgreSQL is backed up with PostgreSQL's own tools, such as
 pg_dump.`;
 
-export const RESTORE_HELP = `luxhub restore FILE: bring a backup back
+export const RESTORE_HELP = `luxhub restore FILE: restore a backup
 
 ${DATA_LINE}
 
-The directory must be empty, or not there. Everything is held against its checksum before it is
-put in its place; then start the hub on the directory.`;
+The directory must be empty, or not there. Everything is checked against its checksum before it is
+moved into place; then start the hub on the directory.`;
 
-export const DOCTOR_HELP = `luxhub doctor: look whether everything in the data directory is well, while the hub runs or not
+export const DOCTOR_HELP = `luxhub doctor: check everything in the data directory, while the hub runs or not
 
 ${DATA_LINE}
 
@@ -89,7 +82,7 @@ Checks the database whole, the ledger and all totals against their rows, the byt
 against its checksum, the clock, the free space and the version of SQLite, and changes nothing.
 Exit code 0: all is well. 1: a problem was found.`;
 
-export const MOVE_HELP = `luxhub move: carry a stopped hub from SQLite into PostgreSQL, or back
+export const MOVE_HELP = `luxhub move: move a stopped hub from SQLite into PostgreSQL, or back
 
   luxhub move --to postgres     from the data directory into the database that LUXHUB_DATABASE names
                                 (or database in ./luxhub.toml)
@@ -97,17 +90,16 @@ export const MOVE_HELP = `luxhub move: carry a stopped hub from SQLite into Post
 
 ${DATA_LINE}
 
-Instead of postgres an address may stand, as postgres://USER:PASSWORD@HOST/NAME; but everyone on
+Instead of postgres you can give an address, as postgres://USER:PASSWORD@HOST/NAME; but everyone on
 the machine can read a command line.
 
-All rows and the bytes of all files are carried over and compared. Neither side may have a hub at
-work. The side that is filled must be empty: nothing is written over, nothing is merged. The other
-one stays as it was. When a move breaks off, no hub starts on the side that was being filled: run
-the same command again. The secrets stay in the data directory, which a hub on PostgreSQL has too.`;
+All rows and the bytes of all files are copied and compared. No hub may run on either side. The
+target must be empty: nothing is overwritten, nothing is merged. The source is not changed. When a
+move breaks off, no hub starts on the target: run the same command again. The secrets stay in the data directory, which a hub on PostgreSQL has too.`;
 
 /**
- * Prints for a person; the answer is the exit code of a command that had only this to do.
- * Not console, which drops what cannot be written: a new secret that went nowhere is lost.
+ * Prints to standard output and answers exit code 0. Not by console, which ignores a failed write: a new secret would be
+ * lost without a word.
  * @throws {Error} one line when the standard output does not take it
  */
 export function say(text: string): number {
@@ -122,77 +114,9 @@ function writeSome(bytes: Uint8Array): number {
   } catch (error) {
     const code = codeOf(error) || error;
     if (code !== "EAGAIN") throw new Error(`cannot write to standard output: ${code}`, { cause: error });
-    Bun.sleepSync(FULL_PIPE_MS); // a pipe that is full, and that whoever started us has set not to wait
+    Bun.sleepSync(FULL_PIPE_MS); // a full pipe in non-blocking mode
     return 0;
   }
-}
-
-/** Flags by name, each with its values; what is no flag stands in `words`. */
-export type Arguments = {
-  readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
-  readonly words: readonly string[];
-  readonly help: boolean;
-};
-
-/**
- * Reads arguments as --flag VALUE or --flag=VALUE, in any order; a value that begins with a dash only as the latter.
- * @param valued the flags that take a value
- * @param bare the flags that take none
- * @throws {UsageError} for an unknown flag, a missing value, or a flag given twice that is not repeatable
- */
-export function readArguments(
-  argv: readonly string[],
-  valued: readonly string[],
-  bare: readonly string[],
-  help: string,
-): Arguments {
-  const flags: Record<string, string[]> = {};
-  const words: string[] = [];
-  const left = [...argv];
-  for (let word = left.shift(); word !== undefined; word = left.shift()) {
-    if (word === "--help" || word === "-h") return { flags, words, help: true };
-    if (!word.startsWith("-") || word === "-") {
-      words.push(word);
-      continue;
-    }
-    const equals = word.indexOf("=");
-    const flag = equals === -1 ? word : word.slice(0, equals);
-    const name = flag.replace(/^--/, "");
-    if (flag === "--help" || bare.includes(name)) {
-      if (equals !== -1) throw new UsageError(`${flag} takes no value`, help);
-      flags[name] = [""];
-      continue;
-    }
-    if (!valued.includes(name)) throw new UsageError(`unknown flag ${flag}`, help);
-    const value = equals === -1 ? left.shift() : word.slice(equals + 1);
-    if (value === undefined) throw new UsageError(`${flag} wants a value`, help);
-    if (equals === -1 && value.startsWith("-"))
-      throw new UsageError(`${flag} wants a value; one with a dash in front is given as ${flag}=…`, help);
-    if (flags[name] && !REPEATABLE.includes(name)) throw new UsageError(`${flag} is given twice`, help);
-    (flags[name] ??= []).push(value);
-  }
-  return { flags, words, help: false };
-}
-
-/** Of a command that takes none, or of what is left of them. @throws {UsageError} */
-export function noWords([word]: readonly string[], help: string): void {
-  if (word !== undefined) throw new UsageError(`unexpected ${JSON.stringify(word)}`, help);
-}
-
-/** The file that a command takes beside its flags: not a stream, for the work goes back and forth. @throws {UsageError} */
-export function oneFile(words: readonly string[], message: string, help: string): string {
-  const word = oneWord(words, message, help);
-  if (word === "-") throw new UsageError(`${message}, not - (a file of that name is ./-)`, help);
-  const read = readPath(word);
-  if ("value" in read) return read.value;
-  throw new UsageError(`the FILE is ${JSON.stringify(word)}; it must be ${read.must}`, help);
-}
-
-/** The one word that a command takes beside its flags. @throws {UsageError} */
-export function oneWord(words: readonly string[], message: string, help: string): string {
-  const [word, ...more] = words;
-  if (word === undefined || more.length > 0) throw new UsageError(message, help);
-  return word;
 }
 
 function settingLines(rows: readonly SettingRow[]): string {

@@ -1,42 +1,110 @@
 /**
- * The balancer: which available node gets which task (specification 1, decisions.md Tasks).
- * It picks; it does not write. The SQL that preselects candidates orders them the same way only to load few. For many
- * tasks at once there is domain/balancer-queue.ts.
+ * The balancer: which available node gets which task. Pure: it decides and does not write.
+ *
+ * The rule: of the nodes that are online, have room and take the task's type, the one with the fewest unfinished tasks;
+ * of those, the one that has been idle longest. Never the node that the task was just revoked from.
+ * store/sql/balancer.ts says the same in SQL to find the node for one task; the store's contract test compares the two.
  */
 import type { Node, Task } from "./model.ts";
 
-/** What the balancer looks at in a node. */
+/** What the balancer reads of a node. */
 export type Candidate = Pick<
   Node,
   "nodeId" | "online" | "capabilities" | "maxTasks" | "tasksAssigned" | "idleSince"
 >;
 
-/** What the order of nodes goes by. */
-export type Standing = Pick<Candidate, "nodeId" | "tasksAssigned" | "idleSince">;
+/** What the balancer reads of an open task. */
+export type WaitingTask = Pick<Task, "taskType" | "revokedFrom">;
 
-/** A task with no type fits every node; a node with no capabilities takes every task. */
+export type Given<T> = { readonly task: T; readonly nodeId: string };
+
+/** A task without a type fits every node; a node without capabilities takes every task. */
 export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskType">): boolean {
   return task.taskType === "" || node.capabilities.length === 0 || node.capabilities.includes(task.taskType);
 }
 
-/** Online and with room for one more task. */
-export function isAvailable(node: Candidate): boolean {
+/** Whether the balancer may give the node one more task. */
+export function isAvailable(node: Omit<Candidate, "capabilities">): boolean {
   return node.online && (node.maxTasks === null || node.tasksAssigned < node.maxTasks);
 }
 
-/** The available, fitting node with the fewest unfinished tasks, then the longest idle; null when there is none. */
-export function pick<C extends Candidate>(task: Task, candidates: readonly C[]): C | null {
-  let best: C | null = null;
-  for (const candidate of candidates) {
-    if (!isAvailable(candidate) || !fits(candidate, task)) continue;
-    if (candidate.nodeId === task.revokedFrom) continue; // never straight back to whom it was taken from
-    if (best === null || comesBefore(candidate, best)) best = candidate;
-  }
-  return best;
+/** The node for a task; null when no candidate may have it. */
+export function pick<C extends Candidate>(task: WaitingTask, candidates: readonly C[]): C | null {
+  const fitting = candidates.filter((candidate) => fits(candidate, task));
+  return firstOf(task, fitting);
 }
 
-/** The order of nodes: the fewest unfinished tasks, then the longest idle; by name when nothing else tells. */
-export function comesBefore(a: Standing, b: Standing): boolean {
+/**
+ * Gives each task in turn to its node, as if `pick` ran for one after the other: each gift counts for the next.
+ *
+ * Candidates are sorted once, and each type keeps a shortlist. At most `tasks.length` nodes move, and only back, and one
+ * node is excluded for a task, so the right node is always among the first `tasks.length + 1` that take the type.
+ */
+export function balance<T extends WaitingTask>(
+  tasks: readonly T[],
+  nodes: readonly Candidate[],
+  now: number,
+): readonly Given<T>[] {
+  const shortlists = shortlistsOf(tasks, nodes);
+  const given: Given<T>[] = [];
+  for (const task of tasks) {
+    const node = firstOf(task, shortlists.get(task.taskType) ?? []);
+    if (!node) continue;
+    node.tasksAssigned += 1;
+    node.idleSince = now;
+    given.push({ task, nodeId: node.nodeId });
+  }
+  return given;
+}
+
+/** Those of the waiting types ("" is no type) that an available node takes. */
+export function typesTaken(waiting: ReadonlySet<string>, nodes: readonly Candidate[]): ReadonlySet<string> {
+  const taken = new Set<string>();
+  for (const node of nodes) {
+    if (!isAvailable(node)) continue;
+    if (node.capabilities.length === 0) return waiting;
+    for (const type of ["", ...node.capabilities]) if (waiting.has(type)) taken.add(type);
+  }
+  return taken;
+}
+
+/** A copy of a candidate whose load `balance` counts up. */
+type Loaded = Candidate & { tasksAssigned: number; idleSince: number };
+
+/** For each type among the tasks, the first nodes that take it; a node on several shortlists is one object. */
+function shortlistsOf(
+  tasks: readonly WaitingTask[],
+  nodes: readonly Candidate[],
+): ReadonlyMap<string, readonly Loaded[]> {
+  const length = tasks.length + 1;
+  const shortlists = new Map<string, Loaded[]>(tasks.map(({ taskType }) => [taskType, []]));
+  const takersOfAll: Loaded[] = [];
+  const add = (shortlist: Loaded[] | undefined, node: Loaded): void => {
+    if (shortlist && shortlist.length < length) shortlist.push(node);
+  };
+  const sorted = nodes.filter(isAvailable).map((node): Loaded => ({ ...node }));
+  sorted.sort((a, b) => (comesBefore(a, b) ? -1 : 1));
+  for (const node of sorted) {
+    if (node.capabilities.length === 0) add(takersOfAll, node);
+    else for (const type of node.capabilities) add(shortlists.get(type), node);
+    add(shortlists.get(""), node);
+  }
+  for (const [type, shortlist] of shortlists) if (type !== "") shortlist.push(...takersOfAll);
+  return shortlists;
+}
+
+/** The first available node in the balancer's order, among nodes that take the task's type. */
+function firstOf<C extends Candidate>({ revokedFrom }: WaitingTask, fitting: readonly C[]): C | null {
+  let first: C | null = null;
+  for (const node of fitting) {
+    if (!isAvailable(node) || node.nodeId === revokedFrom) continue;
+    if (first === null || comesBefore(node, first)) first = node;
+  }
+  return first;
+}
+
+/** The balancer's order; the id decides when nothing else does. */
+function comesBefore(a: Candidate, b: Candidate): boolean {
   if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
   if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;
   return a.nodeId < b.nodeId;

@@ -65,11 +65,9 @@ export const MESSAGES_MAX = 1_000;
 /** The contents of one receive or history answer together; past it the answer holds fewer messages. */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
-/** A longer page of a list is measured before it is loaded. */
-export const LIST_UNMEASURED_MAX = 20;
-/** A page that begins further into a list than this takes its turn: to get there costs the event loop's time. */
+/** Pages that begin further into a list than this are loaded one after the other: the rows before them are skipped first. */
 export const LIST_NEAR_ROWS = 10_000;
-/** Pages that wait for their turn; past it the answer is 503. */
+/** Pages that wait in that queue; past it the answer is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
 /** What of a list is loaded and held at once; a larger page is answered in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
@@ -77,13 +75,13 @@ export const LIST_PART_MAX_BYTES = 256 * KIB;
 export const NODES_PART = 100;
 /** A larger answer is counted until its caller has taken it. */
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
-/** What is held of counted answers together; past it the next waits for its turn. */
+/** What is held of counted answers together; past it the next waits. */
 export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
 /** A counted answer must move on by so much in each such time, else it is cut off. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;
-/** How long a large answer waits for its turn: those before it have been read or cut off by then. */
-export const ANSWER_TURN_MS = 30 * SECOND_MS;
+/** How long a large answer waits for room: those before it have been read or cut off by then. */
+export const ANSWER_WAIT_MS = 30 * SECOND_MS;
 /** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 
@@ -125,14 +123,11 @@ export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
 /** What the balancer gives out in one batch-assign of B, and in one round of its own; the rest is left to the next. */
 export const BALANCE_ROUND_MAX = 5_000;
-/** Types of waiting tasks that the balancer holds for a round; past it, it holds those that nodes take. */
-export const BALANCE_TYPES_MAX = 100_000;
-/** Types that are looked up, and parts of the pool that are looked into, between two turns of others. */
-export const POOL_TYPES_TOGETHER = 500;
-export const POOL_PARTS_TOGETHER = 32;
-/** Tasks of one part of the pool that are looked at together: at first, and when these are given out. */
-export const POOL_LOOK_FIRST = 8;
-export const POOL_LOOK_NEXT = 64;
+/** Types of open tasks that the balancer holds at once; a round with more handles them one such set after the other. */
+export const BALANCE_TYPES_MAX = 10_000;
+/** Types that are looked up in one query, and types whose open tasks are looked up in one. */
+export const BACKLOG_TYPES_PART = 500;
+export const BACKLOG_TYPES_TOGETHER = 32;
 /** What is past its time is gone within a minute. */
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
@@ -146,7 +141,7 @@ export const COLLECT_AFTER_CPU_MS = 100;
 export const SWEEP_BATCH = 500;
 /** Messages of a mailbox that are counted at one time: a tenth of a millisecond's worth. */
 export const WAITING_PART_MAX = 5_000;
-/** Blobs that no record names are looked for on one shelf of many at a time. */
+/** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Of the log, what its reader has not taken; lines past it are lost, and counted. */

@@ -17,7 +17,7 @@ import {
   reject,
 } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
-import { balance } from "./balancer-queue.ts";
+import { balance } from "./balancer.ts";
 import type { Node, Pulse, Task } from "./model.ts";
 import { assignTo } from "./task.ts";
 

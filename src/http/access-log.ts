@@ -1,6 +1,6 @@
 /**
- * The access log: a line a request, with its request id. It is on the path of every request, so its lines are put
- * together by hand: no object, no pattern.
+ * The access log: one line for each request, with its request id. It runs for every request, so it builds the line from
+ * strings, without an object or a pattern.
  */
 import type { Log } from "../lib/log.ts";
 
@@ -27,7 +27,7 @@ export function openAccessLog(log: Log): AccessLog {
     );
 }
 
-/** In milliseconds with one decimal. Put together of whole numbers: to word a fraction takes several times as long. */
+/** Milliseconds with one decimal. Formatting two whole numbers is several times faster than formatting a fraction. */
 function elapsed(startedMs: number): string {
   const tenths = Math.round((performance.now() - startedMs) * 10);
   return `${Math.trunc(tenths / 10)}.${tenths % 10}`;

@@ -1,28 +1,28 @@
 /**
- * What is wrong with a certificate and its key that a listener does not take. Asked only then: Bun says in OpenSSL's words
- * that something is wrong, and not with which of the two.
+ * Finds the fault in a TLS certificate and key that a listener has refused. Bun reports only OpenSSL's error, which does
+ * not say which of the two is wrong.
  */
 
-/** `of` says which of them, and `what` how it is: the end of a sentence that begins with its name. */
+/** `of`: which of the two. `what`: a phrase that follows the name of the file in a sentence. */
 export type CertificateFault = { readonly of: "cert" | "key" | "both"; readonly what: string };
 
-/** @param pair both in PEM; null when each is well and they belong together */
-export async function faultOfPair(pair: {
+/** @param pair both in PEM. Returns null when both are valid and belong together. */
+export async function findCertificateFault(pair: {
   readonly cert: string;
   readonly key: string;
 }): Promise<CertificateFault | null> {
-  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // takes 5 MiB, which no other start needs
-  const certificate = made(() => new X509Certificate(pair.cert));
+  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // takes 5 MiB, so only after a refusal
+  const certificate = nullIfThrows(() => new X509Certificate(pair.cert));
   if (certificate === null)
     return { of: "cert", what: "it is no certificate in PEM form, or not a whole one" };
-  const key = made(() => createPrivateKey(pair.key));
+  const key = nullIfThrows(() => createPrivateKey(pair.key));
   if (key === null && /ENCRYPTED/.test(pair.key))
     return { of: "key", what: "it is encrypted; the hub takes a key without a passphrase" };
   if (key === null) return { of: "key", what: "it is no private key in PEM form, or not a whole one" };
   return certificate.checkPrivateKey(key) ? null : { of: "both", what: "the key is not the certificate's" };
 }
 
-function made<T>(make: () => T): T | null {
+function nullIfThrows<T>(make: () => T): T | null {
   try {
     return make();
   } catch {

@@ -1,20 +1,21 @@
 /**
- * Deadlines that are hardly ever met: one timer looks after all of them once a second, for a timer a request costs more
- * than reading its body. A deadline is thus up to a second late, and never early.
+ * Coarse timeouts, which rarely expire: one shared interval checks all of them each second. One timer for each request
+ * would cost more than reading its body. A deadline of whole seconds expires up to a second late, never early.
  */
-const LOOK_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
-type Deadline = { looksLeft: number; readonly onLate: () => void };
+type Deadline = { checksLeft: number; readonly onExpired: () => void };
 
 export class Deadlines {
   readonly #pending = new Set<Deadline>();
   #timer: Timer | null = null;
 
-  /** Calls `onLate` when `ms` are over, unless the deadline is deleted before. */
-  add(ms: number, onLate: () => void): Deadline {
-    const deadline = { looksLeft: Math.ceil(ms / LOOK_MS) + 1, onLate }; // the first look may come at once
+  /** Calls `onExpired` once `ms` have passed, unless the deadline is deleted before. */
+  add(ms: number, onExpired: () => void): Deadline {
+    const checksLeft = Math.ceil(ms / CHECK_INTERVAL_MS) + 1; // the first check may follow at once
+    const deadline = { checksLeft, onExpired };
     this.#pending.add(deadline);
-    this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
+    this.#timer ??= setInterval(() => this.#check(), CHECK_INTERVAL_MS).unref();
     return deadline;
   }
 
@@ -22,11 +23,11 @@ export class Deadlines {
     this.#pending.delete(deadline);
   }
 
-  #look(): void {
+  #check(): void {
     for (const deadline of this.#pending) {
-      if (--deadline.looksLeft > 0) continue;
+      if (--deadline.checksLeft > 0) continue;
       this.#pending.delete(deadline);
-      deadline.onLate();
+      deadline.onExpired();
     }
     if (this.#pending.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);

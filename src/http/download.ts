@@ -1,15 +1,16 @@
 /**
- * Downloads: conditional and range requests (RFC 9110 sections 13 and 14) as a pure decision, and the answer built from it.
+ * Downloads: conditional requests and range requests (RFC 9110 sections 13 and 14). planDownload() is the pure decision;
+ * downloadResponse() answers by it.
  *
- * Invariant: the decision made here is what goes over the wire. Bun.serve applies a Range header by itself to a file
- * body of status 200, so no answer here leaves that to it (see respond()).
- * Must not: know what a file belongs to or where its bytes are; let a stored name or type act as header syntax or as
- * a page in the hub's origin.
+ * Invariant: the answer is the one that planDownload() has decided. Bun.serve would apply a Range header a second time to
+ * a file body of status 200: respond() prevents that.
+ * Must not: know what a file belongs to or where its bytes are; let a stored name or type become header syntax, or a page
+ * in the hub's origin.
  */
 import { NO_SNIFF } from "./exchange.ts";
-import { Problem, goneOr } from "./problem.ts";
+import { Problem, notFoundIfDeleted } from "./problem.ts";
 
-/** What is downloaded. `contentType` and `name` are the uploader's words and are made safe here. */
+/** The file to send. `contentType` and `name` come from the uploader; this file makes them safe. */
 export type Representation = {
   readonly name: string;
   readonly sizeBytes: number;
@@ -20,13 +21,12 @@ export type Representation = {
   readonly modifiedAt: number;
 };
 
-/** Bytes `start` to before `endExclusive`, streamed; null if they are not there. Engines of the blob port fit. */
+/** Opens the bytes from `start` to before `endExclusive` as a stream; null if they are missing. */
 export type OpenContent = (
   start: number,
   endExclusive: number,
 ) => Promise<Blob | ReadableStream<Uint8Array> | null>;
 
-/** What a request gets: everything, one range, "you have it already", or "there is no such range". */
 export type DownloadPlan =
   | { readonly kind: "whole" }
   | { readonly kind: "range"; readonly start: number; readonly endExclusive: number }
@@ -34,8 +34,8 @@ export type DownloadPlan =
   | { readonly kind: "unsatisfiable" };
 
 /**
- * Decides by RFC 9110 13.2.2: If-None-Match before Range; Range only for GET (14.2) and only if If-Range holds, by
- * ETag. A Range with several ranges or one that cannot be read counts as absent.
+ * Decides by RFC 9110 13.2.2: If-None-Match precedes Range; Range counts only for GET (14.2), and only if If-Range
+ * matches the ETag. A Range header that is invalid or has several ranges is ignored.
  */
 export function planDownload(method: string, headers: Headers, file: Representation): DownloadPlan {
   if (matchesAny(headers.get("if-none-match"), etagOf(file))) return { kind: "not_modified" };
@@ -47,8 +47,8 @@ export function planDownload(method: string, headers: Headers, file: Representat
 }
 
 /**
- * The answer to a GET or HEAD. Throws Problem 416 `range_not_satisfiable`, or 500 `content_missing` when `open` finds
- * nothing where the record says there is something.
+ * Answers a GET or HEAD.
+ * @throws {Problem} 416 `range_not_satisfiable`; 500 `content_missing` when the bytes of the record are missing
  */
 export async function downloadResponse(
   request: Request,
@@ -64,10 +64,10 @@ export async function downloadResponse(
   return respond(request, file, plan, content);
 }
 
-/** `attachment` with an ASCII name for old readers and the real one (RFC 6266 4.3, RFC 8187 3.2). */
+/** `attachment` with an ASCII name for old clients, and the full name (RFC 6266 4.3, RFC 8187 3.2). */
 export function contentDisposition(name: string): string {
   const harmless = name.toWellFormed().replace(/[\p{Cc}/\\]/gu, "_");
-  // "%" too: some readers decode it in the quoted form.
+  // "%" too: some clients decode it in the quoted form.
   const ascii = harmless.replace(/[^\x20-\x7e]/gu, "_").replace(/["%]/g, "_");
   const extended = encodeURIComponent(harmless).replace(/['()*]/g, percentEncoded);
   return `attachment; filename="${ascii}"; filename*=UTF-8''${extended}`;
@@ -94,7 +94,7 @@ function etagOf(file: Representation): string {
 function matchesAny(header: string | null, etag: string): boolean {
   if (header === null) return false;
   if (header.trim() === "*") return true;
-  // An ETag may hold a comma; ours is hex, so a list cut at commas still shows it whole or not at all.
+  // Another server's ETag may contain a comma. Ours is hex, so splitting at commas never hides or invents it.
   return header.split(",").some((listed) => listed.trim().replace(/^W\//, "") === etag);
 }
 
@@ -103,7 +103,7 @@ function planRange(header: string, size: number): DownloadPlan {
   const first = found?.[1] ?? "";
   const last = found?.[2] ?? "";
   if (first === "" && last === "") return { kind: "whole" };
-  // Digits beyond what a number holds become larger than any size, which is all that matters here.
+  // A number with too many digits loses precision, but stays larger than any size.
   if (first === "") return planSuffix(Number(last), size);
   const start = Number(first);
   if (last !== "" && Number(last) < start) return { kind: "whole" };
@@ -120,9 +120,9 @@ function planSuffix(length: number, size: number): DownloadPlan {
 }
 
 /**
- * Bun 1.4.5, seen over raw sockets: a Response of a whole Bun.file (its slice(0, size) and its stream() as well) with
- * status 200 is answered by the request's Range again, to the point of a bare 416. With status 206 it is left as it is.
- * A null body keeps our Content-Length on HEAD; a stream there would turn into "chunked".
+ * Measured on Bun 1.4.5: to a Response of status 200 whose body is a whole Bun.file (also its slice(0, size) or its
+ * stream()) Bun applies the request's Range again, and may answer a bare 416. It leaves status 206 unchanged. On HEAD a
+ * null body keeps our Content-Length; a stream would make the answer "chunked".
  */
 async function respond(
   request: Request,
@@ -141,17 +141,17 @@ async function respond(
     return new Response(content, { status: 206, headers });
   }
   if (!request.headers.has("range")) return new Response(content, { headers });
-  // Whole in spite of a Range.
+  // The whole file, although the request has a Range.
   return new Response(streamOf(content), { headers });
 }
 
-/** A stream that Bun cannot recognise as a file. A lazy file is opened by this. */
+/** A stream that Bun does not recognise as a file. Opens a lazy file. */
 function streamOf(content: Blob | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   try {
     const bytes = content instanceof Blob ? content.stream() : content;
     return bytes.pipeThrough(new TransformStream<Uint8Array, Uint8Array>());
   } catch (error) {
-    throw goneOr(error);
+    throw notFoundIfDeleted(error);
   }
 }
 
@@ -159,7 +159,7 @@ function validators(file: Representation): Record<string, string> {
   return {
     ETag: etagOf(file),
     "Last-Modified": new Date(file.modifiedAt).toUTCString(),
-    // Asked again each time, since a file can be deleted; private, since the hub may want a key.
+    // no-cache (revalidate each time): the file can be deleted. private: reading it may need a secret.
     "Cache-Control": "private, no-cache",
   };
 }
@@ -170,7 +170,7 @@ function contentHeaders(file: Representation): Record<string, string> {
     "Content-Length": String(file.sizeBytes),
     "Content-Disposition": contentDisposition(file.name),
     "Accept-Ranges": "bytes",
-    // Should a browser show it after all: no sniffing, no script, no origin.
+    // In case a browser shows it after all: no sniffing, no scripts, no origin.
     ...NO_SNIFF,
     "Content-Security-Policy": "default-src 'none'; sandbox",
   };

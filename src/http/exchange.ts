@@ -1,4 +1,4 @@
-/** One request on its way through the hub, and the routes it can take. The kit knows no task. */
+/** The types that the HTTP layer and the endpoints share: an exchange (one request and its response) and a route. */
 import type { BunRequest, Server } from "bun";
 
 export type Method = "GET" | "POST" | "DELETE";
@@ -6,36 +6,36 @@ export type Method = "GET" | "POST" | "DELETE";
 export type Exchange = {
   readonly request: BunRequest;
   readonly server: Server<undefined>;
-  /** The caller's own if it was sane, else made here; every answer and every log line carries it. */
+  /** The client's X-Request-Id if it is valid, else a new one. Every answer and every log line of the request has it. */
   readonly requestId: string;
 };
 
-/** Answers a request; a string or a stream is the JSON of a success, for which the listener makes the Response. */
+/** Answers a request. A string or a stream is the JSON of a success; the listener makes the Response for it. */
 export type Handler = (exchange: Exchange) => Promise<Response | string | ReadableStream<Uint8Array>>;
 
-/** An endpoint as the listener sees it. Throws Problem (or whatever `Listening.problemOf` knows) for what goes wrong. */
+/** An endpoint, as the listener needs it. `handle` throws a Problem, or an error that `Listening.problemOf` knows. */
 export type Route = {
   readonly method: Method;
-  /** As `/api/v1/node/:node_id`; a literal path wins over a parameter. */
+  /** For example `/api/v1/node/:node_id`. A literal path takes precedence over a parameter. */
   readonly path: string;
   readonly handle: Handler;
 };
 
-/** What every answer says to a browser: its type is what it is said to be, and nothing to be guessed at. */
+/** On every answer: a browser must not guess the content type. */
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
-/** A request that waits or streams: the connection may be silent for as long as it takes. */
+/** Turns off the idle timeout of the connection, for a request that waits (long poll) or streams. */
 export function allowSilence({ server, request }: Exchange): void {
   server.timeout(request, 0);
 }
 
-/** The query's parameters, the last of those with the same name; without making a URL of the caller's Host. */
+/** The query's parameters; of several with one name, the last. Never parses the whole URL: its host is untrusted input. */
 export function queryOf(request: Request): Record<string, string> {
   const at = request.url.indexOf("?");
   return at === -1 ? {} : Object.fromEntries(new URLSearchParams(request.url.slice(at + 1)));
 }
 
-/** The value of a path parameter, decoded. */
+/** A path parameter, decoded. */
 export function pathParameter({ request }: Exchange, name: string): string {
   const params: Readonly<Record<string, string | undefined>> = request.params;
   return params[name] ?? "";

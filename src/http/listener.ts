@@ -1,17 +1,17 @@
 /**
- * One listening socket: routes by path and method, gives every answer its request id, turns what is thrown into a
- * problem, and writes the access log. It knows no endpoint.
+ * One listening socket: routes a request by path and method, gives every answer a request id, turns a thrown error into
+ * a problem (RFC 9457) and writes the access log. Must not know an endpoint.
  */
 import type { BunRequest, Server } from "bun";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
-import { linger } from "./linger.ts";
-import { Problem, goneOr } from "./problem.ts";
+import { discardRemainingBody } from "./lingering-close.ts";
+import { Problem, notFoundIfDeleted } from "./problem.ts";
 
 export type Address = {
   readonly host: string;
-  /** 0: the system chooses. */
+  /** 0: the operating system chooses one. */
   readonly port: number;
   readonly tls: { readonly cert: string; readonly key: string } | null;
 };
@@ -19,7 +19,7 @@ export type Address = {
 export type Listening = {
   readonly address: Address;
   readonly routes: readonly Route[];
-  /** What the caller may know of an error; null for a fault of ours. */
+  /** The problem for an error that the client may know about; null for a fault of the hub itself. */
   readonly problemOf: (error: unknown) => Problem | null;
   readonly newRequestId: () => string;
   readonly log: Log;
@@ -30,25 +30,25 @@ export type Listener = {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
-  /** Takes no new connection; resolves when the last answer has left. `force` cuts what is still open. */
+  /** Accepts no new connection; resolves when the last answer has been sent. `force` closes open connections. */
   stop(force: boolean): Promise<void>;
 };
 
-const SANE_REQUEST_ID = /^[\x21-\x7e]{1,128}$/; // RFC 9110 5.5: visible characters; the length is ours
+const VALID_REQUEST_ID = /^[\x21-\x7e]{1,128}$/; // visible characters (RFC 9110 5.5); our own limit on the length
 const IDLE_SECONDS = 60;
 
 /** Opens the socket. @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
 export function openListener(listening: Listening): Listener {
   const { address } = listening;
   const paths = byPath(listening.routes);
-  const unknown: MethodTable = { allow: "", routes: {} };
+  const noRoutes: MethodTable = { allow: "", routes: {} };
   const server = Bun.serve({
     hostname: address.host,
     port: address.port,
     idleTimeout: IDLE_SECONDS,
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER, // each route has its own limit, and its own words for it
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER, // each route has a limit and an error of its own
     development: false,
-    reusePort: false, // development: false turns it on, and two hubs would share a port without a word
+    reusePort: false, // development: false turns it on, and two hubs would then share a port unnoticed
     ...(address.tls ? { tls: address.tls } : {}),
     routes: Object.fromEntries(
       [...paths].map(([path, table]) => [
@@ -57,10 +57,10 @@ export function openListener(listening: Listening): Listener {
       ]),
     ),
     fetch: (request, server) =>
-      // Outside the routes there are no parameters: a plain Request is all that is needed of a BunRequest.
-      answer(listening, unknown, request as BunRequest, server),
-    // What fails after a route has answered: the file that it named is opened only now.
-    error: (error) => faultAnswer(listening, goneOr(error), listening.newRequestId()),
+      // A BunRequest adds path parameters, and outside the routes there are none to read.
+      answer(listening, noRoutes, request as BunRequest, server),
+    // For errors after a route has answered: Bun opens the file of a response body only then.
+    error: (error) => faultAnswer(listening, notFoundIfDeleted(error), listening.newRequestId()),
   });
   return {
     host: address.host,
@@ -97,45 +97,45 @@ async function answer(
 ): Promise<Response> {
   const started = performance.now();
   const given = request.headers.get("x-request-id");
-  const requestId = given !== null && SANE_REQUEST_ID.test(given) ? given : listening.newRequestId();
+  const requestId = given !== null && VALID_REQUEST_ID.test(given) ? given : listening.newRequestId();
   const { method } = request;
   const route = table.routes[method];
   let response: Response;
   try {
-    if (!route) throw unrouted(table, method);
+    if (!route) throw noSuchRoute(table, method);
     const exchange: Exchange = { request, server, requestId };
     response = toResponse(await route.handle(exchange), requestId);
   } catch (error) {
     const unread = request.bodyUsed ? null : request.body;
-    if (unread !== null) await linger(unread.getReader());
+    if (unread !== null) await discardRemainingBody(unread.getReader());
     response = faultAnswer(listening, error, requestId);
-    // Else the server would read what the caller still sends, to its end; after CONNECT there is none.
+    // Otherwise Bun would read the rest of the body to its end; the body of a CONNECT has no end.
     if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
   }
   listening.accessLog(method, targetOf(request, route), response.status, started, requestId);
   return response;
 }
 
-/** Says that a parameter of a query may be a secret. */
+/** A query parameter whose name has one of these may be a secret. */
 const SECRET_WORD = /secret|key|token|passw/i;
 
 /**
- * Path and query as the log shows them, never the host: that is the caller's word. The query of a POST is not looked
- * at, so neither is its URL, which the server first has to make.
+ * Path and query for the access log, never the host: the client can send any. No POST reads its query, and reading
+ * `request.url` makes Bun build the URL first: the log shows the path alone.
  */
 function targetOf(request: Request, route: Route | undefined): string {
   if (route?.method === "POST" && !route.path.includes(":")) return route.path;
   const { url } = request;
   const path = url.startsWith("/") ? url : url.slice(url.indexOf("/", url.indexOf("//") + 2));
   const query = path.indexOf("?") + 1;
-  return query === 0 ? path : path.slice(0, query) + withoutSecrets(path.slice(query));
+  return query === 0 ? path : path.slice(0, query) + redactSecrets(path.slice(query));
 }
 
 /**
- * A query without what may be a secret. Secrets travel in headers only and are not looked at here, but who cannot set a
- * header tries it so. Each character is looked at a few times at most, whatever the query: anybody may send one.
+ * Redacts the values of parameters that may hold a secret. The hub accepts secrets in headers only, but a client that
+ * cannot set a header may try the query. Linear time on any query: anybody can send one.
  */
-function withoutSecrets(query: string): string {
+function redactSecrets(query: string): string {
   const parameters = query.split("&").map((parameter) => {
     const word = parameter.search(SECRET_WORD);
     const equals = word === -1 ? -1 : parameter.indexOf("=", word);
@@ -144,10 +144,10 @@ function withoutSecrets(query: string): string {
   return parameters.join("&");
 }
 
-/** The headers of a success. A Response copies them, and a list that is copied costs less than one that is read anew. */
+/** The headers of a success. A Response copies them; copying a Headers object is cheaper than parsing a record. */
 const JSON_HEADERS = new Headers({ ...NO_SNIFF, "Content-Type": "application/json" });
 
-/** The request id is given at once where it can be: to add a header to a Response costs more than to make one. */
+/** Adding a header to a finished Response costs more than making the Response: the request id goes in first if it can. */
 function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Response {
   if (answer instanceof Response) {
     answer.headers.set("X-Request-Id", requestId);
@@ -157,7 +157,7 @@ function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Re
   return new Response(answer, { headers: JSON_HEADERS });
 }
 
-function unrouted(table: MethodTable, method: string): Problem {
+function noSuchRoute(table: MethodTable, method: string): Problem {
   if (table.allow === "") {
     return new Problem(404, "not_found", "Not found", "There is no such path. All paths begin with /api/v1.");
   }
@@ -171,7 +171,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
   let problem = error instanceof Problem ? error : listening.problemOf(error);
   if (!problem) {
     listening.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
-    const detail = `The hub failed at this. Try again; if it stays, give the operator the request id ${requestId}.`;
+    const detail = `The hub failed on this request. Try again; if it keeps failing, give the operator the request id ${requestId}.`;
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {

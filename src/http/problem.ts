@@ -1,21 +1,18 @@
 /**
- * Errors as they leave the hub: RFC 9457 problems.
- *
- * A Problem is thrown by whoever finds the fault and turned into an answer in one place (listener.ts).
- * It carries only what the caller may read: causes and stacks go to the log, never in here.
+ * Error answers: problem details (RFC 9457). The code that finds a fault throws a Problem; listener.ts turns it into the
+ * answer. A Problem holds only what the client may read: causes and stacks go to the log.
  */
 import { codeOf } from "../lib/reason.ts";
 
-/** One bad field of a request: where it stands (dotted, "" for the whole body) and what to do about it. */
+/** One invalid field of a request: its dotted path ("" for the whole body), and what to send instead. */
 export type FieldError = { readonly path: string; readonly message: string };
 
-/** What a Problem may carry beside its code and sentence. */
 export type ProblemExtras = {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** An error answer: HTTP status, a stable snake_case code, a title per code and a sentence that says what to do. */
+/** `code` is snake_case and stable; each code has one title; `detail` is a sentence that says what to do. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -31,7 +28,7 @@ export class Problem extends Error {
     this.extras = extras;
   }
 
-  /** The body of the answer (RFC 9457 members, then the hub's own). */
+  /** The body of the answer: the members of RFC 9457, then the hub's own. */
   toJSON(): Record<string, unknown> {
     const body: Record<string, unknown> = {
       type: `urn:luxhub:problem:${this.code}`,
@@ -46,14 +43,14 @@ export class Problem extends Error {
   }
 }
 
-/** 400: the request cannot be read as what the endpoint takes; every bad field is named at once. */
+/** 400: the request does not match what the endpoint accepts. Names every invalid field. */
 export function invalidRequest(errors: readonly FieldError[]): Problem {
   const named = errors.map((e) => (e.path === "" ? e.message : `${e.path}: ${e.message}`));
   const detail = `Correct the request and send it again. ${named.join("; ")}`;
   return new Problem(400, "invalid_request", "Bad request", detail, { errors });
 }
 
-/** 413: the body, or the file in it, is larger than the endpoint takes. */
+/** 413: the body, or the file in it, is larger than the endpoint accepts. */
 export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Problem {
   return new Problem(
     413,
@@ -63,7 +60,7 @@ export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Pr
   );
 }
 
-/** The same problem, asking for the connection to be closed after it: what is left of the body stays unread. */
+/** The same problem with `Connection: close`: the rest of the request body stays unread. */
 export function closing(problem: Problem): Problem {
   const headers = { ...problem.extras.headers, Connection: "close" };
   return new Problem(problem.status, problem.code, problem.title, problem.message, {
@@ -72,8 +69,8 @@ export function closing(problem: Problem): Problem {
   });
 }
 
-/** For a file that was there when it was looked at and is not when it is opened, 404; any other error as it is. */
-export function goneOr(error: unknown): unknown {
+/** A 404 problem if the error says that a file is missing: it was deleted before it was opened. Else the error itself. */
+export function notFoundIfDeleted(error: unknown): unknown {
   if (codeOf(error) !== "ENOENT") return error;
   return new Problem(
     404,

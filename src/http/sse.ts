@@ -43,7 +43,7 @@ export type SseOptions = {
   readonly keepAlive?: KeepAlive;
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether other streams wait for the memory that stalled streams hold: then these are cut sooner. */
-  readonly isScarce?: () => boolean;
+  readonly isContended?: () => boolean;
   /** Runs once: on hang-up, cut or close(). Never before openEventStream has returned. Must not throw. */
   readonly onClose: () => void;
 };
@@ -52,7 +52,7 @@ export type SseOptions = {
 const COMMENT = ":\n\n";
 /** A stream is cut at the n-th keep-alive in a row that finds unread bytes. */
 const STALLED_MAX = 4;
-const STALLED_MAX_WHEN_SCARCE = 2;
+const STALLED_MAX_WHEN_CONTENDED = 2;
 /** Set before the end, else Bun would keep a stalled connection forever: the stream itself has no idle timeout. */
 const CLOSE_IDLE_SECONDS = 10;
 const LINE_BREAK = /\r\n|\r|\n/;
@@ -104,13 +104,13 @@ export function openEventStream(
   return { response: new Response(body, { headers }), stream };
 }
 
-const NEVER_SCARCE = (): boolean => false;
+const NEVER_CONTENDED = (): boolean => false;
 
 class EventStream implements SseStream {
   readonly #request: Request;
   readonly #server: Server<undefined>;
   readonly #maxBacklogBytes: number;
-  readonly #isScarce: () => boolean;
+  readonly #isContended: () => boolean;
   readonly #onClose: () => void;
   readonly #onAbort = () => this.detach();
   readonly #stopKeepAlive: (() => void) | undefined;
@@ -129,7 +129,7 @@ class EventStream implements SseStream {
     this.#request = request;
     this.#server = server;
     this.#maxBacklogBytes = options.maxBacklogBytes;
-    this.#isScarce = options.isScarce ?? NEVER_SCARCE;
+    this.#isContended = options.isContended ?? NEVER_CONTENDED;
     this.#onClose = options.onClose;
     request.signal.addEventListener("abort", this.#onAbort); // cancel() alone would do on 1.4.5; it has not always
     this.#stopKeepAlive = options.keepAlive?.add(this);
@@ -166,7 +166,7 @@ class EventStream implements SseStream {
 
   keepAlive(): void {
     if (this.backlogBytes === 0) return void this.send(COMMENT);
-    const most = this.#isScarce() ? STALLED_MAX_WHEN_SCARCE : STALLED_MAX;
+    const most = this.#isContended() ? STALLED_MAX_WHEN_CONTENDED : STALLED_MAX;
     if (++this.#stalled >= most) this.#finish("cut");
   }
 

@@ -1,13 +1,20 @@
 /**
- * Reads multipart/form-data (RFC 7578) with one file part, streaming that part into a sink.
+ * Streams a multipart/form-data upload (RFC 7578) with one file part into a sink, with backpressure.
  *
- * Invariant: at most one chunk of the body and the text fields are in memory: the next chunk is read only when the
- * parser and the sink have taken this one, and Bun then stops reading from the socket. If the reading fails or the
- * caller hangs up, the sink has been discarded before the error leaves here.
- * Must not: know what a file is for, trust a length or a name it is told, or read on after it has refused.
+ * Invariant: memory holds at most one chunk of the body, and the text fields. The next chunk is read only when the parser
+ * and the sink have taken this one; meanwhile Bun stops reading from the socket. When reading fails or the client hangs
+ * up, the sink is discarded before the error is thrown.
+ * Must not: know what a file is for, trust the length or the name that the client sends, or read on after a refusal.
  */
-import { Form, type UploadLimits, type UploadedFile, invalid, parseParameters, truncated } from "./form.ts";
-import { linger } from "./linger.ts";
+import {
+  MultipartForm,
+  type UploadLimits,
+  type UploadedFile,
+  invalid,
+  parseParameters,
+  truncated,
+} from "./multipart.ts";
+import { discardRemainingBody } from "./lingering-close.ts";
 import { Problem, closing, tooLarge } from "./problem.ts";
 
 /** RFC 2046 5.1.1. */
@@ -15,9 +22,9 @@ const BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$/;
 /** Room for one delimiter with its line breaks. */
 const DELIMITER_MAX_BYTES = 80;
 
-/** Where the file's bytes go. Both may be called again after they rejected; a BlobWriter fits. */
+/** Receives the file's bytes; a BlobWriter fits. Both methods may be called again after they have rejected. */
 export interface UploadSink {
-  /** A promise holds the upload back until it resolves. */
+  /** Backpressure: when it returns a promise, the upload waits until that resolves. */
   write(chunk: Uint8Array): Promise<void> | void;
   /** Idempotent. */
   discard(): Promise<void>;
@@ -27,47 +34,47 @@ export type UploadOptions<Sink extends UploadSink> = {
   readonly limits: UploadLimits;
   /** Called once, when the file part begins. */
   readonly openSink: () => Promise<Sink>;
-  /** Ends the reading when it aborts: with its reason if that is a Problem, else with 408. */
+  /** Ends the upload when it aborts: with its reason if that is a Problem, else with 408. */
   readonly deadline: AbortSignal;
 };
 
-/** A whole upload. The sink has every byte; to finish or to discard it is now the caller's duty. */
+/** A complete upload. The sink has every byte; the caller must finish or discard it. */
 export type Upload<Sink extends UploadSink> = {
   readonly file: UploadedFile & { readonly sink: Sink };
-  /** The text fields that were sent, of those in `textMaxBytes`. */
+  /** Those of the text fields in `textMaxBytes` that were sent. */
   readonly texts: ReadonlyMap<string, string>;
   /** Lower-case hex, over the raw body byte for byte. */
   readonly bodySha256: string;
 };
 
 /**
- * Reads the request's body. Rejects with a Problem: 415 not multipart/form-data; 400 with the path of what is wrong
- * (`file`, a text field, or "" for the body: boundary, truncated, too many parts); 413 over `fileMaxBytes`;
- * 408 or the deadline's own. What openSink or the sink throws comes through as it is.
+ * Reads the request's body. Rejects with a Problem: 415 if it is not multipart/form-data; 400 with the path of the fault
+ * (`file`, a text field, or "" for the body: boundary, truncated, too many parts); 413 over `fileMaxBytes`; 408 or the
+ * deadline's own. Rethrows what openSink or the sink throws.
  *
- * A Problem that leaves some of the body unread asks for `Connection: close`: without it Bun 1.4.5 reads on to the
- * body's end, however long; with it the answer goes out, then the connection closes.
+ * A Problem that leaves a part of the body unread has `Connection: close`: without it Bun 1.4.5 reads the body to its
+ * end, however long; with it Bun sends the answer and closes the connection.
  */
 export async function readUpload<Sink extends UploadSink>(
   request: Request,
   options: UploadOptions<Sink>,
 ): Promise<Upload<Sink>> {
-  const boundary = ask(() => boundaryOf(request.headers.get("content-type")));
+  const boundary = closingOnRefusal(() => boundaryOf(request.headers.get("content-type")));
   const bodyMaxBytes = uploadMaxBytes(options.limits);
-  // Number(null) is 0 and a chunked body has no length: both are counted as they come.
+  // A chunked body has no length, and Number(null) is 0: readAll() counts its bytes.
   if (Number(request.headers.get("content-length")) > bodyMaxBytes) {
     throw closing(tooLarge(options.limits.fileMaxBytes, "file"));
   }
   if (request.body === null) throw invalid("", "the body is empty: send multipart/form-data");
-  const form = new Form(boundary, options.limits);
-  const intake = new Intake(request.body.getReader(), form, bodyMaxBytes, options.openSink);
-  const unlisten = onFirstAbort([request.signal, options.deadline], () => intake.cancel());
+  const form = new MultipartForm(boundary, options.limits);
+  const transfer = new Transfer(request.body.getReader(), form, bodyMaxBytes, options.openSink);
+  const unlisten = onFirstAbort([request.signal, options.deadline], () => transfer.cancel());
   try {
-    return await intake.readAll();
+    return await transfer.readAll();
   } catch (error) {
-    await intake.discard(error instanceof Problem);
+    await transfer.discard(error instanceof Problem);
     if (options.deadline.aborted) throw closing(deadlineProblem(options.deadline.reason));
-    throw error instanceof Problem && !intake.ended ? closing(error) : error;
+    throw error instanceof Problem && !transfer.ended ? closing(error) : error;
   } finally {
     unlisten();
   }
@@ -75,10 +82,10 @@ export async function readUpload<Sink extends UploadSink>(
 
 type BodyReader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
 
-/** Moves the body through the form into the sink; the only part that waits. */
-class Intake<Sink extends UploadSink> {
+/** Moves one body from the socket through the parser into the sink. */
+class Transfer<Sink extends UploadSink> {
   readonly #reader: BodyReader;
-  readonly #form: Form;
+  readonly #form: MultipartForm;
   readonly #maxBytes: number;
   readonly #openSink: () => Promise<Sink>;
   readonly #hash = new Bun.CryptoHasher("sha256");
@@ -87,7 +94,7 @@ class Intake<Sink extends UploadSink> {
   /** Whether the body has been read to its end. */
   ended = false;
 
-  constructor(reader: BodyReader, form: Form, maxBytes: number, openSink: () => Promise<Sink>) {
+  constructor(reader: BodyReader, form: MultipartForm, maxBytes: number, openSink: () => Promise<Sink>) {
     this.#reader = reader;
     this.#form = form;
     this.#maxBytes = maxBytes;
@@ -100,12 +107,12 @@ class Intake<Sink extends UploadSink> {
       bytes += chunk.byteLength;
       if (bytes > this.#maxBytes) throw tooLarge(this.#form.limits.fileMaxBytes, "file");
       this.#hash.update(chunk);
-      await this.#form.take(chunk);
-      await this.#drain();
+      await this.#form.write(chunk);
+      await this.#flushToSink();
     }
     await this.#form.end();
-    await this.#drain();
-    // A turn later, if the connection still stands: see readChunked in body.ts.
+    await this.#flushToSink();
+    // One event-loop tick later, if the connection is still open: see readChunked in json-body.ts.
     await new Promise(setImmediate);
     if (this.#cancelled) throw truncated();
     const { file, texts } = this.#form.result();
@@ -113,33 +120,33 @@ class Intake<Sink extends UploadSink> {
     return { file: { ...file, sink }, texts, bodySha256: this.#hash.digest("hex") };
   }
 
-  /** Makes a pending or later read end. The body's own error is of no use then. */
+  /** Ends a pending read and every later one. */
   cancel(): void {
     this.#cancelled = true;
-    this.#reader.cancel().catch(() => {});
+    this.#reader.cancel().catch(() => {}); // rejects with an error of the body, which no longer matters
   }
 
   /**
-   * Stops reading and leaves nothing. A failing discard would hide why: what it leaves is swept at the next start.
-   * `hears`: the caller, who still sends, is to get an answer.
+   * Stops reading and discards the sink. An error of the discard is ignored: it would hide the first one, and the next
+   * start sweeps what is left. `lingering`: the client gets an answer, and may still be sending (lingering close).
    */
-  async discard(hears: boolean): Promise<void> {
+  async discard(lingering: boolean): Promise<void> {
     await this.#sink?.discard().catch(() => {});
-    if (hears && !this.ended && !this.#cancelled) await linger(this.#reader);
+    if (lingering && !this.ended && !this.#cancelled) await discardRemainingBody(this.#reader);
     this.cancel();
   }
 
   /** Null at the end of the body. */
   async #next(): Promise<Uint8Array | null> {
-    // On hang-up the read rejects; after cancel() it says "done" as if the body were whole.
+    // After a hang-up the read rejects; after cancel() it reports "done", as for a complete body.
     const read = await this.#reader.read().catch(() => null);
     if (read === null || this.#cancelled) throw truncated();
     this.ended = read.done;
     return read.done ? null : read.value;
   }
 
-  /** Gives the sink what the form has found of the file, one slice after the other. */
-  async #drain(): Promise<void> {
+  /** Writes the parsed bytes of the file to the sink. */
+  async #flushToSink(): Promise<void> {
     for (const slice of this.#form.takeFileBytes()) {
       const sink = this.#sink ?? (await this.#openSinkOnce());
       await sink.write(slice);
@@ -153,7 +160,7 @@ class Intake<Sink extends UploadSink> {
   }
 }
 
-/** The most bytes a body within the limits can have; skipped parts have to fit in what the others leave. */
+/** The largest body within the limits. Skipped parts must fit into what the others leave. */
 export function uploadMaxBytes(limits: UploadLimits): number {
   const texts = Object.values(limits.textMaxBytes).reduce((sum, max) => sum + max, 0);
   return (
@@ -171,7 +178,7 @@ function boundaryOf(contentType: string | null): string {
   throw invalid("", "the Content-Type needs a boundary of 1 to 70 characters");
 }
 
-/** Calls `listener` when one of the signals aborts, at once if one has. Answers how to stop listening. */
+/** Calls `listener` when one of the signals aborts, at once if one has already. Returns the function that unsubscribes. */
 function onFirstAbort(signals: readonly AbortSignal[], listener: () => void): () => void {
   for (const signal of signals) {
     if (signal.aborted) listener();
@@ -187,8 +194,8 @@ function deadlineProblem(reason: unknown): Problem {
   return new Problem(408, "request_timeout", "Request timeout", "The upload took too long. Send it again.");
 }
 
-/** Runs a check made before any of the body is read. */
-function ask<T>(check: () => T): T {
+/** Runs a check before the body is read: a refusal closes the connection. */
+function closingOnRefusal<T>(check: () => T): T {
   try {
     return check();
   } catch (error) {

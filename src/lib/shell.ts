@@ -1,8 +1,8 @@
-/** Words as a shell reads them, in the commands that a person is told to paste. */
+/** Quoting for a POSIX shell, for commands that a person pastes. */
 
 const PLAIN = /^[\w./:@%+,=-]+$/;
 
-/** The word as it is where no shell finds anything in it, else in quotes: `'it'\''s here'`. */
+/** The word, in quotes if a shell would interpret it: `'it'\''s here'`. */
 export function shellWord(word: string): string {
   return PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

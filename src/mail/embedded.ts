@@ -25,15 +25,15 @@ import {
   deliveryOf,
   expiredDeliveries,
   lateBroadcast,
-  lightDeliveries,
   mailboxOwner,
   messageById,
   queuedDeliveries,
   unfinishedBroadcast,
   waitingDeliveries,
+  waitingDeliveriesIfSmall,
 } from "../store/sql/messages.ts";
 import { type NodePart, nodePart } from "../store/sql/nodes.ts";
-import { Budget } from "../lib/budget.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { type Mail, MailBusy, type Sent, type Taken, type Transport } from "./mail.ts";
 
@@ -41,15 +41,14 @@ const TOO_SLOW = "The broadcast took too long and reached nobody.";
 
 export class EmbeddedMail implements Mail {
   readonly #store: Store;
-  readonly #room: Budget;
+  readonly #answers: Semaphore;
   /** One broadcast at a time is written in steps: so whatever many ask for, others wait for one step. */
-  readonly #broadcasting = new Budget(1);
-  #broadcasts = 0;
+  readonly #broadcasting = new Semaphore(1);
 
-  /** @param room memory for large answers, in bytes: messages that may need it are loaded only when they get it */
-  constructor(store: Store, room: Budget = new Budget(limit.ANSWERS_HELD_MAX_BYTES)) {
+  /** @param answers bytes held of large answers: messages that may make one are loaded only when it has room for them */
+  constructor(store: Store, answers: Semaphore = new Semaphore(limit.ANSWERS_HELD_MAX_BYTES)) {
     this.#store = store;
-    this.#room = room;
+    this.#answers = answers;
   }
 
   get transport(): Transport {
@@ -74,15 +73,13 @@ export class EmbeddedMail implements Mail {
       return accept({ messageId, receivers: answer.toSorted(), transport }, changes);
     });
     if (sent) return sent;
-    if (this.#broadcasts >= limit.BROADCASTS_WAITING_MAX)
+    if (this.#broadcasting.waiting >= limit.BROADCASTS_WAITING_MAX)
       throw new MailBusy("As many broadcasts wait as the hub can hold.");
-    this.#broadcasts++;
-    await this.#broadcasting.take(1);
+    await this.#broadcasting.acquire(1);
     try {
       return await this.#broadcastInSteps(transact, message, steady);
     } finally {
-      this.#broadcasts--;
-      this.#broadcasting.give(1);
+      this.#broadcasting.release(1);
     }
   }
 
@@ -146,36 +143,36 @@ export class EmbeddedMail implements Mail {
     steady: number,
     signal?: AbortSignal,
   ): Promise<Taken | undefined> {
-    const light = await this.#take(transact, nodeId, lightDeliveries(nodeId, count), steady);
-    if (light !== "heavy") return light;
+    const small = await this.#take(transact, nodeId, waitingDeliveriesIfSmall(nodeId, count), steady);
+    if (small !== "large") return small;
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
-    await this.#room.takeWithin(mostBytes, limit.ANSWER_TURN_MS);
+    await this.#answers.acquire(mostBytes, limit.ANSWER_WAIT_MS);
     try {
       if (signal?.aborted) return undefined; // messages that are taken and put back may be overtaken meanwhile
       const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);
-      return taken === "heavy" ? undefined : taken;
+      return taken === "large" ? undefined : taken;
     } finally {
-      this.#room.give(mostBytes); // the answer itself is accounted for from here on
+      this.#answers.release(mostBytes); // the answer itself is accounted for from here on
     }
   }
 
-  /** Takes the messages that a query finds; "heavy" when they are too large to load without a share of the memory. */
+  /** Takes the messages that a query finds; "large" when they are too large to load without a share of the memory. */
   async #take(
     transact: Transact,
     nodeId: string,
     waiting: Query<readonly Delivery[] | null>,
     steady: number,
-  ): Promise<Taken | "heavy" | undefined> {
+  ): Promise<Taken | "large" | undefined> {
     const { transport } = this;
-    let isHeavy = false;
+    let isLarge = false;
     const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
-      isHeavy = rows.node !== null && rows.waiting === null;
-      if (isHeavy) return UNDECIDED;
+      isLarge = rows.node !== null && rows.waiting === null;
+      if (isLarge) return UNDECIDED;
       const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady);
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport }, decision.changes);
     });
-    return isHeavy ? "heavy" : taken;
+    return isLarge ? "large" : taken;
   }
 
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {

@@ -20,7 +20,7 @@
  */
 import type { Message } from "../domain/model.ts";
 import { changeTransport } from "../domain/transport.ts";
-import type { Budget } from "../lib/budget.ts";
+import type { Semaphore } from "../lib/semaphore.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { newestEvents } from "../store/sql/events.ts";
@@ -36,7 +36,7 @@ export type RedisMailParts = {
   readonly clock: Clock;
   readonly log: Log;
   /** What large answers may hold, see EmbeddedMail. */
-  readonly room?: Budget;
+  readonly room?: Semaphore;
 };
 
 export type RedisMailOptions = RedisMailParts & {

@@ -1,6 +1,6 @@
 /**
  * The use cases of files. Invariant: every record has its bytes. Bytes are durable before their record is written, and
- * are removed after it is. A crash, or a removal during a backup, leaves orphans (bytes without a record): sweepShelf()
+ * are removed after it is. A crash, or a removal during a backup, leaves orphans (bytes without a record): sweepShard()
  * removes them.
  */
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
@@ -13,9 +13,9 @@ import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import { filePage, fileSizes, filesById, filesCount } from "../store/sql/files.ts";
+import { fileSizes, filesBySeq, filesCount } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
-import { type Page, type PageRequest, Pages } from "./list-pages.ts";
+import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
 /** What the uploader says of a file. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
@@ -25,10 +25,10 @@ export class FileService {
   readonly #clock: Clock;
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
-  readonly #pages: Pages;
+  readonly #pages: ListPages;
   /** Blobs being saved: their bytes may be there without a record, and are no orphans. */
   readonly #saving = new Set<string>();
-  #shelf = 0;
+  #shard = 0;
 
   /** `pinned`: whether a backup is copying files now. Then no bytes are removed: it may be about to copy them. */
   constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
@@ -36,7 +36,7 @@ export class FileService {
     this.#clock = clock;
     this.#blobs = blobs;
     this.#pinned = pinned;
-    this.#pages = new Pages(store);
+    this.#pages = new ListPages(store);
   }
 
   /** A writer for the bytes of a new file; give it to `save`, or discard it. */
@@ -89,10 +89,8 @@ export class FileService {
   list(page: PageRequest): Promise<Page<FileRecord>> {
     return this.#pages.load(page, async (read) => ({
       total: await read(filesCount()),
-      slice: filePage,
       sizes: fileSizes,
-      some: filesById,
-      sizeOf: ({ fileId, name, metadata }) => ({ id: fileId, bytes: name.length + metadata.length }),
+      rowsBySeq: filesBySeq,
     }));
   }
 
@@ -114,12 +112,12 @@ export class FileService {
     return removed;
   }
 
-  /** Removes orphans from the next of the blobs' shelves (each holds a part of all blobs). Returns how many. */
-  async sweepShelf(): Promise<number> {
-    const shelf = this.#shelf;
-    this.#shelf = (shelf + 1) % this.#blobs.shelves;
+  /** Removes orphans from the next shard of the blobs. Returns how many. */
+  async sweepShard(): Promise<number> {
+    const shard = this.#shard;
+    this.#shard = (shard + 1) % this.#blobs.shards;
     // Blobs are recorded before they leave #saving: one that is listed and not in it has its record, or is an orphan.
-    const left = (await this.#blobs.list(shelf)).filter((blobId) => !this.#saving.has(blobId));
+    const left = (await this.#blobs.list(shard)).filter((blobId) => !this.#saving.has(blobId));
     let removed = 0;
     while (left.length > 0) removed += await this.#sweepSome(left.splice(0, SWEEP_BATCH));
     return removed;

@@ -7,7 +7,7 @@ import { lastSigninAt, ledgerPage } from "../store/sql/lux.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, pageOf } from "./list-pages.ts";
+import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
 export class LuxService {
   readonly #store: Store;
@@ -31,9 +31,9 @@ export class LuxService {
   /** A node's ledger, newest first. @throws {Rejection} node_not_found */
   async ledger(nodeId: string, page: PageRequest): Promise<Page<LedgerEntry>> {
     const { entries: total } = await knownNode(this.#store, nodeId);
-    return pageOf(page, total, ({ limit, offset }) => {
-      const newest = total - offset;
-      return this.#store.read(ledgerPage(nodeId, Math.max(newest - limit, 0) + 1, newest));
-    });
+    const newest = total - (page.page - 1) * page.perPage;
+    const oldest = Math.max(newest - page.perPage, 0) + 1;
+    const entries = newest < 1 ? [] : await this.#store.read(ledgerPage(nodeId, oldest, newest));
+    return pageOf(page, total, new Rows(entries)); // entries are small
   }
 }

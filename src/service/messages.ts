@@ -8,6 +8,7 @@
  * Must not: answer a receive before its commit.
  */
 import { Rejection } from "../domain/decision.ts";
+import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import { type HandOut, messageNotFound } from "../domain/message.ts";
 import type { Message, MessageFate } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -15,17 +16,16 @@ import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
 import {
-  history,
-  mailbox,
+  historySizes,
+  mailboxSizes,
   messageById,
   messageFates,
   parkedCount,
-  parkedFates,
   parkedSizes,
 } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, type PageSource, Pages, inPartsOf } from "./list-pages.ts";
+import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import type { WaitQueue } from "./wait-queue.ts";
 
 /** The part of a message that its sender decides. */
@@ -34,13 +34,12 @@ export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 /** How long a receive may wait, and the signal that its caller hung up. */
 export type Patience = { readonly waitMs: number; readonly signal: AbortSignal };
 
-/** Messages, newest first, or the first page of them. */
+/** Messages, newest first, as many as one answer carries. */
 export type MessageList = {
-  readonly messages: readonly MessageFate[];
-  /** How many there are, `rest` included. */
+  readonly rows: Rows<MessageFate>;
+  /** How many there are in all parts. */
   readonly count: number;
   readonly transport: Transport;
-  readonly rest: AsyncGenerator<MessageList> | null;
 };
 
 export class MessageService {
@@ -49,7 +48,7 @@ export class MessageService {
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #receivers: WaitQueue;
-  readonly #pages: Pages;
+  readonly #pages: ListPages;
   /** Hand-outs that could not be put back yet. Few: messages are taken only while the disk accepts writes. */
   readonly #failedPutBacks: { readonly nodeId: string; readonly taken: readonly HandOut[] }[] = [];
 
@@ -59,7 +58,7 @@ export class MessageService {
     this.#clock = clock;
     this.#newId = newId;
     this.#receivers = receivers;
-    this.#pages = new Pages(store);
+    this.#pages = new ListPages(store);
   }
 
   /** To `draft.toNode`, or to every node that is online when that is null. */
@@ -105,7 +104,8 @@ export class MessageService {
    */
   async history(nodeId: string, before: string | null, count: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
-    return this.#listed(nodeId, history(nodeId, await this.#placeOf(before, "before"), count));
+    const place = await this.#placeOf(before, "before");
+    return this.#load(nodeId, await this.#measure(historySizes(nodeId, place, count)));
   }
 
   /**
@@ -121,17 +121,17 @@ export class MessageService {
     await knownNode(this.#store, nodeId);
     const since = await this.#placeOf(asked.since, "since");
     const before = await this.#placeOf(asked.before, "before");
-    return this.#listed(nodeId, mailbox(nodeId, { since, before }, limit));
+    const sizes = await this.#measure(mailboxSizes(nodeId, { since, before }, limit));
+    return this.#load(nodeId, since === null ? sizes : sizes.toReversed());
   }
 
   /** What is parked in a node's mailbox, oldest first. @throws {Rejection} node_not_found */
   async parked(nodeId: string, page: PageRequest): Promise<Page<MessageFate>> {
     await knownNode(this.#store, nodeId);
-    return this.#pages.load(page, async (read): Promise<PageSource<MessageFate>> => ({
-      ...fatesFor(nodeId),
+    return this.#pages.load(page, async (read) => ({
       total: await read(parkedCount(nodeId)),
-      slice: (slice) => parkedFates(nodeId, slice),
       sizes: (slice) => parkedSizes(nodeId, slice),
+      rowsBySeq: (seqs) => messageFates(nodeId, seqs, "oldest first"),
     }));
   }
 
@@ -148,12 +148,15 @@ export class MessageService {
     throw new Rejection(messageNotFound(messageId, ` Leave ${field} out to start with the newest.`));
   }
 
+  async #measure(query: Query<readonly Sized[]>): Promise<readonly Sized[]> {
+    return upToBytes(await this.#store.read(query), MESSAGES_ANSWER_MAX_BYTES);
+  }
+
   /** A message that is deleted while the list is being sent is left out. */
-  async #listed(nodeId: string, query: Query<readonly Sized[]>): Promise<MessageList> {
-    const sizes = await this.#store.read(query);
-    const { items, rest } = await inPartsOf(sizes, fatesFor(nodeId), this.#store);
-    const head = { count: sizes.length, transport: this.#store.engine };
-    return { ...head, messages: items, rest: rest && restOf(head, rest) };
+  async #load(nodeId: string, sizes: readonly Sized[]): Promise<MessageList> {
+    const rowsBySeq = (seqs: readonly number[]) => messageFates(nodeId, seqs, "newest first");
+    const rows = await loadRows(sizes, rowsBySeq, (query) => this.#store.read(query));
+    return { rows, count: sizes.length, transport: this.#store.engine };
   }
 
   /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */
@@ -182,18 +185,6 @@ export class MessageService {
       this.#failedPutBacks.push({ nodeId, taken }); // the periodic work reports it if it fails there too
     }
   }
-}
-
-const fatesFor = (nodeId: string) => ({
-  some: (ids: readonly string[]) => messageFates(nodeId, ids),
-  sizeOf: ({ message }: MessageFate): Sized => ({ id: message.messageId, bytes: message.content.length }),
-});
-
-async function* restOf(
-  head: Omit<MessageList, "messages" | "rest">,
-  parts: AsyncGenerator<readonly MessageFate[]>,
-): AsyncGenerator<MessageList> {
-  for await (const messages of parts) yield { ...head, messages, rest: null };
 }
 
 /** Resolves after the event loop has polled the sockets once more. */

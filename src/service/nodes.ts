@@ -11,14 +11,15 @@ import {
   register,
   tooManyNodes,
 } from "../domain/node.ts";
-import { Budget } from "../lib/budget.ts";
 import type { Clock } from "../lib/clock.ts";
+import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";
 import { expiredNodes, hasNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
 import { waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { knownNode } from "./known-node.ts";
+import { type NextPart, Rows } from "./list-pages.ts";
 import type { TaskService } from "./tasks.ts";
 
 /** The shortest lease of any variant. */
@@ -32,12 +33,6 @@ type LeaseOf = (node: Pick<Node, "variant">) => number;
 
 export type Registration = { readonly node: Node; readonly created: boolean };
 
-/** `rest` yields the nodes after `nodes`; null when there are none. */
-export type NodeList = {
-  readonly nodes: readonly Node[];
-  readonly rest: AsyncGenerator<NodeList> | null;
-};
-
 export class NodeService {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -45,8 +40,8 @@ export class NodeService {
   readonly #maxNodes: number;
   /** Steady clock: no lease ends before this, so until then expireSome() has nothing to read. */
   #leasesHoldUntil = 0;
-  /** Long counts of mailboxes share one slot. */
-  readonly #counting = new Budget(1);
+  /** Mailboxes are counted one step per tick. */
+  readonly #counting = new TickQueue();
 
   constructor(store: Store, clock: Clock, tasks: TaskService, maxNodes: number = NODES_DEFAULT_MAX) {
     this.#store = store;
@@ -84,19 +79,17 @@ export class NodeService {
     return beaten ?? this.#comeBack(transact, nodeId, leaseOf);
   }
 
-  /** All nodes: the first NODES_PART of them, and a generator for the others. */
-  async list(): Promise<NodeList> {
-    const nodes = await this.#store.read(nodesAfter("", NODES_PART));
-    const last = lastOfPart(nodes);
-    return { nodes, rest: last === null ? null : this.#listAfter(last) };
-  }
-
-  async *#listAfter(first: string): AsyncGenerator<NodeList> {
-    for (let last: string | null = first; last !== null;) {
+  /** All nodes. Of a part that was loaded only the last id is kept, so that the nodes can be freed. */
+  async list(): Promise<Rows<Node>> {
+    let last: string | null = "";
+    const next: NextPart<Node> = async () => {
+      if (last === null) return null;
       const nodes = await this.#store.read(nodesAfter(last, NODES_PART));
-      last = lastOfPart(nodes);
-      yield { nodes, rest: null };
-    }
+      last = nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
+      return nodes;
+    };
+    const first = (await next()) ?? [];
+    return new Rows(first, last === null ? null : next);
   }
 
   /** @throws {Rejection} node_not_found */
@@ -135,23 +128,15 @@ export class NodeService {
     return back;
   }
 
-  /**
-   * Counts a mailbox in steps, with other work in between, and one mailbox at a time. A message that is sent or received
-   * meanwhile may be counted or not.
-   */
+  /** Counts a mailbox in steps, one per tick. A message that is sent or received meanwhile may be counted or not. */
   async #countWaiting(nodeId: string): Promise<number> {
     let waiting = 0;
     for (let after = 0; ;) {
-      await this.#counting.take(1);
-      try {
-        const { count, last } = await this.#store.read(waitingPart(nodeId, after));
-        waiting += count;
-        if (count < WAITING_PART_MAX) return waiting;
-        after = last;
-        await Bun.sleep(0);
-      } finally {
-        this.#counting.give(1);
-      }
+      await this.#counting.next();
+      const { count, last } = await this.#store.read(waitingPart(nodeId, after));
+      waiting += count;
+      if (count < WAITING_PART_MAX) return waiting;
+      after = last;
     }
   }
 
@@ -163,9 +148,4 @@ export class NodeService {
   #beat(leaseMs: number): Beat {
     return { now: this.#clock.now(), steady: this.#clock.steady(), leaseMs };
   }
-}
-
-/** The cursor for the next part; null after the last. Only the id is kept, so that the nodes can be freed. */
-function lastOfPart(nodes: readonly Node[]): string | null {
-  return nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
 }

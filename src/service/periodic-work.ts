@@ -22,9 +22,9 @@ import * as limit from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
-import { lastEventId } from "../store/sql/events.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
+import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
 import type { KeyRing } from "./keys.ts";
 import { MemorySaver } from "./memory-saver.ts";
@@ -55,7 +55,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
   const memory = new MemorySaver(parts.clock);
-  const rounds = new BalanceRounds(parts);
+  const balancer = new PeriodicBalancer(parts.store, parts.clock);
   const everySweep = 0;
   /** A chore that writes is skipped until writes succeed, and the leases nobody could renew meanwhile are renewed. */
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
@@ -68,14 +68,14 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
     { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
-    writing("nodes", everySweep, (signal) => expireNodes(parts, rounds, signal)),
+    writing("nodes", everySweep, (signal) => expireNodes(parts, balancer, signal)),
     // Each hub remembers in its own memory what it could not put back.
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
     writing("broadcasts", everySweep, async (signal) => {
       while (!signal.aborted && (await messages.dropUnfinished()));
     }),
-    writing("balance", everySweep, (signal) => rounds.runIfDue(signal)),
+    writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
@@ -192,43 +192,12 @@ class WriteWatch {
 
 async function expireNodes(
   { nodes, tasks, requeueOffline }: ChoreParts,
-  rounds: BalanceRounds,
+  balancer: PeriodicBalancer,
   signal: AbortSignal,
 ): Promise<void> {
   await untilFewer(signal, () => nodes.expireSome());
   // Every time, not only after a node expired: so what a stop left half done is completed.
-  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await rounds.run(signal);
-}
-
-/**
- * Gives out what a lost moment may have left open: at the first sweep, and then every BALANCE_EVERY_MS. A round that has
- * more to give than one may goes on in the next sweep, so that the other chores have their turns.
- */
-class BalanceRounds {
-  readonly #parts: Pick<ChoreParts, "store" | "clock" | "tasks">;
-  /** Steady clock. */
-  #dueAt = 0;
-  /** The end of the log at the beginning of a round that left nothing to give: until something happens there is none. */
-  #settledAt = -1;
-
-  constructor(parts: Pick<ChoreParts, "store" | "clock" | "tasks">) {
-    this.#parts = parts;
-  }
-
-  async runIfDue(signal: AbortSignal): Promise<void> {
-    if (this.#parts.clock.steady() < this.#dueAt) return;
-    const newest = await this.#parts.store.read(lastEventId());
-    if (newest !== this.#settledAt) return this.run(signal);
-    this.#dueAt = this.#parts.clock.steady() + limit.BALANCE_EVERY_MS;
-  }
-
-  async run(signal: AbortSignal): Promise<void> {
-    const { store, clock, tasks } = this.#parts;
-    const newest = await store.read(lastEventId());
-    const { isCutShort } = await tasks.balance(true, signal);
-    this.#settledAt = isCutShort || signal.aborted ? -1 : newest;
-    this.#dueAt = isCutShort ? 0 : clock.steady() + limit.BALANCE_EVERY_MS;
-  }
+  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await balancer.run(signal);
 }
 
 /** Deletes messages, events and stored answers past their retention. */
@@ -267,7 +236,7 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {
-  const removed = await files.sweepShelf();
+  const removed = await files.sweepShard();
   if (removed > 0) log.info("removed the bytes of files that have no record", { removed });
 }
 

@@ -1,10 +1,8 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
-import { isAvailable } from "../domain/balancer.ts";
+import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
-import { FILE_ID_BYTES } from "../domain/file.ts";
-import { balance } from "../domain/balancer-queue.ts";
-import { BALANCE_ROUND_MAX, LIST_UNMEASURED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
 import {
   type Completion,
@@ -19,49 +17,46 @@ import {
 } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { candidatesFor } from "../store/sql/balancer.ts";
+import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
-  claimable,
   claimableSizes,
   strandedTasks,
   taskById,
+  taskSizes,
   taskTotals,
   tasksById,
+  tasksBySeq,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import { type Sized } from "../store/sql/query.ts";
-import { taskPage, taskSizes } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { type Assignment, Balancing, type Round } from "./balancer-rounds.ts";
+import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
-import { type Page, type PageRequest, Pages, inPartsOf } from "./list-pages.ts";
+import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
-/** Tasks; `rest` yields those after `tasks`, null when there are none. */
-export type TaskList = { readonly tasks: readonly Task[]; readonly rest: AsyncGenerator<TaskList> | null };
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
-  readonly #balancing: Balancing;
+  readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
-  readonly #pages: Pages;
+  readonly #pages: ListPages;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
-    this.#balancing = new Balancing(store, clock);
+    this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
-    this.#pages = new Pages(store);
+    this.#pages = new ListPages(store);
   }
 
   create(transact: Transact, draft: TaskDraft): Promise<Task> {
@@ -140,14 +135,9 @@ export class TaskService {
     });
   }
 
-  /** Assigns open tasks: see Balancing. */
-  balance(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
-    return this.#balancing.run(onlyBalanced, signal);
-  }
-
   /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
-    const { assignments } = await this.balance(false);
+    const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
   }
 
@@ -196,23 +186,18 @@ export class TaskService {
       const totals = node ? totalsOf(node) : await read(taskTotals());
       return {
         total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        slice: (slice) => taskPage(statuses, nodeId, slice),
         sizes: (slice) => taskSizes(statuses, nodeId, slice),
-        some: tasksById,
-        sizeOf,
+        rowsBySeq: tasksBySeq,
       };
     });
   }
 
-  /** The open tasks that the node could claim, best first. @throws {Rejection} node_not_found */
-  async claimable(nodeId: string, limit: number): Promise<TaskList> {
+  /** The open tasks that the node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
+  async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities } = await knownNode(this.#store, nodeId);
-    if (limit <= LIST_UNMEASURED_MAX) {
-      return { tasks: await this.#store.read(claimable(capabilities, limit)), rest: null };
-    }
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
-    const { items, rest } = await inPartsOf(sizes, { some: tasksById, sizeOf }, this.#store);
-    return { tasks: items.filter(isOpen), rest: rest && restOf(rest) };
+    // A task that was open when the list began may have been taken by the time its part is loaded: openTasks() omits it.
+    return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
 
   async stats(): Promise<TaskStats> {
@@ -221,21 +206,7 @@ export class TaskService {
   }
 }
 
-/** A task that was open when the list began may have been taken by the time its part is loaded. */
-async function* restOf(parts: AsyncGenerator<readonly Task[]>): AsyncGenerator<TaskList> {
-  for await (const tasks of parts) yield { tasks: tasks.filter(isOpen), rest: null };
-}
-
-function isOpen({ status }: Task): boolean {
-  return status === "open";
-}
-
 /** A node has no open tasks: an open task is not assigned to anyone. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
-}
-
-function sizeOf({ taskId, title, description, result, files }: Task): Sized {
-  const texts = [title, description, result?.problem ?? "", result?.improvement ?? "", result?.lesson ?? ""];
-  return { id: taskId, bytes: texts.reduce((sum, text) => sum + text.length, FILE_ID_BYTES * files.length) };
 }

@@ -1,19 +1,20 @@
 /**
- * A tar archive on disk, written and read in one pass, one file after the other.
+ * A tar archive on disk, written and read in one pass, one file after the other. The format is modern-tar's business
+ * (POSIX ustar; a file above 8 GiB has a pax head); the disk and the checksums are ours.
  *
- * Invariant: one buffer is held, whatever the size of a file; an archive is closed only when all of it is on disk.
+ * Invariant: the memory held does not grow with a file; an archive is finished only when all of it is on disk.
  */
 import { type FileHandle, open } from "node:fs/promises";
+import { type ParsedTarEntry, createTarDecoder, createTarPacker } from "modern-tar";
 import { reasonOf } from "../lib/reason.ts";
-import { TAR_BLOCK_BYTES, type TarHead, decodeTarHead, encodeTarHead, tarPadding } from "../lib/tar.ts";
 
-const BUFFER_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
 const FILE_MODE = 0o600;
 
 /** What was copied: its SHA-256 in lower-case hex. `whole` is false when it could not be read to its end. */
 export type Copied = { readonly size: number; readonly sha256: string; readonly whole: boolean };
 
-/** Told of bytes as they are copied; throws to end the copying. */
+/** Called with the number of bytes after each chunk; throws to end the copying. */
 export type OnBytes = (bytes: number) => void;
 
 /** The archive cannot be written; the cause is the system's error. */
@@ -31,38 +32,63 @@ function unwritten(error: unknown): never {
 
 export class ArchiveWriter {
   readonly #file: FileHandle;
-  readonly #modifiedAt: number;
-  readonly #buffer = new Uint8Array(BUFFER_BYTES);
+  readonly #modifiedAt: Date;
+  readonly #packer = createTarPacker();
+  /** Settles when the packer's output has been written to the file, or cannot be. */
+  readonly #written: Promise<void>;
   #size = 0;
 
   private constructor(file: FileHandle, modifiedAt: number) {
     this.#file = file;
-    this.#modifiedAt = modifiedAt;
+    this.#modifiedAt = new Date(modifiedAt);
+    // A failed write fails the packer with the same error, and with it whoever adds to the archive.
+    this.#written = this.#packer.readable.pipeTo(
+      new WritableStream({
+        write: async (bytes) => {
+          await writeAll(file, bytes).catch(unwritten);
+          this.#size += bytes.length;
+        },
+      }),
+    );
+    this.#written.catch(() => {}); // finish() awaits it
   }
 
   /**
-   * Starts one in a new file, for its owner only. `modifiedAt`: epoch milliseconds, for everything in it.
+   * Creates the archive in a new file, readable by its owner only. `modifiedAt`: epoch milliseconds, for every entry.
    * @throws {ArchiveUnwritten} as every method that writes
    */
   static async create(path: string, modifiedAt: number): Promise<ArchiveWriter> {
     return new ArchiveWriter(await open(path, "wx", FILE_MODE).catch(unwritten), modifiedAt);
   }
 
-  /** Bytes so far. */
+  /** Bytes written so far. */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * Appends a file; what cannot be read of it any more is filled up with zeros.
+   * Appends a file. Bytes that can no longer be read are replaced by zeros: the size is in the head already.
    * @throws the system's error when the file cannot be opened
    */
   async addFile(name: string, path: string, onBytes: OnBytes): Promise<Copied> {
     const source = await open(path, "r");
     try {
       const { size } = await source.stat();
-      await this.#write(encodeTarHead({ name, size, modifiedAt: this.#modifiedAt }));
-      return await this.#copy(source, size, onBytes);
+      const body = this.#add(name, size);
+      const hash = new Bun.CryptoHasher("sha256");
+      let whole = true;
+      for (let left = size; left > 0;) {
+        const buffer = new Uint8Array(Math.min(left, CHUNK_BYTES)); // a new one: the packer keeps what it is given
+        const read: number = whole ? await readSome(source, buffer, size - left) : 0;
+        whole = read > 0;
+        const chunk = whole ? buffer.subarray(0, read) : buffer;
+        hash.update(chunk);
+        await body.write(chunk);
+        left -= chunk.length;
+        onBytes(chunk.length);
+      }
+      await body.close();
+      return { size, sha256: hash.digest("hex"), whole };
     } finally {
       await source.close();
     }
@@ -70,47 +96,38 @@ export class ArchiveWriter {
 
   /** Appends a file of these bytes. */
   async addBytes(name: string, bytes: Uint8Array): Promise<void> {
-    await this.#write(encodeTarHead({ name, size: bytes.length, modifiedAt: this.#modifiedAt }));
-    await this.#write(bytes);
-    await this.#write(new Uint8Array(tarPadding(bytes.length)));
+    const body = this.#add(name, bytes.length);
+    await body.write(bytes);
+    await body.close();
   }
 
   /** Ends the archive and returns when it is on disk. */
   async finish(): Promise<void> {
-    await this.#write(new Uint8Array(2 * TAR_BLOCK_BYTES));
+    this.#packer.controller.finalize();
+    await this.#written;
     await this.#file.sync().catch(unwritten);
   }
 
   async close(): Promise<void> {
+    this.#packer.controller.error(new Error("the archive is closed")); // does nothing to a finished one
+    await this.#written.catch(() => {}); // no write may be under way when the file is closed
     await this.#file.close();
   }
 
-  async #copy(source: FileHandle, size: number, onBytes: OnBytes): Promise<Copied> {
-    const hash = new Bun.CryptoHasher("sha256");
-    let whole = true;
-    for (let left = size; left > 0;) {
-      const wanted = this.#buffer.subarray(0, Math.min(left, BUFFER_BYTES));
-      const read: number = whole ? await readSome(source, wanted, size - left) : 0;
-      whole = read > 0;
-      const chunk = whole ? wanted.subarray(0, read) : wanted.fill(0);
-      hash.update(chunk);
-      await this.#write(chunk);
-      left -= chunk.length;
-      onBytes(chunk.length);
-    }
-    await this.#write(new Uint8Array(tarPadding(size)));
-    return { size, sha256: hash.digest("hex"), whole };
-  }
-
-  async #write(bytes: Uint8Array): Promise<void> {
-    for (let done = 0; done < bytes.length;) {
-      done += (await this.#file.write(bytes, done, bytes.length - done).catch(unwritten)).bytesWritten;
-    }
-    this.#size += bytes.length;
+  #add(name: string, size: number): WritableStreamDefaultWriter<Uint8Array> {
+    const header = { name, size, mtime: this.#modifiedAt, mode: FILE_MODE };
+    const body = this.#packer.controller.add(header).getWriter();
+    body.closed.catch(() => {}); // write() and close() say it too
+    return body;
   }
 }
 
-/** How much was read; 0 when there is no more, or the disk does not give it. */
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length;)
+    done += (await file.write(bytes, done, bytes.length - done)).bytesWritten;
+}
+
+/** How much was read; 0 at the end of the file, or when the disk cannot read it. */
 async function readSome(file: FileHandle, into: Uint8Array, at: number): Promise<number> {
   try {
     return (await file.read(into, 0, into.length, at)).bytesRead;
@@ -119,70 +136,78 @@ async function readSome(file: FileHandle, into: Uint8Array, at: number): Promise
   }
 }
 
-/** Reads an archive from its beginning: next(), then one of the others for the file it told of, and so on. */
+/** An entry of an archive; next() answers only plain files. */
+export type Entry = ParsedTarEntry;
+
+/** Reads an archive from its beginning: next(), then copyTo() or bytes() for that entry, and so on. */
 export class ArchiveReader {
   readonly #file: FileHandle;
-  readonly #buffer = new Uint8Array(BUFFER_BYTES);
+  readonly #entries: ReturnType<typeof entriesOf>;
 
   private constructor(file: FileHandle) {
     this.#file = file;
+    this.#entries = bytesOf(file)
+      .pipeThrough(createTarDecoder({ strict: true }))
+      .getReader();
   }
 
   static async open(path: string): Promise<ArchiveReader> {
     return new ArchiveReader(await open(path, "r"));
   }
 
-  /** The next file; null at the archive's end. @throws {Error} when the archive is damaged or cut short */
-  async next(): Promise<TarHead | null> {
-    const block = this.#buffer.subarray(0, TAR_BLOCK_BYTES);
-    await this.#fill(block);
-    return decodeTarHead(block);
+  /** The next entry; null at the archive's end. @throws {Error} when the archive is damaged or cut short */
+  async next(): Promise<Entry | null> {
+    const { value, done } = await this.#entries.read();
+    if (done) return null;
+    if (value.header.type !== "file") throw new Error("it holds something other than plain files");
+    return value;
   }
 
-  /** Copies the bytes of the file into a new one, for its owner only, and returns when they are on disk. */
-  async copyTo(path: string, { size }: TarHead, onBytes: OnBytes): Promise<Copied> {
+  /** Copies an entry's bytes into a new file, readable by its owner only, and returns when they are on disk. */
+  async copyTo(path: string, { header, body }: Entry, onBytes: OnBytes): Promise<Copied> {
     const hash = new Bun.CryptoHasher("sha256");
     const target = await open(path, "wx", FILE_MODE);
     try {
-      for (let left = size; left > 0;) {
-        const chunk = this.#buffer.subarray(0, Math.min(left, BUFFER_BYTES));
-        await this.#fill(chunk);
+      for await (const chunk of body) {
         hash.update(chunk);
-        for (let done = 0; done < chunk.length;) {
-          done += (await target.write(chunk, done, chunk.length - done)).bytesWritten;
-        }
-        left -= chunk.length;
+        await writeAll(target, chunk);
         onBytes(chunk.length);
       }
       await target.datasync();
     } finally {
       await target.close();
     }
-    await this.#fill(this.#buffer.subarray(0, tarPadding(size)));
-    return { size, sha256: hash.digest("hex"), whole: true };
+    return { size: header.size, sha256: hash.digest("hex"), whole: true };
   }
 
-  /** The bytes of a small file. */
-  async bytes({ size }: TarHead, maxBytes: number): Promise<Uint8Array> {
-    if (size > maxBytes) throw new Error("it is damaged");
-    const bytes = new Uint8Array(size);
-    await this.#fill(bytes);
-    await this.#fill(this.#buffer.subarray(0, tarPadding(size)));
-    return bytes;
+  /** The bytes of a small entry. */
+  async bytes({ header, body }: Entry, maxBytes: number): Promise<Uint8Array> {
+    if (header.size > maxBytes) throw new Error("it is damaged");
+    return new Uint8Array(await new Response(body).arrayBuffer());
   }
 
   async close(): Promise<void> {
+    await this.#entries.cancel().catch(() => {});
     await this.#file.close();
   }
+}
 
-  async #fill(bytes: Uint8Array): Promise<void> {
-    for (let done = 0; done < bytes.length;) {
-      const reading = this.#file.read(bytes, done, bytes.length - done);
-      const { bytesRead } = await reading.catch((error: unknown) => {
+function entriesOf(file: FileHandle) {
+  return bytesOf(file)
+    .pipeThrough(createTarDecoder({ strict: true }))
+    .getReader();
+}
+
+/** The file's bytes from its beginning. An error says why in words, without a code: it is about the archive. */
+function bytesOf(file: FileHandle): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    pull: async (controller) => {
+      const buffer = new Uint8Array(CHUNK_BYTES);
+      const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES, null).catch((error: unknown) => {
         throw new Error(reasonOf(error), { cause: error });
       });
-      if (bytesRead === 0) throw new Error("it is cut short");
-      done += bytesRead;
-    }
-  }
+      if (bytesRead === 0) controller.close();
+      else controller.enqueue(buffer.subarray(0, bytesRead));
+    },
+  });
 }

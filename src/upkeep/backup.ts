@@ -1,9 +1,9 @@
 /**
  * Makes a backup of a data directory, also while a hub runs on it.
  *
- * Invariant: what is in it is as of one moment, that of the database's copy. The bytes of a file never change, and none go
- * while the directory is pinned: so they can be copied after the database that names them.
- * Invariant: under its name a backup is whole and on disk, or not there.
+ * Invariant: a backup is a snapshot as of the moment when the database was copied. The bytes of a file never change, and
+ * none are removed while the directory is pinned, so they can be copied after the database that names them.
+ * Invariant: a file under the backup's name is whole and on disk.
  */
 import { Database } from "bun:sqlite";
 import { existsSync, lstatSync } from "node:fs";
@@ -33,7 +33,7 @@ import {
 export type BackupReport = {
   readonly manifest: Manifest;
   readonly sizeBytes: number;
-  /** Whether the hub's secrets are in it: they are not when the hub has them from its environment. */
+  /** Whether it contains the hub's secrets: not when the hub has them from its environment. */
   readonly hasSecrets: boolean;
 };
 
@@ -63,12 +63,12 @@ export async function backUp(
       : error;
   } finally {
     pin.release();
-    // What cannot be removed was not made: the reason is told already.
+    // What cannot be removed was not made, and the error says why.
     for (const path of [partial, copy]) await rm(path, { force: true }).catch(() => {});
   }
 }
 
-/** A link to nothing is taken too: the archive would replace it. */
+/** A dangling link counts as taken: the archive would replace it. */
 function refuseTaken(to: string): void {
   try {
     if (lstatSync(to, { throwIfNoEntry: false }) === undefined) return;
@@ -88,7 +88,7 @@ function refuseUnsound(dir: DataDir): void {
   }
 }
 
-/** A whole database of its own, as of one moment; a hub that writes meanwhile is not held up. */
+/** Copies a snapshot into a database of its own; a hub goes on writing meanwhile. */
 function copyDatabase(from: string, to: string): void {
   const db = new Database(from, { readonly: true });
   try {
@@ -113,7 +113,7 @@ type Plan = {
 async function writeArchive({ dir, copy, partial, software, at }: Plan, tools: Tools): Promise<BackupReport> {
   const archive = await ArchiveWriter.create(partial, at);
   try {
-    tools.tell(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
+    tools.onProgress(`copying the database (${sizeText(Bun.file(dir.database).size)})`);
     copyDatabase(dir.database, copy);
     const sha256: Record<string, string> = {};
     const add = async (name: string, path: string): Promise<void> => {
@@ -147,7 +147,7 @@ async function addFiles(
   archive: ArchiveWriter,
   dir: DataDir,
   copy: string,
-  { tell, signal }: Tools,
+  { onProgress, signal }: Tools,
 ): Promise<Pick<Manifest, "files" | "missing" | "damaged">> {
   const missing: string[] = [];
   const damaged: string[] = [];
@@ -159,7 +159,7 @@ async function addFiles(
     const onBytes = (bytes: number): void => {
       signal.throwIfAborted();
       doneBytes += bytes;
-      tell(`copying ${all.files} files: ${sizeText(doneBytes)} of ${sizeText(all.bytes)}`);
+      onProgress(`copying ${all.files} files: ${sizeText(doneBytes)} of ${sizeText(all.bytes)}`);
     };
     for (const row of db
       .query<FileRow, []>("SELECT file_id, size_bytes, sha256 FROM files ORDER BY seq")

@@ -1,6 +1,6 @@
 /**
- * Looks at everything in a data directory and says how it is; beside a running hub too.
- * Must not: change anything that was stored, or hold the hub up.
+ * Checks everything in a data directory, also while a hub runs on it.
+ * Must not: change what is stored, or block the hub.
  */
 import { Database } from "bun:sqlite";
 import { open, readdir, statfs } from "node:fs/promises";
@@ -18,7 +18,7 @@ import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { refuseOldSqlite, sqliteVersion } from "../store/sqlite/version.ts";
 import { type Tools, sizeText } from "./upkeep.ts";
 
-/** One line of what was found. A `bad` one is a problem; a `note` is not. */
+/** One line of the report. `bad` is a problem; `note` is not. */
 export type Finding = {
   readonly grade: "ok" | "note" | "bad";
   readonly about: string;
@@ -27,10 +27,10 @@ export type Finding = {
 
 const CLOCK_SLACK_MS = MINUTE_MS;
 const READ_BYTES = 1024 * 1024;
-/** How many files are named. */
+/** How many files a finding names. */
 const SHOWN = 5;
 
-/** Everything there is to say, as it is found. @throws {Error} one line when there is nothing to look at */
+/** The findings, as they are made. @throws {Error} one line when there is nothing to check */
 export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Finding> {
   await readdir(dir.path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") throw new Error(`there is no hub in ${dir.path}`);
@@ -39,7 +39,7 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
   const live = isHeld(dir.lock);
   yield ok("hub", live ? "one is at work here" : "none is at work here");
   yield* examineSqlite();
-  tools.tell(`checking the database (${sizeText(Bun.file(dir.database).size)})`);
+  tools.onProgress(`checking the database (${sizeText(Bun.file(dir.database).size)})`);
   const found = inspectDatabase(dir.database, { wholeMaxBytes: Number.POSITIVE_INFINITY, live });
   if (found.kind === "none") {
     const trace = traceOfHub(dir);
@@ -54,10 +54,10 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
     yield* examineSchema(found.schema, found.sizeBytes);
     const db = new Database(dir.database, { readonly: true });
     try {
-      db.run("BEGIN"); // one moment for all facts
+      db.run("BEGIN"); // a snapshot, so that all facts are of one moment
       yield* examineFacts(db, tools);
       yield examineClock(db, tools);
-      db.run("COMMIT"); // what follows takes long: the hub's log must be free to begin anew
+      db.run("COMMIT"); // what follows takes long, and a snapshot keeps the hub from truncating its log
       yield* examineFiles(db, dir, tools);
       yield* examineOrphans(db, dir, tools);
     } finally {
@@ -89,10 +89,10 @@ function* examineSchema(schema: number, sizeBytes: number): Generator<Finding> {
   else yield bad("schema", `${schema}, of a newer luxhub; this one knows ${known}`);
 }
 
-function* examineFacts(db: Database, { tell, signal }: Tools): Generator<Finding> {
+function* examineFacts(db: Database, { onProgress, signal }: Tools): Generator<Finding> {
   for (const { name, holds, sql } of FACTS) {
     signal.throwIfAborted();
-    tell(`checking the ${name}`);
+    onProgress(`checking the ${name}`);
     try {
       const faults = db.query(sql).values().map(String);
       yield faults.length === 0 ? ok(name, holds) : bad(name, faults.join("; "));
@@ -111,7 +111,11 @@ function examineClock(db: Database, { clock }: Tools): Finding {
 
 type FileRow = { readonly file_id: string; readonly size_bytes: number; readonly sha256: string };
 
-async function* examineFiles(db: Database, dir: DataDir, { tell, signal }: Tools): AsyncGenerator<Finding> {
+async function* examineFiles(
+  db: Database,
+  dir: DataDir,
+  { onProgress, signal }: Tools,
+): AsyncGenerator<Finding> {
   const missing: string[] = [];
   const damaged: string[] = [];
   let files = 0;
@@ -119,16 +123,16 @@ async function* examineFiles(db: Database, dir: DataDir, { tell, signal }: Tools
   const onBytes = (count: number): void => {
     signal.throwIfAborted();
     bytes += count;
-    tell(`checking the files: ${files}, ${sizeText(bytes)}`);
+    onProgress(`checking the files: ${files}, ${sizeText(bytes)}`);
   };
   for (let after = 0; ;) {
-    // Some at a time: a cursor that stays open would keep the hub's log from beginning anew.
+    // In pages: an open cursor would keep the hub from truncating its log.
     const sql = "SELECT seq, file_id, size_bytes, sha256 FROM files WHERE seq > ? ORDER BY seq LIMIT 500";
     const rows = db.query<FileRow & { seq: number }, [number]>(sql).all(after);
     for (const row of rows) {
       files++;
       const state = await stateOfBytes(join(dir.path, blobFileOf(row.file_id)), row, onBytes);
-      // Deleted while it was looked at: the hub is at work.
+      // Deleted meanwhile by a running hub.
       if (state === "well" || !hasRecord(db, row.file_id)) continue;
       (state === "missing" ? missing : damaged).push(row.file_id);
     }
@@ -168,8 +172,12 @@ async function stateOfBytes(
   }
 }
 
-/** Bytes without a record. Those of an upload that is about to be recorded are among them. */
-async function* examineOrphans(db: Database, dir: DataDir, { tell, signal }: Tools): AsyncGenerator<Finding> {
+/** Files without a record; an upload that is not recorded yet is among them. */
+async function* examineOrphans(
+  db: Database,
+  dir: DataDir,
+  { onProgress, signal }: Tools,
+): AsyncGenerator<Finding> {
   const root = join(dir.path, "files");
   const names = await readdir(root, { recursive: true }).catch(() => []);
   let orphans = 0;
@@ -177,7 +185,7 @@ async function* examineOrphans(db: Database, dir: DataDir, { tell, signal }: Too
     signal.throwIfAborted();
     const fileId = basename(name);
     if (!isBlobId(fileId) || join("files", name) !== blobFileOf(fileId)) continue;
-    tell("looking for bytes without a record");
+    onProgress("looking for bytes without a record");
     if (!hasRecord(db, fileId)) orphans++;
   }
   if (orphans > 0)
@@ -189,7 +197,7 @@ function hasRecord(db: Database, fileId: string): boolean {
   return db.query("SELECT 1 FROM files WHERE file_id = ?").get(fileId) !== null;
 }
 
-/** What there is to say of so much free space. */
+/** The finding for this much free space. */
 export function judgeSpace(freeBytes: number): Finding {
   const free = `${sizeText(freeBytes)} free`;
   if (freeBytes >= FREE_SPACE_MIN_BYTES) return ok("space", free);

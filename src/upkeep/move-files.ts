@@ -1,8 +1,8 @@
 /**
- * The bytes of files from one place to another. What is there already, byte for byte, is left: so a move that broke off
- * goes on where it was.
+ * Copies the bytes of files from one blob store to another. A file that is there already, byte for byte, is skipped, so
+ * that a move that was cut off goes on where it stopped.
  *
- * Invariant: a file is finished at its new place only when its bytes had the checksum that its record says.
+ * Invariant: a file is finished at its new place only when its bytes match the checksum in its record.
  */
 import type { BlobContent, Blobs } from "../blobs/blobs.ts";
 import { type Tools, sizeText } from "./upkeep.ts";
@@ -12,9 +12,9 @@ export type FileRecord = { readonly fileId: string; readonly size: number; reado
 
 export type FilesCopied = { readonly files: number; readonly bytes: number; readonly found: number };
 
-/** Copied at a time: one waits for a flush while another is read. */
+/** Copied concurrently: one waits for a flush while another is read. */
 const AT_ONCE = 3;
-/** How many files are named. */
+/** How many files an error names. */
 const SHOWN = 5;
 
 /**
@@ -28,27 +28,27 @@ export async function copyFiles(
   all: { readonly files: number; readonly bytes: number },
   tools: Tools,
 ): Promise<FilesCopied> {
-  const unwell: string[] = [];
+  const damaged: string[] = [];
   const done = { files: 0, bytes: 0, found: 0 };
   const onBytes = (bytes: number): void => {
     tools.signal.throwIfAborted();
     done.bytes += bytes;
-    tools.tell(`copying ${all.files} files: ${sizeText(done.bytes)} of ${sizeText(all.bytes)}`);
+    tools.onProgress(`copying ${all.files} files: ${sizeText(done.bytes)} of ${sizeText(all.bytes)}`);
   };
   const work = async (): Promise<void> => {
     for (let next = await records.next(); !next.done; next = await records.next()) {
       const outcome = await copyFile(from, to, next.value, onBytes);
       done.files++;
       if (outcome === "found") done.found++;
-      if (outcome === "unwell") unwell.push(next.value.fileId);
+      if (outcome === "damaged") damaged.push(next.value.fileId);
     }
   };
   const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
   for (const end of ends) if (end.status === "rejected") throw end.reason;
-  if (unwell.length === 0) return done;
-  const more = unwell.length > SHOWN ? ` and ${unwell.length - SHOWN} more` : "";
+  if (damaged.length === 0) return done;
+  const more = damaged.length > SHOWN ? ` and ${damaged.length - SHOWN} more` : "";
   throw new Error(
-    `the bytes of ${unwell.slice(0, SHOWN).join(", ")}${more} are gone or not what was uploaded: ` +
+    `the bytes of ${damaged.slice(0, SHOWN).join(", ")}${more} are gone or not what was uploaded: ` +
       `bring them back from a backup, or start the hub, delete these files and stop it; then move again`,
   );
 }
@@ -58,22 +58,22 @@ async function copyFile(
   to: Blobs,
   record: FileRecord,
   onBytes: (bytes: number) => void,
-): Promise<"copied" | "found" | "unwell"> {
+): Promise<"copied" | "found" | "damaged"> {
   if (await isThere(to, record, onBytes)) return "found";
-  await to.remove(record.fileId); // one that is there is another
+  await to.remove(record.fileId); // one that is there has other bytes
   const content = await from.open(record.fileId, 0, record.size);
-  if (content === null) return "unwell";
+  if (content === null) return "damaged";
   const writer = await to.begin(record.fileId);
   try {
     const sha256 = await hashOf(content, async (chunk) => {
       onBytes(chunk.byteLength);
       await writer.write(chunk);
     }).catch((error: unknown) => gone(error));
-    if (sha256 !== record.sha256 || writer.size !== record.size) return "unwell";
+    if (sha256 !== record.sha256 || writer.size !== record.size) return "damaged";
     await writer.finish();
     return "copied";
   } finally {
-    await writer.discard(); // does nothing to one that is finished
+    await writer.discard(); // does nothing to a finished one
   }
 }
 
@@ -86,7 +86,7 @@ async function isThere(place: Blobs, record: FileRecord, onBytes: (bytes: number
     onBytes(chunk.byteLength);
   }).catch((error: unknown) => gone(error));
   if (sha256 === record.sha256) return true;
-  onBytes(-bytes); // they come once more
+  onBytes(-bytes); // they are counted again when they are copied
   return false;
 }
 
@@ -103,7 +103,7 @@ async function hashOf(
   return hash.digest("hex");
 }
 
-/** A disk that does not give the bytes any more has not got them. */
+/** Bytes that the disk can no longer read count as gone. */
 function gone(error: unknown): null {
   if (codeOf(error) === "EIO") return null;
   throw error;

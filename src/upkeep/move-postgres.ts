@@ -1,9 +1,9 @@
 /**
- * The PostgreSQL end of a move. All rows come or go in one transaction; the files before it are many.
+ * The PostgreSQL end of a move. All rows are read or written in one transaction; files are copied before it.
  *
- * While a move is under way it holds the lock that every hub takes to write, so no hub can begin here; and from the first
- * step into an empty database to the commit of the rows the table `moving` stands in it, which no hub starts beside.
- * Must not: let the address out, or touch rows that it has not brought.
+ * Invariant: a move holds the lock that every hub takes to write, so no hub can start here meanwhile. From the first step
+ * into an empty database until the rows are committed, the table `moving` exists, and no hub starts while it does.
+ * Must not: show the address, or change rows that it has not written.
  */
 import { TURN_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -30,10 +30,10 @@ import {
   sizeOf,
 } from "./move-tables.ts";
 
-/** The first batch of a table: how large its rows are is known after it. */
+/** The first batch of a table; the sizes of its rows decide the size of the next. */
 const FIRST_ROWS = 50;
 
-/** A move waits for itself, not for others: what it waits for longer is held by somebody at work. */
+/** A move may take any time, but a lock that it does not get within 5 s is held by a hub or by another move. */
 const SESSION = {
   idle_in_transaction_session_timeout: "0",
   idle_session_timeout: "0",
@@ -45,7 +45,7 @@ const SESSION = {
 type Pool = ReturnType<typeof openPool>;
 type Held = Awaited<ReturnType<Pool["reserve"]>>;
 
-/** What a database holds: nothing, rows of a hub, or a move into it that was not finished. */
+/** What a database holds: nothing, the rows of a hub, or an unfinished move into it. */
 export type Found =
   | { readonly kind: "empty" }
   | { readonly kind: "hub"; readonly identity: string; readonly schema: number }
@@ -63,12 +63,12 @@ export class PostgresEnd implements Target {
   }
 
   /**
-   * Connects, and keeps every hub from writing until it is closed.
+   * Connects, and keeps every hub from writing until close().
    * @param columns of each table, in their order
    * @throws {StoreUnavailable}; {Error} one line: a server that cannot be used, a hub or another move at work
    */
   static async open(url: string, columns: ReadonlyMap<string, readonly string[]>): Promise<PostgresEnd> {
-    const pool = openPool(url, 2, SESSION); // one is held; one brings the schema forward
+    const pool = openPool(url, 2, SESSION); // one is held; one migrates the schema
     try {
       await checkServer(pool);
       const held = await pool.reserve();
@@ -78,7 +78,7 @@ export class PostgresEnd implements Target {
       return end;
     } catch (error) {
       await pool.close({ timeout: 0 });
-      throw atWork(error, url);
+      throw toMoveError(error, url);
     }
   }
 
@@ -95,40 +95,40 @@ export class PostgresEnd implements Target {
     return { kind: "hub", schema, identity: String(row?.["database_id"]) };
   }
 
-  /** Makes the tables in an empty database, or finds those of the same move; from here on no hub starts on it. */
+  /** Creates the tables in an empty database, or finds those of the same move. No hub starts on it from here on. */
   async begin(identity: string): Promise<void> {
     if (!(await isHalfMoved(this.#held))) {
-      // First, so that there is no moment in which a hub would take the tables for those of a new one.
+      // First, so that no hub ever takes the tables for those of a new database.
       await query(this.#held, "BEGIN");
       await query(this.#held, "CREATE TABLE moving (database_id TEXT NOT NULL)");
       await query(this.#held, "INSERT INTO moving VALUES ($1)", [identity]);
       await query(this.#held, "COMMIT");
     }
     await migrate(this.#pool, true);
-    // Left behind by the same move when it was killed; no hub is here to have others.
+    // Unfinished files of the same move, which was killed; no hub runs here that could have any.
     await query(this.#held, "DELETE FROM blobs WHERE size_bytes IS NULL");
   }
 
-  /** Runs `fill` in the transaction that brings all rows, and takes the mark away with it. */
+  /** Runs `fill` in the transaction that writes all rows, and drops the table `moving` in it. */
   async fill<T>(fill: () => Promise<T>): Promise<T> {
     await query(this.#held, "BEGIN");
     try {
-      await query(this.#held, LOCK.write); // held already, if the connection is still the same
-      if (!(await this.#isBare())) throw new Error("somebody has written to the database meanwhile");
+      await query(this.#held, LOCK.write); // already held, unless the connection was replaced
+      if (!(await this.#isBare())) throw new Error("another process has written to the database meanwhile");
       for (const table of SINGLETONS) await query(this.#held, `DELETE FROM ${table}`);
       const answer = await fill();
-      for (const { name } of TABLES) await this.#settle(name);
+      for (const { name } of TABLES) await this.#setSequences(name);
       await query(this.#held, "DROP TABLE moving");
       const { command } = await query(this.#held, "COMMIT");
       if (command !== "COMMIT") throw new Error(`the database answered COMMIT with ${command}`);
       return answer;
     } catch (error) {
-      await query(this.#held, "ROLLBACK").catch(() => {}); // the connection's end does the same
+      await query(this.#held, "ROLLBACK").catch(() => {}); // closing the connection does the same
       throw error;
     }
   }
 
-  /** From here on everything is read as of one moment. @throws {Error} one line for another schema */
+  /** Begins a snapshot: every read from here on is as of one moment. @throws {Error} one line for another schema */
   async readAsOfNow(schema: number): Promise<void> {
     const known = POSTGRES_MIGRATIONS.length;
     if (schema !== known) {
@@ -184,7 +184,7 @@ export class PostgresEnd implements Target {
     );
   }
 
-  /** Nothing but what every database has from its beginning. */
+  /** Whether it holds only the rows that every new database has. */
   async #isBare(): Promise<boolean> {
     for (const { name } of TABLES) {
       if (SINGLETONS.has(name) || !(await this.#hasTable(name))) continue;
@@ -194,8 +194,8 @@ export class PostgresEnd implements Target {
     return true;
   }
 
-  /** The next number of a row is past all that there are; and the planner knows what there is from the first query on. */
-  async #settle(table: string): Promise<void> {
+  /** Sets each sequence past the largest number in use, and analyses the table for the planner. */
+  async #setSequences(table: string): Promise<void> {
     const sql = `SELECT attname AS name FROM pg_attribute
       WHERE attrelid = $1::text::regclass AND attidentity <> '' AND NOT attisdropped`;
     for (const { name } of await query(this.#held, sql, [table])) {
@@ -210,7 +210,7 @@ export class PostgresEnd implements Target {
   }
 }
 
-function atWork(error: unknown, url: string): unknown {
+function toMoveError(error: unknown, url: string): unknown {
   const known = toOpenError(error, url);
   if (!(known instanceof StoreBusy)) return known;
   return new Error("another luxhub is at work on the database: stop it first", { cause: error });

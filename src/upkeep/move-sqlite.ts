@@ -1,6 +1,6 @@
 /**
- * The SQLite end of a move: the database of a stopped hub as it is, or a new one under another name.
- * Must not: change anything in a database that is read.
+ * The SQLite end of a move: the database of a stopped hub, or a new one under a temporary name.
+ * Must not: change a database that it reads.
  */
 import { Database } from "bun:sqlite";
 import { existsSync, rmSync } from "node:fs";
@@ -26,12 +26,12 @@ import { type Tools, flushDirectory, sizeText } from "./upkeep.ts";
 const CACHE_KIB = 64 * 1024;
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** What SQLite lays beside a database. */
+/** The files that SQLite keeps next to a database, and the database. */
 const COMPANIONS = ["", "-wal", "-shm", "-journal"];
 
 /** @throws {Error} one line: no database, a damaged one, another schema */
 export function refuseUnsound(path: string, about: string, tools: Tools): void {
-  tools.tell(`checking the database (${sizeText(Bun.file(path).size)})`);
+  tools.onProgress(`checking the database (${sizeText(Bun.file(path).size)})`);
   const found = inspectDatabase(path, { wholeMaxBytes: Number.POSITIVE_INFINITY, live: false });
   if (found.kind === "none") throw new Error(`there is no hub in ${about}`);
   if (found.kind === "damaged") throw new Error(`the database ${path} is damaged: ${found.what}`);
@@ -49,7 +49,7 @@ export function refuseUnsound(path: string, about: string, tools: Tools): void {
   }
 }
 
-/** Whether a database, or what is left of one, lies in the data directory. */
+/** Whether the data directory holds a database, or the remains of one. */
 export function hasDatabase(dir: DataDir): boolean {
   return COMPANIONS.some((ending) => existsSync(`${dir.database}${ending}`));
 }
@@ -62,7 +62,7 @@ export class SqliteEnd implements Target {
     this.#db = db;
   }
 
-  /** Opens a database that is sound, and lets nobody write to it meanwhile. @throws {Error} one line */
+  /** Opens a sound database and keeps others from writing to it. @throws {Error} one line */
   static read(path: string): SqliteEnd {
     const db = new Database(path, { readwrite: true, create: false, strict: true });
     try {
@@ -76,7 +76,7 @@ export class SqliteEnd implements Target {
     }
   }
 
-  /** Makes a new one. Until it is finished a power cut may damage it: it is made anew then. */
+  /** Creates a new one. A power cut may damage it until it is finished: the next run creates it again. */
   static create(path: string): SqliteEnd {
     for (const ending of COMPANIONS) rmSync(`${path}${ending}`, { force: true });
     const db = new Database(path, { readwrite: true, create: true, strict: true });
@@ -93,7 +93,7 @@ export class SqliteEnd implements Target {
     }
   }
 
-  /** Which database this is, among others. */
+  /** The id of this database. */
   identity(): string {
     return this.#text("SELECT database_id FROM identity");
   }
@@ -130,17 +130,17 @@ export class SqliteEnd implements Target {
     for (const row of rows) statement.run(...columns.map((column) => row[column] ?? null));
   }
 
-  /** Looks whether the rows agree with one another. @throws {Error} one line that says which do not */
-  audit({ tell, signal }: Tools, hint: string): void {
+  /** Checks the rows against one another. @throws {Error} one line that names those that disagree */
+  audit({ onProgress, signal }: Tools, hint: string): void {
     for (const { name, sql } of FACTS) {
       signal.throwIfAborted();
-      tell(`checking the ${name}`);
+      onProgress(`checking the ${name}`);
       const faults = this.#db.query(sql).values().map(String);
       if (faults.length > 0) throw new Error(`the rows do not agree: ${faults.join("; ")}. ${hint}`);
     }
   }
 
-  /** How many files there are, and of how many bytes. */
+  /** The number of files, and the sum of their bytes. */
   filesThere(): { readonly files: number; readonly bytes: number } {
     const [files, bytes] = this.#values("SELECT count(*), coalesce(sum(size_bytes), 0) FROM files");
     return { files: Number(files), bytes: Number(bytes) };
@@ -151,7 +151,7 @@ export class SqliteEnd implements Target {
     return this.#text("SELECT CAST(coalesce(sum(amount_micro), 0) AS TEXT) FROM ledger");
   }
 
-  /** Ends what was begun; what was written is in the file. */
+  /** Ends the transaction: what was written is in the file. */
   commit(): void {
     this.#db.run("COMMIT");
   }
@@ -173,7 +173,7 @@ export class SqliteEnd implements Target {
   }
 }
 
-/** The columns of each table, by its name: those of the newest schema, which is what a move is between. */
+/** The columns of each table in the newest schema, which both ends of a move must have. */
 export function newestColumns(): ReadonlyMap<string, readonly string[]> {
   const model = new Database(":memory:");
   try {
@@ -187,7 +187,7 @@ export function newestColumns(): ReadonlyMap<string, readonly string[]> {
   }
 }
 
-/** Gives a finished database its name: it is on disk then, whole. */
+/** Flushes a finished database and gives it its name. */
 export async function putInPlace(dir: DataDir): Promise<void> {
   const file = await open(dir.unfinishedMove, "r");
   try {

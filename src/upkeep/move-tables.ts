@@ -1,15 +1,15 @@
 /**
- * What a move carries besides files: every row of these tables, read on one side, written on the other, and read back.
+ * The rows of a move: every row of these tables is read on one side, written on the other, and read back.
  *
- * Invariant: each value travels as text, whole numbers in decimal, so that no engine's and no language's notion of a
- * number stands between the two sides. What was read from one and what is read back from the other has one digest.
+ * Invariant: each value is carried as text, whole numbers in decimal, so that no conversion can change a number. The digest
+ * of what was read from one side equals that of what is read back from the other.
  */
 import type { Tools } from "./upkeep.ts";
 
-/** A table, and the columns that its rows are in order by. */
+/** A table, and the columns that order its rows. */
 export type Table = { readonly name: string; readonly key: readonly string[] };
 
-/** All that both engines have. What PostgreSQL has besides is of its hubs (whose turn it is), or holds files. */
+/** The tables of both engines. Further tables of PostgreSQL are about its hubs (leader election), or hold files. */
 export const TABLES: readonly Table[] = [
   { name: "identity", key: ["one"] },
   { name: "nodes", key: ["seq"] },
@@ -26,20 +26,20 @@ export const TABLES: readonly Table[] = [
   { name: "keys", key: ["key_id"] },
 ];
 
-/** Of PostgreSQL alone. */
+/** Tables of PostgreSQL only. */
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;
 
-/** One row that every database has from its beginning. */
+/** Tables of one row, which every new database has. */
 export const SINGLETONS: ReadonlySet<string> = new Set(["identity", "task_totals"]);
 
 /** A value as text by the name of its column. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
-/** What is held in memory of a table at one time: so many characters, unless one row has more, or so many rows. */
+/** A batch ends after this many characters or rows; a larger row is a batch of its own. */
 export const BATCH_CHARS = 2 ** 20;
 export const BATCH_ROWS = 2_000;
 
-/** One end of a move, as of one moment. */
+/** One end of a move, read as of one moment. */
 export type Side = {
   /** The rows of a table by its key, some at a time. */
   batches(table: Table): AsyncGenerator<readonly TextRow[]>;
@@ -49,7 +49,7 @@ export type Side = {
 /** The end that is filled. */
 export type Target = Side & { insert(table: Table, rows: readonly TextRow[]): Promise<void> };
 
-/** How many rows of a table there are, and what they are. */
+/** The number of rows in a table, and the digest of them. */
 export type Summary = { readonly table: string; readonly rows: number; readonly sha256: string };
 
 class Digest {
@@ -71,7 +71,7 @@ class Digest {
   }
 }
 
-/** Copies every table into an empty target, reads it back there, and answers what there is now. @throws {Error} one line when it is not the same */
+/** Copies every table into an empty target, reads it back there, and answers its summary. @throws {Error} one line when they differ */
 export async function copyTables(from: Side, to: Target, tools: Tools): Promise<readonly Summary[]> {
   const copied: Summary[] = [];
   for (const table of TABLES) copied.push(await copyTable(from, to, table, tools));
@@ -84,23 +84,23 @@ export async function copyTables(from: Side, to: Target, tools: Tools): Promise<
 async function copyTable(from: Side, to: Target, table: Table, tools: Tools): Promise<Summary> {
   const total = await from.count(table);
   const digest = new Digest(table.name);
-  // While a batch is written, the next one is read.
+  // The next batch is read while one is written.
   let writing: Promise<void> = Promise.resolve();
   let done = 0;
   for await (const rows of from.batches(table)) {
     await writing;
     tools.signal.throwIfAborted();
     writing = to.insert(table, rows);
-    writing.catch(() => {}); // it is waited for above or below
+    writing.catch(() => {}); // awaited above or below
     digest.add(rows);
     done += rows.length;
-    tools.tell(`copying ${table.name}: ${done} of ${total}`);
+    tools.onProgress(`copying ${table.name}: ${done} of ${total}`);
   }
   await writing;
   return digest.end();
 }
 
-/** What a side holds: each table's rows and their digest. */
+/** The summary of every table of a side. */
 export async function summarize(side: Side, tools: Tools): Promise<readonly Summary[]> {
   const summaries: Summary[] = [];
   for (const table of TABLES) {
@@ -110,7 +110,7 @@ export async function summarize(side: Side, tools: Tools): Promise<readonly Summ
       tools.signal.throwIfAborted();
       digest.add(rows);
       done += rows.length;
-      tools.tell(`comparing ${table.name}: ${done}`);
+      tools.onProgress(`comparing ${table.name}: ${done}`);
     }
     summaries.push(digest.end());
   }
@@ -123,7 +123,7 @@ export function selectText({ name, key }: Table, columns: readonly string[]): st
   return `SELECT ${values.join(", ")} FROM ${name} AS t ORDER BY ${key.map((column) => `t.${column}`).join(", ")}`;
 }
 
-/** How much a row is to hold in memory, in characters; roughly. */
+/** Roughly the characters that a row takes in memory. */
 export function sizeOf(row: TextRow): number {
   return Object.values(row).reduce((sum, value) => sum + (value?.length ?? 0), 0);
 }

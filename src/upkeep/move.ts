@@ -1,9 +1,9 @@
 /**
  * Moves a stopped hub from SQLite into PostgreSQL, or back: every row and the bytes of every file.
  *
- * Invariant: what is filled is empty when it begins, bears a mark that no hub starts beside until all of it is there and
- * compared, and takes its last step at once: so a move that was cut off anywhere is run again, and ends the same. What
- * is read stays as it was. Both ends are held: no hub and no other move is at work on either.
+ * Invariant: the target is empty at the beginning, and carries a mark that keeps every hub from starting until all rows
+ * and files are there and compared; the last step is atomic. So a move that was cut off anywhere can be run again and ends
+ * the same. The source is not changed. Both ends are locked against hubs and other moves.
  */
 import { existsSync } from "node:fs";
 import { openDiskBlobs } from "../blobs/disk.ts";
@@ -20,7 +20,7 @@ import { type Side, type Summary, copyTables, summarize } from "./move-tables.ts
 import type { Tools } from "./upkeep.ts";
 import { codeOf } from "../lib/reason.ts";
 
-/** What is in the place that was filled. `files` is null when all had been there before: then nothing was done. */
+/** What the target holds. `files` is null when the hub had been moved before: then nothing was done. */
 export type Moved = {
   readonly tables: readonly Summary[];
   readonly files: FilesCopied | null;
@@ -30,12 +30,12 @@ export type Moved = {
 
 const EMPTY_WANTED = "name an empty database or schema: nothing is written over";
 
-/** From the data directory into the database. @throws {Error} one line: what is in the way, or what is not as it was */
+/** From the data directory into the database. @throws {Error} one line: what is in the way, or what differs */
 export async function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise<Moved> {
   if (existsSync(dir.unfinishedMove))
     throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
   if (!hasDatabase(dir)) throw new Error(`there is no hub in ${dir.path}`);
-  return holding(dir, async () => {
+  return withLock(dir, async () => {
     await using opened = new Opened();
     const to = opened.add(await PostgresEnd.open(url, newestColumns()));
     const found = await to.find();
@@ -53,10 +53,10 @@ export async function moveToPostgres(dir: DataDir, url: string, tools: Tools): P
   });
 }
 
-/** From the database into the data directory. @throws {Error} one line: what is in the way, or what is not as it was */
+/** From the database into the data directory. @throws {Error} one line: what is in the way, or what differs */
 export async function moveFromPostgres(path: string, url: string, tools: Tools): Promise<Moved> {
   const dir = makeDataDir(path);
-  return holding(dir, async () => {
+  return withLock(dir, async () => {
     await using opened = new Opened();
     if (hasDatabase(dir)) return await compareWithPostgres(dir, url, opened, tools);
     const { from } = await openSource(url, opened);
@@ -75,7 +75,7 @@ export async function moveFromPostgres(path: string, url: string, tools: Tools):
   });
 }
 
-/** What is open, closed last first. */
+/** Closes what was opened, last first. */
 class Opened implements AsyncDisposable {
   readonly #open: { close(): Promise<void> | void }[] = [];
 
@@ -89,21 +89,21 @@ class Opened implements AsyncDisposable {
   }
 }
 
-/** Does it while no hub, and no other move, is at work on the data directory. */
-async function holding<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
+/** Runs `work` under the lock of the data directory: no hub and no other move uses it meanwhile. */
+async function withLock<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub is at work on the data directory ${dir.path}: stop it first`);
   try {
     return await work();
   } catch (error) {
-    throw worded(error, dir);
+    throw toOperatorError(error, dir);
   } finally {
     lock.release();
   }
 }
 
-/** What the operator is told of an error of the system, of SQLite or of PostgreSQL. */
-function worded(error: unknown, { path }: DataDir): unknown {
+/** The error for the operator, for one of the system, of SQLite or of PostgreSQL. */
+function toOperatorError(error: unknown, { path }: DataDir): unknown {
   const code = codeOf(error);
   const isFull = /^(?:SQLITE_(?:FULL|IOERR_SHMSIZE)|ENOSPC|EDQUOT)$/.test(code);
   if (isFull) return new Error(`the disk of ${path} is full: make room, then run it again`, { cause: error });
@@ -139,7 +139,7 @@ async function* recordsOf(end: SqliteEnd): AsyncGenerator<FileRecord> {
   }
 }
 
-/** The database holds a hub. That is well when it is this one, and every row is the same. */
+/** The database holds a hub already: that is fine if it is this one and every row is the same. */
 async function alreadyThere(
   from: SqliteEnd,
   to: PostgresEnd,
@@ -158,7 +158,7 @@ async function alreadyThere(
   return { tables, files: null, paidMicro: from.paidMicro() };
 }
 
-/** The data directory holds a database. That is well when every row is what PostgreSQL holds. */
+/** The data directory holds a database already: that is fine if every row is the same in PostgreSQL. */
 async function compareWithPostgres(dir: DataDir, url: string, opened: Opened, tools: Tools): Promise<Moved> {
   const inTheWay = `${dir.database} is there already`;
   const remedy = `move it away first, with its -wal if there is one`;
@@ -177,7 +177,7 @@ async function compareWithPostgres(dir: DataDir, url: string, opened: Opened, to
   return { tables, files: null, paidMicro: to.paidMicro() };
 }
 
-/** Null: every row is the same. */
+/** Null when every row is the same. */
 async function firstDifference(tables: readonly Summary[], side: Side, tools: Tools): Promise<string | null> {
   const others = await summarize(side, tools);
   const at = tables.findIndex((one, i) => one.sha256 !== others[i]?.sha256);

@@ -1,8 +1,8 @@
 /**
- * Brings a backup back into an empty directory.
+ * Restores a backup into an empty directory.
  *
- * Invariant: every byte has been held against its checksum before any of it is in its place, and the database comes last:
- * a hub finds all of it, or refuses to start.
+ * Invariant: every byte is checked against its checksum before anything is moved into place, and the database is moved
+ * last: a hub finds all of it, or refuses to start.
  */
 import { Database } from "bun:sqlite";
 import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
@@ -11,8 +11,7 @@ import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
-import type { TarHead } from "../lib/tar.ts";
-import { ArchiveReader, type Copied } from "./archive.ts";
+import { ArchiveReader, type Copied, type Entry } from "./archive.ts";
 import {
   ADMIN_KEY_ENTRY,
   DATABASE_ENTRY,
@@ -21,14 +20,14 @@ import {
   SECRET_ENTRY,
   type Tools,
   flushDirectory,
-  manifestForm,
+  manifestSchema,
   sizeText,
 } from "./upkeep.ts";
 
 const DIR_MODE = 0o700;
-/** A manifest names the files that were not well: even a million of them fit. */
+/** A manifest names missing and damaged files: a million of them fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
-/** What goes into its place, in this order. */
+/** What is moved into place, in this order. */
 const PLACES = ["files", SECRET_ENTRY, ADMIN_KEY_ENTRY, DATABASE_ENTRY] as const;
 
 /** @throws {Error} one line: a directory that is in use, an archive that is none or not whole, no room */
@@ -52,7 +51,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
       return manifest;
     } catch (error) {
       await rm(dir.unfinishedRestore, { recursive: true, force: true });
-      if (isNew) await rmdir(dir.path).catch(() => {}); // what came in meanwhile stays
+      if (isNew) await rmdir(dir.path).catch(() => {}); // unless something was put there meanwhile
       throw error;
     }
   } finally {
@@ -60,7 +59,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
   }
 }
 
-/** Whether the directory is yet to be made. */
+/** Whether the directory does not exist yet. */
 async function refuseInUse(path: string): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
@@ -72,10 +71,10 @@ async function refuseInUse(path: string): Promise<boolean> {
   return names === null;
 }
 
-/** What was unpacked, as far as it has been read. */
+/** What has been unpacked so far. */
 class Unpacked {
   readonly sha256 = new Map<string, string>();
-  /** Files whose bytes are not what the database says of them. */
+  /** Files whose bytes do not match the database. */
   readonly differing: string[] = [];
   files = 0;
 }
@@ -86,17 +85,20 @@ async function unpack(archive: ArchiveReader, into: string, tools: Tools): Promi
   const onBytes = (bytes: number): void => {
     tools.signal.throwIfAborted();
     doneBytes += bytes;
-    tools.tell(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
+    tools.onProgress(`restoring: ${sizeText(doneBytes)}, ${unpacked.files} files`);
   };
-  const first = await archive.next();
-  if (first?.name !== DATABASE_ENTRY) throw new Error("it is no backup of luxhub");
+  const first = await archive.next().catch((error: unknown) => {
+    throw new Error(`it is no backup of luxhub (${reasonOf(error)})`, { cause: error });
+  });
+  if (first?.header.name !== DATABASE_ENTRY) throw new Error("it is no backup of luxhub");
   const database = join(into, DATABASE_ENTRY);
   unpacked.sha256.set(DATABASE_ENTRY, (await archive.copyTo(database, first, onBytes)).sha256);
   const db = new Database(database, { readonly: true });
   try {
-    for (let head = await archive.next(); head !== null; head = await archive.next()) {
-      if (head.name === MANIFEST_ENTRY) return check(await readManifest(archive, head), unpacked, db);
-      await unpackOne(archive, head, { into, db, unpacked, onBytes });
+    for (let entry = await archive.next(); entry !== null; entry = await archive.next()) {
+      if (entry.header.name === MANIFEST_ENTRY)
+        return check(await readManifest(archive, entry), unpacked, db);
+      await unpackOne(archive, entry, { into, db, unpacked, onBytes });
     }
     throw new Error("it is cut short");
   } finally {
@@ -111,18 +113,18 @@ type Place = {
   readonly onBytes: (bytes: number) => void;
 };
 
-async function unpackOne(archive: ArchiveReader, head: TarHead, place: Place): Promise<void> {
+async function unpackOne(archive: ArchiveReader, entry: Entry, place: Place): Promise<void> {
   const { into, db, unpacked, onBytes } = place;
-  const path = join(into, head.name);
-  if (head.name === SECRET_ENTRY || head.name === ADMIN_KEY_ENTRY) {
-    unpacked.sha256.set(head.name, (await archive.copyTo(path, head, onBytes)).sha256);
+  const { name } = entry.header;
+  const path = join(into, name);
+  if (name === SECRET_ENTRY || name === ADMIN_KEY_ENTRY) {
+    unpacked.sha256.set(name, (await archive.copyTo(path, entry, onBytes)).sha256);
     return;
   }
-  const fileId = basename(head.name);
-  if (!isBlobId(fileId) || blobFileOf(fileId) !== head.name)
-    throw new Error(`${head.name} is no part of a backup`);
+  const fileId = basename(name);
+  if (!isBlobId(fileId) || blobFileOf(fileId) !== name) throw new Error(`${name} is not part of a backup`);
   await mkdir(dirname(path), { recursive: true, mode: DIR_MODE });
-  const copied = await archive.copyTo(path, head, onBytes);
+  const copied = await archive.copyTo(path, entry, onBytes);
   unpacked.files++;
   if (!isAsRecorded(db, fileId, copied)) unpacked.differing.push(fileId);
 }
@@ -132,16 +134,16 @@ function isAsRecorded(db: Database, fileId: string, { size, sha256 }: Copied): b
   return db.query(sql).get(fileId, size, sha256) !== null;
 }
 
-async function readManifest(archive: ArchiveReader, head: TarHead): Promise<Manifest> {
-  const text = new TextDecoder().decode(await archive.bytes(head, MANIFEST_MAX_BYTES));
+async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manifest> {
+  const text = new TextDecoder().decode(await archive.bytes(entry, MANIFEST_MAX_BYTES));
   try {
-    return manifestForm.parse(JSON.parse(text));
+    return manifestSchema.parse(JSON.parse(text));
   } catch (error) {
     throw new Error(`its ${MANIFEST_ENTRY} cannot be read`, { cause: error });
   }
 }
 
-/** All that the backup had is here, and as it was. */
+/** Checks that everything in the backup is here and unchanged. */
 function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
   const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
@@ -161,7 +163,7 @@ async function putInPlace(dir: DataDir): Promise<void> {
   await flushDirectories(dir.unfinishedRestore);
   for (const name of PLACES.filter((place) => there.includes(place))) {
     await rename(join(dir.unfinishedRestore, name), join(dir.path, name));
-    await flushDirectory(dir.path); // in this order on disk too
+    await flushDirectory(dir.path); // so that the order is the same on disk
   }
   await rmdir(dir.unfinishedRestore);
   await flushDirectory(dir.path);
@@ -174,7 +176,7 @@ async function flushDirectories(path: string): Promise<void> {
   await flushDirectory(path);
 }
 
-/** Whether an error is of the archive's making; the system's have a code, and are of the directory. */
+/** Whether an error is about the archive. Errors of the system have a code, and are about the directory. */
 function isAbout(error: unknown): error is Error {
   return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
 }

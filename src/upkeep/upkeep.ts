@@ -1,5 +1,5 @@
 /**
- * What the upkeep of a data directory shares: the form of a backup, and how long work tells of itself.
+ * What the commands on a data directory share: the format of a backup, and progress, cancellation and sizes.
  *
  * A backup is one tar archive: luxhub.db first, then the secrets that are in the directory, the bytes of every file that
  * the database names, and backup.json last, so that an archive that was cut short cannot be taken for a whole one.
@@ -8,12 +8,12 @@ import { open } from "node:fs/promises";
 import * as z from "zod/mini";
 import type { Clock } from "../lib/clock.ts";
 
-/** What the upkeep works with. */
+/** What every such command is given. */
 export type Tools = {
   readonly clock: Clock;
-  /** Takes what is being done and how far it is. */
-  readonly tell: (text: string) => void;
-  /** Ends the work; nothing unfinished stays behind. */
+  /** Called with what is being done and how far it is. */
+  readonly onProgress: (text: string) => void;
+  /** Aborts the work; nothing unfinished is left behind. */
   readonly signal: AbortSignal;
 };
 
@@ -21,14 +21,14 @@ export const DATABASE_ENTRY = "luxhub.db";
 export const SECRET_ENTRY = "secret";
 export const ADMIN_KEY_ENTRY = "admin-key";
 export const MANIFEST_ENTRY = "backup.json";
-/** Of what is in a backup and how; another one is refused. */
+/** The version of the format; any other is refused. */
 export const BACKUP_FORMAT = 1;
 
 /** The last entry of a backup. */
-export const manifestForm = z.object({
+export const manifestSchema = z.object({
   format: z.literal(BACKUP_FORMAT),
   software: z.string(),
-  /** The moment it shows, ISO 8601. */
+  /** The moment of the snapshot, ISO 8601. */
   at: z.string(),
   /** SHA-256 of the database and of the secrets, by entry; those of the files are in the database. */
   sha256: z.record(z.string(), z.string()),
@@ -39,9 +39,9 @@ export const manifestForm = z.object({
   damaged: z.array(z.string()),
 });
 
-export type Manifest = z.infer<typeof manifestForm>;
+export type Manifest = z.infer<typeof manifestSchema>;
 
-/** Makes the names in a directory durable. */
+/** Flushes a directory: its names are on disk then. */
 export async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path, "r");
   try {

@@ -1,4 +1,4 @@
-/** Variant A: hub version 1.5. Public reads, integer priorities, capabilities in one string, nodes claim their tasks. */
+/** Variant A: hub version 1.5. Reads are public, priorities are integers, capabilities one string, nodes claim tasks. */
 import { PER_PAGE_DEFAULT } from "../domain/limits.ts";
 import { MINUTE_MS } from "../lib/clock.ts";
 import type { Variant } from "./variant.ts";

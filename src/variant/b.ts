@@ -1,4 +1,4 @@
-/** Variant B: hub version 1.0. Everything behind the secret, priorities in words, the hub assigns tasks by itself. */
+/** Variant B: hub version 1.0. Every endpoint needs the secret, priorities are words, the hub assigns tasks. */
 import { WHOLE_PAGE } from "../domain/limits.ts";
 import type { Priority } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";

@@ -8,7 +8,7 @@ export interface Variant {
   readonly name: VariantName;
   /** What status shows as the hub's version. */
   readonly version: "1.5" | "1.0";
-  /** Whether the endpoints that the specification calls Public need no secret. */
+  /** Whether the endpoints with `auth: "public"` need no secret. */
   readonly publicEndpoints: boolean;
   readonly heartbeatIntervalMs: number;
   readonly offlineAfterMs: number;

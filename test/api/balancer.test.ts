@@ -1,6 +1,6 @@
 /**
- * The balancer (specification 1, decisions.md Tasks): whom it gives a task, when, and what it leaves alone.
- * How it takes up the tasks of a node that went offline stands in offline.test.ts.
+ * The balancer: which node gets a task, when, and which tasks it must not assign. offline.test.ts tests how it assigns
+ * the tasks of a node that went offline.
  */
 import { describe, expect, test } from "bun:test";
 import { type TestHub, startHub } from "../support/hub.ts";
@@ -31,7 +31,7 @@ async function holderOf(hub: TestHub, taskId: string): Promise<unknown> {
   return (await taskOf(hub, taskId))["assigned_node"];
 }
 
-describe("whom it gives a task", () => {
+describe("the balancer picks", () => {
   test("the node with the fewest unfinished tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
@@ -43,7 +43,7 @@ describe("whom it gives a task", () => {
     expect(six.toSorted()).toEqual(["a", "a", "b", "b", "c", "c"]);
   });
 
-  test("of several with as few, the longest idle", async () => {
+  test("among equals, the node that has been idle longest", async () => {
     await using hub = await startHub();
     for (const nodeId of ["a", "b", "c"]) {
       await addNode(hub, nodeId);
@@ -58,7 +58,7 @@ describe("whom it gives a task", () => {
     expect([await give(hub), await give(hub), await give(hub)]).toEqual(["b", "c", "a"]);
   });
 
-  test("one whose capabilities hold the task's type; without any it takes all, and a task with no type fits all", async () => {
+  test("a node whose capabilities include the task's type; a node without capabilities, or a task without a type, fits all", async () => {
     await using hub = await startHub();
     await addNode(hub, "coder", { capabilities: "coding,review" });
     await addNode(hub, "painter", { capabilities: ["painting"] });
@@ -72,14 +72,14 @@ describe("whom it gives a task", () => {
     expect(await give(hub, { task_type: "coding" })).toBe("coder"); // "any" was given both that waited
   });
 
-  test("a task type with a comma in it finds the node that takes all", async () => {
+  test("for a task type with a comma, the node that takes every type", async () => {
     await using hub = await startHub();
     await addNode(hub, "both", { capabilities: "x,y" });
     await addNode(hub, "any");
     expect(await give(hub, { task_type: "x,y" })).toBe("any");
   });
 
-  test("a task type is matched as it is written", async () => {
+  test("by the exact spelling of the task type", async () => {
     await using hub = await startHub();
     await addNode(hub, "coder", { capabilities: "coding_100%" });
     expect(await give(hub, { task_type: "Coding_100%" })).toBeNull();
@@ -87,7 +87,7 @@ describe("whom it gives a task", () => {
     expect(await give(hub, { task_type: "coding_100%" })).toBe("coder");
   });
 
-  test("one that has room below its max_tasks", async () => {
+  test("a node below its max_tasks", async () => {
     await using hub = await startHub();
     await addNode(hub, "small", { max_tasks: 1 });
     await addNode(hub, "large", { max_tasks: 3 });
@@ -98,7 +98,7 @@ describe("whom it gives a task", () => {
     expect(given.slice(4)).toEqual([null, null]);
   });
 
-  test("max_tasks holds the balancer back, not the node itself", async () => {
+  test("max_tasks limits the balancer, not the node's own claims", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1 });
     expect(await give(hub)).toBe("n1");
@@ -108,7 +108,7 @@ describe("whom it gives a task", () => {
   });
 });
 
-describe("a task that waits is assigned as soon as", () => {
+describe("an open task is assigned as soon as", () => {
   test("a node registers", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub, {}, "B");
@@ -118,7 +118,7 @@ describe("a task that waits is assigned as soon as", () => {
     expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
   });
 
-  test("a node that fits registers, best task first as far as it has room", async () => {
+  test("a node that fits registers, best task first, up to its max_tasks", async () => {
     await using hub = await startHub();
     const low = await addTask(hub, { priority: "low" }, "B");
     const background = await addTask(hub, { priority: "p5" }, "B");
@@ -130,7 +130,7 @@ describe("a task that waits is assigned as soon as", () => {
     expect(holders).toEqual(["n1", "n1", null, null]);
   });
 
-  test("a node registers anew with more room or more capabilities", async () => {
+  test("a node registers again with a higher max_tasks or more capabilities", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1, capabilities: ["x"] }, "B");
     const first = await addTask(hub, {}, "B");
@@ -143,7 +143,7 @@ describe("a task that waits is assigned as soon as", () => {
     expect(await holderOf(hub, typed)).toBe("n1");
   });
 
-  test("its node completes one, loses one to a revoke, or one is deleted", async () => {
+  test("the node's load falls: a task is completed, revoked or deleted", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1 }, "B");
     const ids = [];
@@ -160,7 +160,7 @@ describe("a task that waits is assigned as soon as", () => {
 });
 
 describe("a revoked task", () => {
-  test("is not given straight back", async () => {
+  test("is not assigned to the same node at once", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, {}, "B");
@@ -171,7 +171,7 @@ describe("a revoked task", () => {
     expect(await holderOf(hub, taskId)).toBeNull();
   });
 
-  test("goes to another node, and the one it came from may claim it", async () => {
+  test("goes to another node, and the previous node may claim it", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, {}, "B");
@@ -183,8 +183,8 @@ describe("a revoked task", () => {
   });
 });
 
-describe("by itself it takes only tasks created through B", () => {
-  test("not when a node registers, not when one has room", async () => {
+describe("the balancer assigns tasks created through A only on request", () => {
+  test("not when a node registers or gains room", async () => {
     await using hub = await startHub();
     const onA = await addTask(hub);
     await addNode(hub, "n1", { max_tasks: 1 }, "B");
@@ -213,7 +213,7 @@ describe("by itself it takes only tasks created through B", () => {
 });
 
 describe("batch-assign of B", () => {
-  test("takes all open ones, best first, evenly, and counts what is left", async () => {
+  test("assigns all open tasks, best first, evenly, and counts the rest", async () => {
     await using hub = await startHub();
     const typed = await addTask(hub, { task_type: "none has it" });
     const low = await addTask(hub, { priority: 2 });
@@ -237,7 +237,7 @@ describe("batch-assign of B", () => {
     expect(again).toEqual({ success: true, assigned: 0, pending: 1, assignments: [] });
   });
 
-  test("prefers who has fewest, then who has been idle longest", async () => {
+  test("prefers the node with the fewest tasks, then the longest idle", async () => {
     await using hub = await startHub();
     const tasks = [];
     for (let i = 0; i < 4; i++) tasks.push(await addTask(hub));
@@ -266,7 +266,7 @@ describe("batch-assign of B", () => {
     expect(body).toEqual({ success: true, assigned: 0, pending: 1, assignments: [] });
   });
 
-  test("goes through more tasks than one step takes", async () => {
+  test("assigns more tasks than fit into one step", async () => {
     await using hub = await startHub();
     const makeAll = Array.from({ length: 620 }, () => addTask(hub));
     await Promise.all(makeAll);
@@ -278,7 +278,7 @@ describe("batch-assign of B", () => {
   });
 });
 
-test("an open task of B that its node completes without having been given it counts for that node", async () => {
+test("an open task of B that a node completes without a claim counts for that node", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1", { capabilities: ["x"] }, "B");
   const taskId = await addTask(hub, { task_type: "y", lux_reward: 1 }, "B");

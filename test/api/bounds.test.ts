@@ -1,4 +1,4 @@
-/** How many there may be at once: what comes past it is refused in words, and a place that comes free is given again. */
+/** Limits on simultaneous uploads, streams and keys: one more is refused with a problem, and a freed slot can be used. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ test("the numbers themselves", () => {
   expect([STREAMS_MAX, UPLOADS_MAX, KEYS_MAX]).toEqual([20_000, 256, 1_000]);
 });
 
-test("more uploads at once than may be are 503 with Retry-After, and each place comes back", async () => {
+test("too many uploads at once are 503 with Retry-After, and each one that ends frees its place", async () => {
   await using hub = await startHub({ variants: ["A"] });
   const { head, before, after } = uploadOf(5);
   const begin = async (): Promise<RawConnection> => {
@@ -69,7 +69,7 @@ function form(): FormData {
   return data;
 }
 
-test("an upload that fails in any way gives its place back", async () => {
+test("an upload that fails in any way frees its place", async () => {
   const upload = fileEndpoints(1_000).find(({ path }) => path === "/api/v1/file/upload");
   if (upload?.kind !== "raw") throw new Error("no upload");
   const request = new Request("http://hub/", { method: "POST", body: "no form" });
@@ -81,7 +81,7 @@ test("an upload that fails in any way gives its place back", async () => {
   }
 });
 
-test("more streams than may be open are 503 with Retry-After, and one that ends makes room for one", async () => {
+test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
   const log = openLog("json", Date.now, () => {});
   const never = new Promise<never>(() => {});
   const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };

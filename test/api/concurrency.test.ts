@@ -1,7 +1,6 @@
 /**
- * Many at once: of any number of claims one wins, of any number of takers each message has one, who waits is woken in
- * the order of arrival, and who goes away while it waits loses nothing. Held requests go over bare sockets, since fetch
- * stops at 256 at once.
+ * Concurrency: one of many claims wins, each message has one receiver, waiters are woken in the order of arrival, and a
+ * client that hangs up while it waits loses nothing. Waiting requests use raw sockets: fetch allows only 256 at once.
  */
 import { describe, expect, test } from "bun:test";
 import { type TestHub, startHub } from "../support/hub.ts";
@@ -71,7 +70,7 @@ describe("tasks", () => {
     expect(assigned).toBe(3);
   });
 
-  test("of 50 nodes that complete an open task of B at once one does, and is paid once", async () => {
+  test("of 50 nodes that complete an open task of B at once, one succeeds and is paid once", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub, { lux_reward: 5 });
     const nodes = Array.from({ length: 50 }, (_, i) => `n${i}`);
@@ -93,7 +92,7 @@ describe("tasks", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
   });
 
-  test("complete, revoke and delete at once come one after the other", async () => {
+  test("simultaneous complete, revoke and delete are serialised", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     let paid = 0;
@@ -123,7 +122,7 @@ describe("tasks", () => {
     for (const nodeId of nodes) expect(await nodeOf(hub, nodeId)).toMatchObject({ tasks_assigned: 50 });
   });
 
-  test("a balancer that runs many times at once gives each task once", async () => {
+  test("simultaneous runs of the balancer assign each task once", async () => {
     await using hub = await startHub();
     const ids = await Promise.all(Array.from({ length: 100 }, () => addTask(hub)));
     for (const nodeId of ["a", "b"]) await addNode(hub, nodeId, { max_tasks: 40 });
@@ -141,7 +140,7 @@ describe("tasks", () => {
 });
 
 describe("messages", () => {
-  test("1,000 receives that wait are woken by 1,000 sends, each with exactly one", async () => {
+  test("1,000 sends wake 1,000 blocked receives, each with exactly one message", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const held = await Promise.all(Array.from({ length: 1_000 }, () => holdReceive(hub, "n1")));
@@ -154,7 +153,7 @@ describe("messages", () => {
     expect(await receive(hub, "n1")).toEqual([]);
   }, 60_000);
 
-  test("who waits longest is served first", async () => {
+  test("the receive that has waited longest is served first", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "firstCome" });
     await addNode(hub, "n1");
     const expected = Array.from({ length: 10 }, (_, i) => [`m${i}`]);
@@ -181,7 +180,7 @@ describe("messages", () => {
     for (const one of held) expect(await contentsOf(one)).toEqual(["all"]);
   });
 
-  test("takers at once share the messages: none twice, none lost, each in order", async () => {
+  test("simultaneous receives share the messages: none twice, none lost, each in order", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const total = 200;
@@ -201,7 +200,7 @@ describe("messages", () => {
     expect(taken.toSorted()).toEqual(order.toSorted());
   });
 
-  test("senders at once keep each their order", async () => {
+  test("simultaneous senders each keep their order", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const senders = ["a", "b", "c", "d"];
@@ -220,7 +219,7 @@ describe("messages", () => {
 });
 
 describe("a caller that hangs up while it waits", () => {
-  test("takes nothing with it: the next in line gets the message", async () => {
+  test("loses no message: the next waiter gets it", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const held: Held[] = [];
@@ -234,7 +233,7 @@ describe("a caller that hangs up while it waits", () => {
     expect((await Promise.all(stayed.map(contentsOf))).flat().toSorted()).toEqual(["one", "two"]);
   });
 
-  test("leaves the message in the mailbox where nobody else waits", async () => {
+  test("leaves the message in the mailbox when nobody else waits", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (let round = 0; round < 10; round++) {
@@ -247,7 +246,7 @@ describe("a caller that hangs up while it waits", () => {
     }
   });
 
-  test("by fetch's abort as well, and one that wanted an ACK counts as not handed out", async () => {
+  test("also by aborting fetch; a message that requires an ACK does not count as delivered", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const gone = new AbortController();
@@ -261,7 +260,7 @@ describe("a caller that hangs up while it waits", () => {
     expect(await receive(hub, "n1")).toMatchObject([{ redelivered: false, deliveries: 1 }]);
   });
 
-  test("of a poll keeps no other from its events", async () => {
+  test("a cancelled poll does not affect other polls", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const request = "GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\n\r\n";
     const [stays, goes] = [await hold(hub.port(), request), await hold(hub.port(), request)];
@@ -274,7 +273,7 @@ describe("a caller that hangs up while it waits", () => {
 });
 
 describe("a hub that closes", () => {
-  test("answers who waits: receives and polls, with nothing", async () => {
+  test("answers blocked receives and polls with an empty list", async () => {
     const hub = await startHub();
     await addNode(hub, "n1");
     const { cursor } = await ok(hub.get("/events"));
@@ -284,7 +283,7 @@ describe("a hub that closes", () => {
     );
     const polls = await Promise.all(Array.from({ length: 20 }, () => hold(hub.port(), poll)));
     await settled(hub);
-    await hub.close(); // who is not answered by the end of its patience is cut off
+    await hub.close(); // cuts a request that is not answered by the drain deadline
     for (const held of receives) {
       const answer = await held.answered;
       expect([answer.status, JSON.parse(answer.text)]).toEqual([
@@ -301,7 +300,7 @@ describe("a hub that closes", () => {
     else expect(await (await after).answered).toMatchObject({ status: 502 }); // the word of the proxy, which goes on
   });
 
-  test("lets what runs come to its end, and keeps what it has answered", async () => {
+  test("finishes running requests and keeps what it has acknowledged", async () => {
     const hub = await startHub();
     await addNode(hub, "n1");
     const running = Array.from({ length: 50 }, () => addTask(hub));

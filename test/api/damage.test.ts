@@ -1,6 +1,6 @@
 /**
- * Damage that is met while the hub runs: the request that meets it is a 500, the log names it and says what to do, nothing
- * more is written, status says so, and what is whole can still be read.
+ * Damage to the database found while the hub runs: the request that finds it gets a 500, the log names the damage and
+ * says what to do, the hub writes nothing more, status reports it, and undamaged data can still be read.
  */
 import { expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ function emptyPagesOf(path: string, letter: string): number {
   return emptied;
 }
 
-test("a 500 for what meets it, no write any more, and the rest can be read", async () => {
+test("a damaged page is 500 for what reads it, writes stop, and the rest stays readable", async () => {
   const dataDir = newDataDir();
   try {
     const before = await startHub({ dataDir });

@@ -1,6 +1,6 @@
 /**
- * What holds for every request (decisions.md, Envelope): the order of checks, methods, request ids, problems, and what
- * a body may be. The secrets themselves stand in keys.test.ts, Idempotency-Key in idempotency.test.ts.
+ * What holds for every request (docs/api.md): the order of checks, methods, request ids, problems, and valid bodies.
+ * keys.test.ts tests the secrets, idempotency.test.ts the Idempotency-Key.
  */
 import { describe, expect, test } from "bun:test";
 import { ADMIN_KEY, type Answer, type CallOptions, SECRET, type TestHub, startHub } from "../support/hub.ts";
@@ -69,7 +69,7 @@ const JSON_POSTS = Object.entries(PATHS)
 const BARE: CallOptions = { headers: { "X-Matrix-Secret": null } };
 
 describe("paths and methods", () => {
-  test.each(VARIANTS)("an unknown path of %s is 404, before all else", async (variant) => {
+  test.each(VARIANTS)("an unknown path on %s is 404, before any other check", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const unknown = [
       "/config/template",
@@ -91,19 +91,28 @@ describe("paths and methods", () => {
     expect(await outside.json()).toMatchObject({ success: false, error: "not_found" });
   });
 
-  test.each(VARIANTS)("a wrong method of %s is 405 with Allow, before the secret", async (variant) => {
-    await using hub = await startHub({ variants: [variant] });
-    for (const [path, methods] of Object.entries(PATHS)) {
-      const allowed: string[] = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
-      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
-        if (allowed.includes(method)) continue;
-        const answer = await refused(hub.call(method, path, { ...BARE, variant }), 405, "method_not_allowed");
-        expect([path, answer.headers.get("allow")]).toEqual([path, allowed.join(", ")]);
+  test.each(VARIANTS)(
+    "a wrong method on %s is 405 with Allow, before the secret is checked",
+    async (variant) => {
+      await using hub = await startHub({ variants: [variant] });
+      for (const [path, methods] of Object.entries(PATHS)) {
+        const allowed: string[] = methods.flatMap((method) =>
+          method === "GET" ? ["GET", "HEAD"] : [method],
+        );
+        for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
+          if (allowed.includes(method)) continue;
+          const answer = await refused(
+            hub.call(method, path, { ...BARE, variant }),
+            405,
+            "method_not_allowed",
+          );
+          expect([path, answer.headers.get("allow")]).toEqual([path, allowed.join(", ")]);
+        }
       }
-    }
-  });
+    },
+  );
 
-  test("a literal path wins over a parameter, in every method", async () => {
+  test("a literal path takes precedence over a parameter, for every method", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const name of ["register", "heartbeat", "list"]) await addNode(hub, name);
     await refused(hub.get("/node/register"), 405, "method_not_allowed");
@@ -114,7 +123,7 @@ describe("paths and methods", () => {
     }
   });
 
-  test("a parameter is decoded, and a strange one is only not found", async () => {
+  test("a parameter is decoded; a strange one is just not found", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     await addNode(hub, "a:b");
     expect(await ok(hub.get("/node/a%3Ab"))).toMatchObject({ node: { node_id: "a:b" } });
@@ -163,7 +172,7 @@ describe("paths and methods", () => {
 
 describe("the order of checks", () => {
   /** What is wrong with a request to task/delete or task/revoke, added one after the other from the last to the first. */
-  test("404, 405, 401, 403, 413/415/400, then the state of things", async () => {
+  test("404, 405, 401, 403, 413/415/400, then the state of the resource", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const admin = { "X-Admin-Key": ADMIN_KEY };
     const state = { body: { task_id: NO_ID }, headers: admin };
@@ -186,7 +195,7 @@ describe("the order of checks", () => {
     }
   });
 
-  test("an admin key that is missing is refused as a wrong one is", async () => {
+  test("a missing admin key is refused like a wrong one", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await refused(hub.post("/task/delete", { task_id: NO_ID }), 403, "admin_key_required");
     const asSecret = { headers: { "X-Admin-Key": SECRET } };
@@ -195,7 +204,7 @@ describe("the order of checks", () => {
     await refused(hub.post("/task/delete", { task_id: NO_ID }, swapped), 401, "unauthorized");
   });
 
-  test("of the state of things: 404, then 403, then 409", async () => {
+  test("for the state of the resource: 404, then 403, then 409", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     await addNode(hub, "n2");
@@ -210,7 +219,7 @@ describe("the order of checks", () => {
     await refused(hub.post("/task/claim", { task_id: done, node_id: "ghost" }), 404, "node_not_found");
   });
 
-  test("a bad query is 400 after the secret and before the state of things", async () => {
+  test("a bad query is 400 after the secret and before the state of the resource", async () => {
     await using hub = await startHub({ variants: ["B"] });
     const path = "/message/history?node_id=ghost&count=0";
     await refused(hub.get(path, { ...BARE, variant: "B" }), 401, "unauthorized");
@@ -218,7 +227,7 @@ describe("the order of checks", () => {
     await refused(hub.get("/message/history?node_id=ghost", { variant: "B" }), 404, "node_not_found");
   });
 
-  test("a request that is refused changes nothing", async () => {
+  test("a refused request changes nothing", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const body = { title: "t", description: "d" };
     await refused(hub.post("/task/create", body, BARE), 401, "unauthorized");
@@ -233,7 +242,7 @@ describe("the order of checks", () => {
 describe("X-Request-Id", () => {
   const idOf = (answer: Answer) => answer.headers.get("x-request-id");
 
-  test("is the caller's, if it sent a sane one", async () => {
+  test("is the client's, if it sent a valid one", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const sane of [
       "abc-123",
@@ -251,7 +260,7 @@ describe("X-Request-Id", () => {
     }
   });
 
-  test("is on every answer, and differs", async () => {
+  test("is on every answer, and unique", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const answers = [
       await hub.get("/status"),
@@ -274,7 +283,7 @@ describe("X-Request-Id", () => {
     }
   });
 
-  test("is in the log, where no secret is", async () => {
+  test("is in the log, which contains no secret", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await hub.get("/status?x=1", { headers: { "X-Request-Id": "look-for-me" } });
     await hub.admin("/task/delete", { task_id: NO_ID }, { headers: { "X-Request-Id": "and-me" } });
@@ -324,6 +333,9 @@ describe("a problem", () => {
       const options = { variant, headers: { "X-Matrix-Secret": secret } };
       const answer = await refused(hub.post("/task/create", {}, options), 401, "unauthorized");
       expect(answer.headers.get("www-authenticate")).toBeTruthy();
+      expect(answer.body["detail"]).toMatch(
+        secret ? /is unknown, expired or revoked\.$/ : /^Send the hub's secret /,
+      );
       expect(JSON.stringify(answer.body)).not.toContain(SECRET);
     }
   });
@@ -336,7 +348,7 @@ describe("a problem", () => {
 });
 
 describe("a JSON body", () => {
-  test("that is no JSON object is one error with the path ''", async () => {
+  test("that is not a JSON object is one error with the path ''", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const body of ["", " ", "{", "[]", "[{}]", "null", "5", '"x"', "true", "{}{}", "{'a':1}", "a=1"]) {
       await badFields(hub.post("/task/create", body), [""]);
@@ -344,12 +356,12 @@ describe("a JSON body", () => {
     await badFields(hub.call("POST", "/task/create"), [""]);
   });
 
-  test("is wanted by every endpoint that reads one", async () => {
+  test("is required by every endpoint that reads one", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const path of JSON_POSTS) await badFields(hub.admin(path, "[1]"), [""]);
   });
 
-  test("may come with any Content-Type or none, but not as multipart", async () => {
+  test("may have any Content-Type or none, except multipart", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const text = JSON.stringify({ node_id: "n1", name: "n" });
     const attempt = (type: string | null) =>
@@ -392,7 +404,7 @@ describe("a JSON body", () => {
     await refused(hub.post("/file/upload", new Blob(["--x--"]), mixed), 415, "unsupported_media_type");
   });
 
-  test("may have fields that nobody knows", async () => {
+  test("may have unknown fields", async () => {
     await using hub = await startHub();
     const extra = { x: 1, __proto__: { y: 2 }, constructor: { z: [null] }, "": "", "a\0": "\0", toString: 1 };
     const taskId = await addTask(hub, extra);
@@ -401,7 +413,7 @@ describe("a JSON body", () => {
     expect(await ok(hub.post("/task/create", text))).toMatchObject({ task: { priority: 0 } });
   });
 
-  test("names all that is bad at once, each field once, with dotted paths", async () => {
+  test("errors name every bad field once, with dotted paths", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const node = { node_id: "a b", name: "", host: 5, port: "80", capabilities: ["x", 1], max_tasks: 0 };
     await badFields(hub.post("/node/register", node), [
@@ -420,7 +432,7 @@ describe("a JSON body", () => {
     await badFields(hub.get(query), ["since", "limit", "kind"]);
   });
 
-  test("with NUL or half a surrogate pair in a text is bad for that field", async () => {
+  test("with NUL or a lone surrogate in a text is refused for that field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1");
@@ -456,7 +468,7 @@ describe("a JSON body", () => {
     await badFields(hub.post("/task/create", '{"title":"a\0b","description":"d"}'), [""]);
   });
 
-  test("that is not UTF-8 is bad", async () => {
+  test("that is not UTF-8 is refused", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80], [0xf5, 0x80, 0x80, 0x80]]) {
       const body = Buffer.concat([
@@ -468,7 +480,7 @@ describe("a JSON body", () => {
     }
   });
 
-  test("nested without end is answered, with an Idempotency-Key too", async () => {
+  test("deeply nested is answered, also with an Idempotency-Key", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const depth = 200_000;
     const body = `{"node_id":"n1","name":"n","x":${"[".repeat(depth)}${"]".repeat(depth)}}`;
@@ -480,7 +492,7 @@ describe("a JSON body", () => {
   });
 });
 
-describe("a body full of bad fields", () => {
+describe("a body full of invalid fields", () => {
   test("gets a short answer", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const capabilities = new Array<number>(500_000).fill(1);
@@ -525,7 +537,7 @@ describe("a body over 1 MiB", () => {
     });
   }
 
-  test("is 413, one of exactly 1 MiB is taken", async () => {
+  test("is 413, one of exactly 1 MiB is accepted", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await ok(hub.post("/node/register", bodyOf(MIB)));
     await refused(hub.post("/node/register", bodyOf(MIB + 1)), 413, "body_too_large");
@@ -540,7 +552,7 @@ describe("a body over 1 MiB", () => {
     expect(await answer.json()).toMatchObject({ success: false, error: "body_too_large" });
   });
 
-  test("is refused before it has come, and the connection is closed after the answer", async () => {
+  test("is refused before it arrives, and the connection is closed after the answer", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
     const head = [
       "POST /api/v1/node/register HTTP/1.1",
@@ -556,7 +568,7 @@ describe("a body over 1 MiB", () => {
     expect(JSON.parse(answer.text)).toMatchObject({ error: "body_too_large" });
   });
 
-  test("is refused in chunks before its end has come", async () => {
+  test("in chunks is refused before its end arrives", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const size = 256 * 1024;
     const head = [
@@ -573,7 +585,7 @@ describe("a body over 1 MiB", () => {
     expect(JSON.parse(answer.text)).toMatchObject({ error: "body_too_large" });
   });
 
-  test("is the hub's own problem even where files may be no larger", async () => {
+  test("is the hub's own problem, also with a smaller limit on files", async () => {
     await using hub = await startHub({ variants: ["A"], maxFileBytes: 1024 });
     await refused(hub.post("/node/register", bodyOf(8 * MIB)), 413, "body_too_large");
     await refused(hub.post("/nope", bodyOf(8 * MIB)), 404, "not_found");
@@ -581,8 +593,8 @@ describe("a body over 1 MiB", () => {
   });
 });
 
-describe("over a bare socket", () => {
-  test("a request whose Host is no host is answered like any other", async () => {
+describe("over a raw socket", () => {
+  test("a request with an invalid Host is answered like any other", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (const host of ["hub", "[", "a b", "x/y?z#", "", "☃", "hub:99999"]) {
@@ -593,7 +605,7 @@ describe("over a bare socket", () => {
     }
   });
 
-  test("the Host does not move a request to another path or query", async () => {
+  test("the Host does not change the path or the query of a request", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addTask(hub);
     await addTask(hub);

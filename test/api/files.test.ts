@@ -1,6 +1,6 @@
 /**
- * Files (specification 4 Files, decisions.md Files) through the API: what is kept and told, what is refused with nothing
- * left behind. How multipart and ranges are read in detail is tested in test/http.
+ * Files through the API: upload, download, list, delete; a refused upload leaves nothing behind. test/http tests the
+ * details of multipart bodies and range requests.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
@@ -55,7 +55,7 @@ function download(
   return fetch(`${hub.base()}/api/v1/file/download/${id}`, { method, headers, keepalive: false });
 }
 
-/** The files that lie in the hub's data directory beside its database. */
+/** The stored files in the hub's data directory. */
 function blobsIn(hub: TestHub): string[] {
   const dir = join(hub.dataDir, "files");
   return existsSync(dir) ? [...new Bun.Glob("**/*").scanSync({ cwd: dir, onlyFiles: true, dot: true })] : [];
@@ -100,7 +100,7 @@ describe("upload", () => {
     expect(await byUrl.text()).toBe("Größe");
   });
 
-  test("without metadata has an empty object, and belongs to nobody", async () => {
+  test("without metadata has an empty object and no owner", async () => {
     await using hub = await startHub();
     expect(await ok(upload(hub))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
   });
@@ -123,7 +123,7 @@ describe("upload", () => {
     expect(Bun.SHA256.hash(bytes, "hex")).toBe(String(body["sha256"]));
   });
 
-  test("keeps only the last part of a name", async () => {
+  test("keeps only the base name of a path", async () => {
     await using hub = await startHub();
     const names = [
       ["../../etc/passwd", "passwd"],
@@ -135,7 +135,7 @@ describe("upload", () => {
     expect(existsSync(join(hub.dataDir, "..", "passwd"))).toBe(false);
   });
 
-  test("with metadata that is no JSON object is refused, and nothing is left", async () => {
+  test("with metadata that is not a JSON object is refused and leaves nothing", async () => {
     await using hub = await startHub();
     for (const metadata of ["x", "{", "[]", "[1]", "5", "null", '"x"', "true"]) {
       await badFields(upload(hub, { metadata }), ["metadata"]);
@@ -147,7 +147,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("for a task or a node that is not there is 404, and nothing is left", async () => {
+  test("for an unknown task or node is 404 and leaves nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await refused(upload(hub, { metadata: { task_id: NO_ID, node: "n1" } }), 404, "task_not_found");
@@ -166,7 +166,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("over the limit is 413, and nothing is left; of just the limit it is taken", async () => {
+  test("over the limit is 413 and leaves nothing; exactly at the limit it is accepted", async () => {
     await using hub = await startHub({ maxFileBytes: 100_000 });
     await refused(upload(hub, { content: "x".repeat(100_001) }), 413, "body_too_large");
     await refused(upload(hub, { content: "x".repeat(500_000) }), 413, "body_too_large");
@@ -175,7 +175,7 @@ describe("upload", () => {
     expect(await ok(upload(hub, { content: "x".repeat(100_000) }))).toMatchObject({ size: 100_000 });
   });
 
-  test("far over the limit is the hub's own 413, whether its length is told or not", async () => {
+  test("far over the limit is the hub's own 413, with or without Content-Length", async () => {
     await using hub = await startHub({ maxFileBytes: 100_000 });
     await refused(upload(hub, { content: new Uint8Array(8 * MIB) }), 413, "body_too_large");
     const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n';
@@ -199,7 +199,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("that breaks off leaves nothing", async () => {
+  test("that is cut off leaves nothing", async () => {
     await using hub = await startHub();
     const text = '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nhalf of i';
     const headers = { "Content-Type": "multipart/form-data; boundary=b" };
@@ -223,7 +223,7 @@ describe("a task's files", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ files: [second] });
   });
 
-  test("are at most 100, whoever comes at once; past it 409, nothing is left, and one that goes makes room", async () => {
+  test("are at most 100, also under concurrent uploads; the next is 409 and leaves nothing, and a deleted file makes room", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     const metadata = { task_id: taskId };
@@ -284,7 +284,7 @@ describe("download", () => {
     expect(response.headers.get("content-range")).toBe(contentRange);
   });
 
-  test("of a range that is not there is a problem, 416", async () => {
+  test("of an unsatisfiable range is the hub's 416", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const response = await download(hub, await fileId(hub, { content: "0123456789" }), {
       Range: "bytes=10-",
@@ -295,7 +295,7 @@ describe("download", () => {
     expect(await response.json()).toMatchObject({ success: false, error: "range_not_satisfiable" });
   });
 
-  test("of what the caller has already is 304", async () => {
+  test("of an unchanged file is 304", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const etag = (await download(hub, id)).headers.get("etag") ?? "";
@@ -306,7 +306,7 @@ describe("download", () => {
     expect([part.status, await part.text()]).toEqual([200, "content"]);
   });
 
-  test("by HEAD tells its size and no byte", async () => {
+  test("by HEAD has the size and no body", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const id = await fileId(hub);
     const response = await download(hub, id, {}, "HEAD");
@@ -315,7 +315,7 @@ describe("download", () => {
     expect((await download(hub, NO_ID, {}, "HEAD")).status).toBe(404);
   });
 
-  test("of an unknown file is 404, on B wants the secret first", async () => {
+  test("of an unknown file is 404; B checks the secret first", async () => {
     await using hub = await startHub();
     const id = await fileId(hub);
     const bare = { headers: { "X-Matrix-Secret": null } };
@@ -359,7 +359,7 @@ describe("delete", () => {
     expect((await eventKinds(hub)).at(-1)).toBe("file.deleted");
   });
 
-  test("wants the secret, and a file_id", async () => {
+  test("requires the secret and a file_id", async () => {
     await using hub = await startHub();
     const id = await fileId(hub);
     const bare = { headers: { "X-Matrix-Secret": null } };

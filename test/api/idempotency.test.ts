@@ -1,13 +1,13 @@
 /**
- * Idempotency-Key (decisions.md, Envelope): a repeat gets the first answer and has no second effect, whenever and
- * however often it comes. That keys of different callers are apart stands in keys.test.ts.
+ * Idempotency-Key (docs/api.md): a repeat gets the first answer and has no second effect, whenever and however often it
+ * is sent. keys.test.ts tests that the keys of different callers are separate.
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { type Attempt, Idempotency } from "../../src/api/idempotency.ts";
-import { Outbox } from "../../src/api/response-backpressure.ts";
+import { ResponseBackpressure } from "../../src/api/response-backpressure.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
-import { Budget } from "../../src/lib/budget.ts";
+import { Semaphore } from "../../src/lib/semaphore.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -89,7 +89,7 @@ describe("a repeat", () => {
     expect(again.headers.get("x-request-id")).toBe("second");
   });
 
-  test("gets the answer of then, whatever has changed since", async () => {
+  test("gets the first answer, whatever has changed since", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
@@ -112,7 +112,7 @@ describe("a repeat", () => {
     await expectReplay(anew, hub.post("/task/create", DRAFT, keyed("k1")));
   });
 
-  test("in the other variant is refused: it is not done twice, nor answered in the words of the first", async () => {
+  test("in the other variant is refused: neither done twice nor answered in the first variant's words", async () => {
     await using hub = await startHub({ variants: ["A", "B"] });
     const first = await hub.post("/task/create", DRAFT, keyed("k1", { variant: "B" }));
     expect(first.body).toMatchObject({ status: "pending" });
@@ -133,7 +133,7 @@ describe("a repeat", () => {
 });
 
 describe("what is stored", () => {
-  test("an answer of the state of things, an error too", async () => {
+  test("an answer that depends on state, errors included", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taken = await addTaskOf(hub, "n2");
@@ -164,7 +164,7 @@ describe("what is stored", () => {
     }
   });
 
-  test("not a 400, nor what comes before it: the key is still free", async () => {
+  test("not a 400 or any earlier refusal: the key stays free", async () => {
     await using hub = await startHub();
     const path = "/task/delete";
     const task_id = await addTask(hub);
@@ -182,7 +182,7 @@ describe("what is stored", () => {
     await expectReplay(first, call({ task_id }));
   });
 
-  test("is not given to whom the secret or the body would keep out", async () => {
+  test("is not replayed to a caller that the secret or the body would refuse", async () => {
     await using hub = await startHub();
     await ok(hub.post("/task/create", DRAFT, keyed("k1")));
     const stranger = keyed("k1", { headers: { "Idempotency-Key": "k1", "X-Matrix-Secret": "wrong" } });
@@ -242,7 +242,7 @@ describe("what is stored", () => {
     ];
   }
 
-  test("is looked at for a POST only", async () => {
+  test("is read for POST only", async () => {
     await using hub = await startHub();
     await addTask(hub);
     expect(await ok(hub.get("/task/list", keyed("k1")))).toMatchObject({ total: 1 });
@@ -354,7 +354,7 @@ describe("an upload", () => {
     return { body: new Blob([text]), headers: { "Idempotency-Key": "k1", "Content-Type": type } };
   }
 
-  test("is the same byte for byte, and is kept once", async () => {
+  test("is the same request if its body is equal byte for byte, and is stored once", async () => {
     await using hub = await startHub();
     const first = await hub.call("POST", "/file/upload", bodyOf("content"));
     await ok(first);
@@ -365,7 +365,7 @@ describe("an upload", () => {
     expect((await hub.get(`/file/download/${first.body["file_id"]}`)).status).toBe(200);
   });
 
-  test("ten times at once is kept once", async () => {
+  test("ten times at once is stored once", async () => {
     await using hub = await startHub();
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => hub.call("POST", "/file/upload", bodyOf("content"))),
@@ -375,7 +375,7 @@ describe("an upload", () => {
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
-  test("that is refused by the state of things is answered so again", async () => {
+  test("that the state of a resource refuses is refused again", async () => {
     await using hub = await startHub();
     const text = [
       "--b1",
@@ -414,7 +414,7 @@ describe("at once", () => {
     expect(await tasksIn(hub)).toBe(1);
   });
 
-  test("50 with one key send one message, and 50 takers with one key take it", async () => {
+  test("50 sends with one key send one message, and 50 receives with one key get it", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const message = { from_node: "op", to_node: "n1", content: "x" };
@@ -471,7 +471,7 @@ describe("at once", () => {
     expect(await receive(hub, "n1")).toEqual([]);
   });
 
-  test("the second waits no longer than the first, and the key of one caller keeps no other waiting", async () => {
+  test("the second waits no longer than the first, and another caller's key makes nobody wait", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const attempt = (key: string, timeout: number) =>
@@ -482,7 +482,7 @@ describe("at once", () => {
     expect(await ok(held)).toMatchObject({ count: 1 });
   });
 
-  test("a first that was refused for its body frees those who wait", async () => {
+  test("a first request that is refused for its body frees the waiting ones", async () => {
     await using hub = await startHub();
     const answers = await Promise.all([
       hub.post("/task/create", {}, keyed("k1")),
@@ -494,11 +494,11 @@ describe("at once", () => {
   });
 });
 
-test("more repeats than may wait are 503 with Retry-After, and those who wait all get the stored answer", async () => {
+test("too many waiting repeats are 503 with Retry-After, and the waiting ones all get the stored answer", async () => {
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   const attempt = { scope: "s", asked: "h", exchange: exchange as unknown as Attempt["exchange"] };
@@ -524,7 +524,7 @@ test("more repeats than may wait are 503 with Retry-After, and those who wait al
   expect(silence).toEqual(Array.from({ length: WAITERS_MAX }, () => 0));
 });
 
-test("a caller that hangs up gets on its return what was taken for it", async () => {
+test("a caller that hung up gets, when it repeats, the messages taken for it", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const body = { node_id: "n1", blocking: true, timeout: 60 };
@@ -536,7 +536,7 @@ test("a caller that hangs up gets on its return what was taken for it", async ()
   expect(list(await ok(again), "messages")).toMatchObject([{ content: "for you" }]);
 });
 
-test("what was answered is answered again after a restart", async () => {
+test("an answer is replayed after a restart", async () => {
   const dataDir = newDataDir();
   try {
     const firsts: Answer[] = [];
@@ -563,11 +563,11 @@ test("what was answered is answered again after a restart", async () => {
   }
 });
 
-test("what luxhub 0.1.0 stored, without the variant, is answered again for its own body", async () => {
+test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for its own body", async () => {
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new Outbox(new Budget(1)));
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
   const attempt = (asked: string) => ({ scope: "s", asked, exchange: {} as Attempt["exchange"] });
   const never = () => Promise.reject(new Error("done twice"));
   const again = await idempotency.run(attempt("A hash"), String, never);

@@ -1,4 +1,4 @@
-/** What is asked of every endpoint is read alike before and after its schema has been compiled. */
+/** Every endpoint parses its input alike before and after its schema has been compiled. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { ENDPOINTS } from "../../src/api/routes.ts";
@@ -44,7 +44,7 @@ function fieldsOf(input: unknown): string[] {
   return Object.keys(shape ?? {});
 }
 
-describe("a compiled schema takes and refuses the same, in the same words", () => {
+describe("a compiled schema accepts and refuses the same, with the same messages", () => {
   for (const endpoint of ENDPOINTS) {
     if (endpoint.kind !== "json") continue;
     const { input, method, path } = endpoint;

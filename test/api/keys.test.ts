@@ -1,7 +1,7 @@
 /**
- * Who may call what (specification 5, decisions.md Keys): every endpoint with and without the secret, pinned and bound
- * keys, expiry, revoking, rotating, and the brake on guessing. Further keys are made with the real `luxhub keys`
- * beside the running hub, which then does its periodic work; e2e/cli.test.ts sees that it does so by itself.
+ * Authentication and authorisation (docs/security.md): every endpoint with and without the secret, keys bound to a
+ * variant or a node, expiry, revoking, rotation, and the rate limit on wrong secrets. The tests add keys with the real
+ * `luxhub keys` while the hub runs, and then start its periodic work; e2e/cli.test.ts tests that the timer starts it.
  */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -35,7 +35,7 @@ setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;
 
-/** Runs `luxhub keys …` on the hub's data directory, and has the hub take over what that changed; what it printed. */
+/** Runs `luxhub keys …` on the hub's data directory, and lets the hub load the changes. Returns the output. */
 async function keys(hub: TestHub, ...words: string[]): Promise<string> {
   const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
   const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
@@ -44,7 +44,10 @@ async function keys(hub: TestHub, ...words: string[]): Promise<string> {
     stderr: "pipe",
   });
   const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: expect.stringMatching(words[0] === "add" ? /^This is / : /^$/),
+  });
   hub.clock.pass(1_000);
   await hub.sweep();
   return out;
@@ -61,7 +64,7 @@ function as(secret: string | null, more: CallOptions = {}): CallOptions {
   return { ...more, headers: { "X-Matrix-Secret": secret, ...more.headers } };
 }
 
-/** Every endpoint with what variant A asks of its caller (specification 4; decisions.md for those it adds). */
+/** The authentication of every endpoint on variant A: `S` needs the secret. */
 const ENDPOINTS = {
   "POST /node/register": "S",
   "POST /node/heartbeat": "S",
@@ -120,7 +123,7 @@ describe("every endpoint", () => {
     "only the admin key",
   ];
 
-  /** 401, 403, or that the request got past the gate. */
+  /** 401, 403, or that the request was authorised. */
   function expected(auth: Auth, caller: CallerName): string {
     if (auth === "Public") return "in";
     if (STRANGERS.includes(caller)) return "401 unauthorized";
@@ -131,7 +134,7 @@ describe("every endpoint", () => {
     return status === 401 || status === 403 || status === 429 ? `${status} ${body["error"]}` : "in";
   }
 
-  test.each(VARIANTS)("asks of its callers on %s what the specification says", async (variant) => {
+  test.each(VARIANTS)("requires on %s what the specification says", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const outcomes: Record<string, string> = {};
     const wanted: Record<string, string> = {};
@@ -163,11 +166,11 @@ describe("every endpoint", () => {
 
 const TRUSTS_LOOPBACK = { flags: { "trust-proxy": ["127.0.0.0/8"] }, env: {}, file: null };
 
-describe("guessing", () => {
+describe("the rate limit on wrong secrets", () => {
   const attempt = (hub: TestHub, secret: string | null, headers: Record<string, string> = {}) =>
     hub.post("/task/create", { title: "t", description: "d" }, as(secret, { headers }));
 
-  test("the 20th wrong secret in a minute is 429, for a while; a right one is always answered", async () => {
+  test("answers the 20th wrong secret in a minute with 429 until the window ends, and always accepts a right one", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 1; i < 20; i++) await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
     for (let i = 0; i < 3; i++) {
@@ -183,7 +186,7 @@ describe("guessing", () => {
     await refused(attempt(hub, "guess 22"), 401, "unauthorized");
   });
 
-  test("a missing secret does not count, nor one that nobody looks at", async () => {
+  test("a missing secret does not count, nor one on a public endpoint", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 0; i < 25; i++) {
       await refused(attempt(hub, null), 401, "unauthorized");
@@ -198,7 +201,7 @@ describe("guessing", () => {
     await refused(attempt(hub, null), 401, "unauthorized");
   });
 
-  test("is counted over all listeners, whatever address the request claims", async () => {
+  test("counts over all listeners, whatever address the request claims", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
     for (let i = 1; i < 20; i++) {
       const headers = { "X-Forwarded-For": `10.0.0.${i}`, Forwarded: `for=10.0.0.${i}` };
@@ -209,13 +212,13 @@ describe("guessing", () => {
     await refused(attempt(hub, "x", { "X-Forwarded-For": "10.9.9.9" }), 429, "too_many_wrong_secrets");
   });
 
-  test("an empty secret is a missing one", async () => {
+  test("treats an empty secret as a missing one", async () => {
     await using hub = await startHub();
     for (let i = 0; i < 25; i++) await refused(attempt(hub, ""), 401, "unauthorized");
     for (let i = 0; i < 19; i++) await refused(attempt(hub, "guess"), 401, "unauthorized");
   });
 
-  test("behind a trusted proxy, is counted by the address that the proxy was called from", async () => {
+  test("behind a trusted proxy, counts by the address of the proxy's client", async () => {
     await using hub = await startHub({
       trustProxy: readConfig(TRUSTS_LOOPBACK).trustProxy,
       alone: "wrongSecrets",
@@ -227,7 +230,7 @@ describe("guessing", () => {
     await refused(attempt(hub, "guess"), 401, "unauthorized");
   });
 
-  test("slowly is not held back", async () => {
+  test("slow guessing is not limited", async () => {
     await using hub = await startHub();
     for (let i = 0; i < 40; i++) {
       await refused(attempt(hub, `guess ${i}`), 401, "unauthorized");
@@ -238,7 +241,7 @@ describe("guessing", () => {
 
 // Each starts the program a few times: side by side.
 describe.concurrent("further keys", () => {
-  test("several are valid at once, so that a secret is rotated with no downtime", async () => {
+  test("several are valid at once: a secret is rotated without downtime", async () => {
     await using hub = await startHub();
     const next = await addKey(hub, "next");
     const status = async (secret: string) => (await hub.get("/status", as(secret, { variant: "B" }))).status;
@@ -249,7 +252,7 @@ describe.concurrent("further keys", () => {
     await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
   });
 
-  test("an administrator key is rotated so, too", async () => {
+  test("an administrator key is rotated the same way", async () => {
     await using hub = await startHub();
     const next = await addKey(hub, "next-admin", "--admin");
     const remove = (key: string) =>
@@ -262,7 +265,7 @@ describe.concurrent("further keys", () => {
     await refused(remove(next), 404, "task_not_found");
   });
 
-  test("one that expires ends by the hub's clock", async () => {
+  test("a key expires by the hub's clock", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "short", "--expires", "2h");
     const attempt = () => hub.get("/status", as(secret, { variant: "B" }));
@@ -275,7 +278,7 @@ describe.concurrent("further keys", () => {
     await ok(attempt());
   });
 
-  test("one that is revoked is so in every variant, and no longer sets one", async () => {
+  test("a revoked key is refused in both variants and no longer pins one", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "gone", "--variant", "B");
     expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
@@ -285,7 +288,7 @@ describe.concurrent("further keys", () => {
     await refused(hub.get("/status", as(secret, { variant: "B" })), 401, "unauthorized");
   });
 
-  test("one that is pinned is answered in its variant on the other's listener", async () => {
+  test("a pinned key is answered in its variant on the other listener", async () => {
     await using hub = await startHub();
     const [ofA, ofB] = await Promise.all([
       addKey(hub, "fleet-a", "--variant", "A"),
@@ -307,7 +310,7 @@ describe.concurrent("further keys", () => {
     }
   });
 
-  test("a key may be pinned later, the first one too, and freed", async () => {
+  test("a key, also the first one, can be pinned later and unpinned", async () => {
     await using hub = await startHub();
     const variant = async () => (await ok(hub.get("/status")))["variant"];
     await keys(hub, "pin", "primary", "B");
@@ -318,7 +321,7 @@ describe.concurrent("further keys", () => {
     expect(await variant()).toBe("A");
   });
 
-  test("one that is bound acts for its node only", async () => {
+  test("a bound key acts for its node only", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     await addNodes(hub, ["n1", "n2"]);
@@ -377,11 +380,11 @@ describe.concurrent("further keys", () => {
       403,
       "key_bound_to_other_node",
     );
-    // Reading what is nobody's own is open to it, as to every key.
+    // Like every key, it may read what belongs to no single node.
     expect(list(await ok(hub.get("/node/list", as(secret, { variant: "B" }))), "nodes")).toHaveLength(2);
   });
 
-  test("one that is bound hands no task of another node on, even with the admin key", async () => {
+  test("a bound key cannot reassign another node's task, even with the admin key", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", "--node", "n1");
     await addNodes(hub, ["n1", "n2"]);
@@ -407,7 +410,7 @@ describe.concurrent("further keys", () => {
     expect((await ask(secret))["task_id"]).toBe(second["task_id"]);
   });
 
-  test("they outlive a restart, and no secret is written down", async () => {
+  test("keys survive a restart, and no secret is stored", async () => {
     const dataDir = newDataDir();
     try {
       let secret = "";

@@ -1,6 +1,6 @@
 /**
- * Lists of large things: a page is whole and in order however it is sent, one that is too large to be held comes in parts,
- * and a pull holds as many tasks as one answer carries.
+ * Lists of large rows: a page is complete and in order however it is sent, one that is too large for memory is loaded in
+ * parts, and a pull returns as many tasks as fit into one answer.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LIST_PART_MAX_BYTES, PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
@@ -45,7 +45,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
     "?per_page=50&page=3",
   ])
     test(`task/list${query} is whole, in order and as declared`, async () => {
-      // The test hub checks every answer against its declared shape.
+      // The test hub checks every answer against its declared schema.
       const answer = await hub.get(`/task/list${query}`, { variant });
       const body = await ok(answer);
       const unpaged = variant === "B" ? 500 : 20;
@@ -61,22 +61,22 @@ describe.each(VARIANTS)("on %s", (variant) => {
         total: all.length,
         pages: Math.ceil(all.length / perPage),
       });
-      // What is sent in parts has no length that could be told.
+      // An answer that is loaded in parts has no Content-Length.
       expect(answer.headers.get("content-length")).toBeNull();
     });
 
-  test("HEAD tells the head of a list that comes in parts", async () => {
+  test("HEAD answers the head of a list that is sent in parts", async () => {
     const { status, headers } = await hub.call("HEAD", "/task/list?per_page=50", { variant });
     expect([status, headers.get("content-type")]).toEqual([200, "application/json"]);
   });
 });
 
-test("a small page has a length", async () => {
+test("a small page has a Content-Length", async () => {
   const { headers } = await hub.get("/task/list?per_page=1");
   expect(Number(headers.get("content-length"))).toBeLessThan(LIST_PART_MAX_BYTES);
 });
 
-test("what is deleted while the list is on its way is left out, and the list stays one", async () => {
+test("a task deleted while the list is being sent is left out, and the list stays valid", async () => {
   await using own = await startHub();
   const ids: string[] = [];
   for (let i = 0; i < 40; i++) ids.push(await addTask(own, { title: `${i}`, description: text("d") }));
@@ -97,7 +97,7 @@ test("what is deleted while the list is on its way is left out, and the list sta
   expect(body["total"]).toBe(40);
 });
 
-test("a list of files with large metadata is whole as well", async () => {
+test("a list of files with large metadata is complete", async () => {
   const sent: string[] = [];
   for (let i = 0; i < 12; i++) {
     const form = new FormData();
@@ -112,7 +112,7 @@ test("a list of files with large metadata is whole as well", async () => {
   }
 });
 
-test("a pull holds the best tasks, up to what one answer carries", async () => {
+test("a pull returns the best tasks, up to the size of one answer", async () => {
   await using own = await startHub();
   await addNode(own, "n1");
   const count = Math.ceil(PULL_ANSWER_MAX_BYTES / (64 * KIB)) + 10;
@@ -125,14 +125,14 @@ test("a pull holds the best tasks, up to what one answer carries", async () => {
   expect(list(await ok(own.get("/task/pull?node_id=n1&limit=21")), "tasks")).toHaveLength(21);
 });
 
-test("messages that are too much to be held come whole, newest first, and none is taken out", async () => {
+test("messages too large to hold together are all read, newest first, and stay in the mailbox", async () => {
   await using own = await startHub();
   await addNode(own, "n1");
   const ids: string[] = [];
   for (let i = 0; i < 30; i++)
     ids.push(await send(own, "op", "n1", { content: i % 3 === 0 ? `${i} ]` : `${i}${text("c").slice(9)}` }));
   const read = async (path: string): Promise<readonly string[]> => {
-    const answer = await own.get(path); // held against its declared shape
+    const answer = await own.get(path); // held against its declared schema
     const body = await ok(answer);
     expect(answer.headers.get("content-length")).toBeNull();
     expect(body["count"]).toBe(list(body, "messages").length);
@@ -149,7 +149,7 @@ test("messages that are too much to be held come whole, newest first, and none i
   expect(pick(received, "messages", "id")).toEqual(ids);
 });
 
-test("a stored answer that is large is repeated whole", async () => {
+test("a large stored answer is replayed completely", async () => {
   await using own = await startHub();
   await addNode(own, "n1");
   for (let i = 0; i < 10; i++) await send(own, "op", "n1", { content: text("é").slice(0, 32 * KIB) });

@@ -1,7 +1,7 @@
 /**
- * The numbers that the specification (section 8) and decisions.md name, and those that bound memory, written out once
- * more: other tests take them from limits.ts, or cannot wait as long, and would not notice that one has changed. And
- * the bounds of what a caller may say, each tried on both of its sides with the number itself.
+ * The limits of docs/errors-and-limits.md, and those that bound memory, written out as numbers: other tests import them
+ * from limits.ts, or cannot wait as long, and would not notice a change. And the limits of each request field, tested
+ * with the largest accepted and the smallest refused value.
  */
 import { describe, expect, test } from "bun:test";
 import * as z from "zod/mini";
@@ -12,8 +12,7 @@ import { parseInput } from "../../src/api/input.ts";
 import { MESSAGE_ENDPOINTS } from "../../src/api/messages.ts";
 import { Problem } from "../../src/http/problem.ts";
 import { KeepAlive } from "../../src/http/sse.ts";
-import { inPartsOf } from "../../src/service/list-pages.ts";
-import type { Store } from "../../src/store/store.ts";
+import { loadRows } from "../../src/service/list-pages.ts";
 
 const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = [
   ["JSON body, bytes", limit.JSON_BODY_MAX_BYTES, 1_048_576],
@@ -53,7 +52,7 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["bytes of an answer that is not counted", limit.ANSWER_UNCOUNTED_MAX_BYTES, 65_536],
   ["bytes by which an answer must move on", limit.ANSWER_SLICE_BYTES, 65_536],
   ["in so long, ms", limit.ANSWER_STALL_MS, 25_000],
-  ["and a large one waits, ms", limit.ANSWER_TURN_MS, 30_000],
+  ["and a large one waits, ms", limit.ANSWER_WAIT_MS, 30_000],
   ["bytes of messages in one answer", limit.MESSAGES_ANSWER_MAX_BYTES, 8_388_608],
   ["bytes of tasks in one pull", limit.PULL_ANSWER_MAX_BYTES, 8_388_608],
   ["nodes of one part", limit.NODES_PART, 100],
@@ -74,11 +73,11 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["in so long, ms", limit.WRONG_SECRET_WINDOW_MS, 60_000],
 ];
 
-test("the numbers are the ones that were asked for", () => {
+test("every limit has its documented value", () => {
   expect(NAMED.map(([what, is]) => [what, is])).toEqual(NAMED.map(([what, , wanted]) => [what, wanted]));
 });
 
-test("a receive that says nothing takes 10, and blocks for 5 s if it is to block", () => {
+test("a receive without options takes 10, and a blocking one waits 5 s", () => {
   const receive = MESSAGE_ENDPOINTS.find(({ path }) => path === "/api/v1/message/receive");
   const read = receive?.kind === "json" ? receive.input().parse({ node_id: "n1" }) : null;
   expect(read).toEqual({ node_id: "n1", count: 10, blocking: false, timeout: 5_000 });
@@ -158,8 +157,8 @@ function codeOf(act: () => unknown): string {
   }
 }
 
-describe("what is no field", () => {
-  test("a body that is compared is at most 64 levels deep", () => {
+describe("limits outside of fields", () => {
+  test("a body with an Idempotency-Key is at most 64 levels deep", () => {
     const nested = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels));
     expect([64, 65].map((levels) => codeOf(() => hashJson(nested(levels))))).toEqual([
       "taken",
@@ -172,7 +171,7 @@ describe("what is no field", () => {
     expect([keyOf(x(255)), keyOf(x(256))]).toEqual(["taken", "invalid_request"]);
   });
 
-  test("an answer names at most 100 bad fields", () => {
+  test("an answer names at most 100 invalid fields", () => {
     const bad = Array.from({ length: 150 }, () => 1);
     let named = 0;
     try {
@@ -184,16 +183,12 @@ describe("what is no field", () => {
   });
 
   test("a part of a list holds at most 256 KiB", async () => {
-    const sizes = Array.from({ length: 700 }, (_, i) => ({ id: `${i}`, bytes: 1_024 }));
-    // Of the store only what the list asks for, which is its own words.
-    const store = { read: async (asked: unknown) => asked } as unknown as Store;
-    const source = {
-      some: (ids: readonly string[]) => ids.map((id) => ({ id })) as never,
-      sizeOf: ({ id }: { id: string }) => ({ id, bytes: 1_024 }),
-    };
-    const { items, rest } = await inPartsOf<{ id: string }>(sizes, source, store);
-    const lengths = [items.length];
-    for await (const part of rest ?? []) lengths.push(part.length);
+    const sizes = Array.from({ length: 700 }, (_, seq) => ({ seq, bytes: 1_024 }));
+    // The query and its rows are the numbers themselves.
+    const read = async (asked: unknown) => asked;
+    const { first, next } = await loadRows<number>(sizes, (seqs) => seqs as never, read as never);
+    const lengths = [first.length];
+    for (let part = await next?.(); part; part = await next?.()) lengths.push(part.length);
     expect(lengths).toEqual([256, 256, 188]);
   });
 });

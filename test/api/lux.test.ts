@@ -1,4 +1,4 @@
-/** LUX (specification 4 LUX economy, decisions.md LUX): the daily sign-in, and a ledger that adds up. */
+/** LUX: the daily sign-in, and a ledger whose entries add up to the balances. */
 import { describe, expect, test } from "bun:test";
 import { TestClock, type TestHub, startHub } from "../support/hub.ts";
 import {
@@ -69,7 +69,7 @@ describe("signin", () => {
     expect(await signIn(hub)).toMatchObject({ lux_earned: 10, lux_balance: 30 });
   });
 
-  test("a clock that is set back pays no day twice", async () => {
+  test("a clock that is set back pays for no day twice", async () => {
     const clock = clockAt("00:00:10.000");
     await using hub = await startHub({ clock });
     await addNode(hub, "n1");
@@ -80,7 +80,7 @@ describe("signin", () => {
     expect(await signIn(hub)).toMatchObject({ lux_earned: 0, lux_balance: 10 });
   });
 
-  test("is each node's own", async () => {
+  test("counts for each node separately", async () => {
     await using hub = await startHub({ clock: clockAt("12:00:00.000") });
     await addNodes(hub, ["n1", "n2"]);
     expect(await signIn(hub, "n1")).toMatchObject({ lux_earned: 10, lux_balance: 10 });
@@ -95,7 +95,7 @@ describe("signin", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 10 });
   });
 
-  test("wants a registered node", async () => {
+  test("requires a registered node", async () => {
     await using hub = await startHub();
     await refused(hub.post("/signin", { node_id: "ghost" }), 404, "node_not_found");
     await badFields(hub.post("/signin", {}), ["node_id"]);
@@ -153,7 +153,7 @@ describe("the ledger", () => {
     await badFields(hub.get("/lux/ledger?node_id=n1&page=0&per_page=0"), ["page", "per_page"]);
   });
 
-  test("wants a registered node", async () => {
+  test("requires a registered node", async () => {
     await using hub = await startHub();
     await refused(hub.get("/lux/ledger?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/lux/ledger"), ["node_id"]);

@@ -1,6 +1,5 @@
 /**
- * The API tests that have to do with messages once more, against hubs whose messages a Redis carries: every test of
- * those files, as it stands there.
+ * Runs every API test of messages again, against hubs that are connected to Redis.
  */
 import { afterAll, beforeAll, describe } from "bun:test";
 import { carryMessagesBy } from "../support/hub.ts";

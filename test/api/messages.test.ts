@@ -1,6 +1,6 @@
 /**
- * Messages (specification 4 Messaging and Agent communication, decisions.md Messages): one mailbox a node with two
- * faces, handing out, confirming, history. Who waits, and many at once, stands in concurrency.test.ts.
+ * Messages: one mailbox for each node, used by message/* and agent/*; delivery, ACKs, history. concurrency.test.ts tests
+ * waiting receives and simultaneous ones.
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -48,7 +48,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     expect(sent_at).toMatch(ISO);
   });
 
-  test("takes type text and no ACK unless told", async () => {
+  test("defaults to type text and no ACK", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await ok(hub.post(path, { from_node: "op", to_node: "n1", content: "x" }));
@@ -56,7 +56,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     expect(message).toMatchObject({ type: "text", require_ack: false });
   });
 
-  test("wants a registered recipient; the sender may be anybody with the form of a node_id", async () => {
+  test("requires a registered recipient; the sender may be any valid node_id", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const message = { from_node: "ghost", to_node: "n1", content: "x" };
@@ -65,7 +65,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     await badFields(hub.post(path, { ...message, from_node: "a b" }), ["from_node"]);
   });
 
-  test("names every field that is bad", async () => {
+  test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     const good = { from_node: "op", to_node: "n1", content: "x" };
@@ -91,7 +91,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
 });
 
 describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
-  test("goes to every node that is online, the sender left out", async () => {
+  test("goes to every online node except the sender", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
     const body = await ok(hub.post(path, { from_node: "b", content: "all" }));
@@ -105,7 +105,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     expect(await receive(hub, "b")).toEqual([]);
   });
 
-  test("goes to nobody where nobody else is, and to nobody who comes later", async () => {
+  test("goes to nobody when no other node is online, and not to nodes that come online later", async () => {
     await using hub = await startHub();
     await addNode(hub, "a");
     expect(await ok(hub.post(path, { from_node: "a", content: "x" }))).toMatchObject({ receivers: [] });
@@ -113,7 +113,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
     expect(await receive(hub, "late")).toEqual([]);
   });
 
-  test("names every field that is bad", async () => {
+  test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const good = { from_node: "op", content: "x" };
     await badFields(hub.post(path, {}), ["from_node", "content"]);
@@ -125,7 +125,7 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
 });
 
 describe("receive", () => {
-  test("takes messages out in the order they came, 10 unless told", async () => {
+  test("takes messages out in order, 10 by default", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const sent = Array.from({ length: 13 }, (_, i) => `m${i}`);
@@ -141,7 +141,7 @@ describe("receive", () => {
     });
   });
 
-  test("leaves the mailboxes of others alone", async () => {
+  test("does not change other mailboxes", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     await send(hub, "op", "n1");
@@ -149,7 +149,7 @@ describe("receive", () => {
     expect(await receive(hub, "n1")).toHaveLength(1);
   });
 
-  test.each(VARIANTS)("refuses what is out of range on %s", async (variant) => {
+  test.each(VARIANTS)("refuses values out of range on %s", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (fields: object) =>
       hub.post("/message/receive", { node_id: "n1", ...fields }, { variant });
@@ -161,14 +161,14 @@ describe("receive", () => {
     await refused(attempt({ blocking: true, timeout: 300 }), 404, "node_not_found");
   });
 
-  test("does not wait unless told, nor with a timeout of 0", async () => {
+  test("does not block by default, nor with a timeout of 0", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     expect(await receive(hub, "n1", { timeout: 300 })).toEqual([]); // no test has so long
     expect(await receive(hub, "n1", { blocking: true, timeout: 0 })).toEqual([]);
   });
 
-  test("waits when told: till its timeout, or till a message comes", async () => {
+  test("blocks until its timeout or until a message arrives", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const started = performance.now();
@@ -179,14 +179,14 @@ describe("receive", () => {
     expect(await waiting).toMatchObject([{ content: "now" }]);
   });
 
-  test("does not wait when there is something", async () => {
+  test("does not block when there is a message", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1");
     expect(await receive(hub, "n1", { blocking: true, timeout: 300, count: 5 })).toHaveLength(1);
   });
 
-  test("gives contents of 256 KiB back whole", async () => {
+  test("returns contents of 256 KiB unchanged", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const content = "ä".repeat(128 * 1024);
@@ -195,7 +195,7 @@ describe("receive", () => {
     expect(messages.map((message) => message["content"] === content)).toEqual([true, true, true]);
   });
 
-  test("keeps strange contents as they are", async () => {
+  test("returns strange contents unchanged", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const contents = ['{"a":1}', " \n\t", "🦊\u2028", "\u0001", "' OR 1=1 --", "a".repeat(10_000)];
@@ -204,8 +204,8 @@ describe("receive", () => {
   });
 });
 
-describe.concurrent("with time: a message that wants an ACK", () => {
-  test("stays with its taker for 30 s, then comes back, marked", async () => {
+describe.concurrent("a message that requires an ACK", () => {
+  test("stays with its receiver for 30 s, then is redelivered, marked", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const id = await send(hub, "op", "n1", { require_ack: true });
@@ -214,12 +214,12 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     expect(await receive(hub, "n1", { blocking: true, timeout: 0.1 })).toEqual([]);
     await hub.sweep();
     expect(await receive(hub, "n1")).toEqual([]);
-    hub.clock.pass(10_000); // and it comes by itself
+    hub.clock.pass(10_000); // redelivered without a request
     const back = await receive(hub, "n1", { blocking: true, timeout: 10 });
     expect(back).toMatchObject([{ id, redelivered: true, deliveries: 2, require_ack: true }]);
   });
 
-  test("does not come back once it is acked", async () => {
+  test("is not redelivered once it is acked", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const acked = await send(hub, "op", "n1", { require_ack: true, content: "acked" });
@@ -235,7 +235,7 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "message.acked")).toHaveLength(1);
   });
 
-  test("comes back 5 times, then is parked, and an event says so", async () => {
+  test("is redelivered 5 times, then parked, and an event says so", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const id = await send(hub, "op", "n1", { require_ack: true, content: "stubborn" });
@@ -258,7 +258,7 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     await ok(hub.post("/message/ack", { node_id: "n1", message_id: id }));
   });
 
-  test("that asks for none is gone once it was handed out", async () => {
+  test("without require_ack a message is gone once it is handed out", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1", { content: "once" });
@@ -269,7 +269,7 @@ describe.concurrent("with time: a message that wants an ACK", () => {
     expect(await received(hub, "n1")).toEqual(["again"]);
   });
 
-  test("history is kept for 7 days, or as long as the hub is told", async () => {
+  test("history is kept for 7 days, or for --retain", async () => {
     await using week = await startHub();
     await using hour = await startHub({ variants: ["A"], retainMs: 3_600_000 });
     for (const hub of [week, hour]) {
@@ -294,7 +294,7 @@ describe.concurrent("with time: a message that wants an ACK", () => {
 });
 
 describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
-  test("is the recipient's: 404 for an unknown message or node, 403 for another's, and a repeat succeeds", async () => {
+  test("is for the recipient: 404 for an unknown message or node, 403 for another node; a repeat succeeds", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const message_id = await send(hub, "n2", "n1", { require_ack: true });
@@ -309,7 +309,7 @@ describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
     await badFields(hub.post(path, { node_id: 1, message_id: "" }), ["node_id", "message_id"]);
   });
 
-  test("is taken for a broadcast and for what asked for none", async () => {
+  test("is accepted for a broadcast and for a message without require_ack", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     await ok(hub.post("/message/broadcast", { from_node: "op", content: "x" }));
@@ -322,8 +322,8 @@ describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
   });
 });
 
-describe("two faces of one mailbox", () => {
-  test("what is sent by one is read, taken and confirmed by the other", async () => {
+describe("message/* and agent/* use one mailbox", () => {
+  test("a message sent through one is read, received and acked through the other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const asked = { from_node: "op", to_node: "n1", content: "via A", require_ack: true };
@@ -337,7 +337,7 @@ describe("two faces of one mailbox", () => {
 });
 
 describe("history", () => {
-  test("shows what a node sent and got, newest first, 50 unless told", async () => {
+  test("shows what a node sent and received, newest first, 50 by default", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2", "n3"]);
     await send(hub, "n1", "n2", { content: "sent" });
@@ -359,7 +359,7 @@ describe("history", () => {
     expect(await contentsOf(hub, "/message/history?node_id=n1&count=1000")).toHaveLength(55);
   });
 
-  test("wants a registered node and a count from 1 to 1000", async () => {
+  test("requires a registered node and a count from 1 to 1000", async () => {
     await using hub = await startHub();
     await refused(hub.get("/message/history?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/message/history"), ["node_id"]);
@@ -370,7 +370,7 @@ describe("history", () => {
 });
 
 describe("agent/messages", () => {
-  test("reads without taking out", async () => {
+  test("reads messages without taking them out", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     await send(hub, "n2", "n1", { content: "one" });
@@ -385,7 +385,7 @@ describe("agent/messages", () => {
     expect(await contentsOf(hub, "/agent/messages?node_id=n1")).toEqual(["two", "one"]);
   });
 
-  test("goes on after a message, and takes a limit", async () => {
+  test("continues after a message id, and has a limit", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const ids: string[] = [];
@@ -399,7 +399,7 @@ describe("agent/messages", () => {
     expect(await contentsOf(hub, "/agent/messages?node_id=n1&limit=2")).toEqual(["m4", "m3"]);
   });
 
-  test("wants a registered node and a limit above 0", async () => {
+  test("requires a registered node and a limit above 0", async () => {
     await using hub = await startHub();
     await refused(hub.get("/agent/messages?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/agent/messages?limit=0&since="), ["node_id", "limit", "since"]);
@@ -407,7 +407,7 @@ describe("agent/messages", () => {
 });
 
 describe("the event log", () => {
-  test("tells of messages, never what they say", async () => {
+  test("names messages, never their content", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const id = await send(hub, "op", "n1", { content: "top secret", require_ack: true });
@@ -421,7 +421,7 @@ describe("the event log", () => {
   });
 });
 
-test("what was answered is there after a restart: waiting, with its taker, and in history", async () => {
+test("waiting and leased messages and the history survive a restart", async () => {
   const dataDir = newDataDir();
   try {
     {

@@ -1,6 +1,6 @@
 /**
- * Nodes (specification 2 and 4, decisions.md Nodes): registration, heartbeats, listing. What silence does stands in
- * offline.test.ts, what differs by variant in variants.test.ts.
+ * Nodes: registration, heartbeats, listing. offline.test.ts tests missing heartbeats, variants.test.ts the differences
+ * between the variants.
  */
 import { describe, expect, test } from "bun:test";
 import { startHub } from "../support/hub.ts";
@@ -25,7 +25,7 @@ import {
 } from "./scene.ts";
 
 describe("register", () => {
-  test("makes a node, online at once, and answers it whole", async () => {
+  test("creates a node, online at once, and answers the whole node", async () => {
     await using hub = await startHub();
     const asked = { node_id: "n1", name: "Node One", host: "10.0.0.1", port: 8080, max_tasks: 3 };
     const body = await addNode(hub, "n1", { ...asked, capabilities: "coding, research" });
@@ -53,13 +53,13 @@ describe("register", () => {
     expect(await eventKinds(hub)).toEqual([...startsOf(hub), "node.registered", "node.online"]);
   });
 
-  test("wants a node_id and a name only", async () => {
+  test("requires only a node_id and a name", async () => {
     await using hub = await startHub();
     const body = await ok(hub.post("/node/register", { node_id: "n1", name: "n" }));
     expect(body["node"]).toMatchObject({ host: null, port: null, capabilities: "", max_tasks: null });
   });
 
-  test("again updates the node and keeps what it has earned", async () => {
+  test("a second time updates the node and keeps its LUX and counters", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { name: "old", host: "old", port: 1, capabilities: "a", max_tasks: 9 });
     await ok(complete(hub, await addTaskOf(hub, "n1", { lux_reward: 2 }), "n1"));
@@ -81,7 +81,7 @@ describe("register", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "node.registered")).toHaveLength(1);
   });
 
-  test("takes any node_id of its form and any name of up to 200 characters", async () => {
+  test("accepts any valid node_id and any name of up to 200 characters", async () => {
     await using hub = await startHub();
     const ids = ["a", "0", "A-z_0.9:x", "x".repeat(128), "...", "list", "__proto__", "null"];
     const name = "🦊".repeat(100);
@@ -91,7 +91,7 @@ describe("register", () => {
     expect(new Set(nodes.map((node) => node["name"]))).toEqual(new Set([name]));
   });
 
-  test.each(VARIANTS)("on %s names every field that is bad", async (variant) => {
+  test.each(VARIANTS)("on %s names every bad field", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (body: unknown) => hub.post("/node/register", body, { variant });
     const good = { node_id: "n1", name: "n" };
@@ -110,7 +110,7 @@ describe("register", () => {
     expect(await ok(hub.get("/node/list", { variant }))).toMatchObject({ nodes: [] });
   });
 
-  test("of one node many times at once makes one", async () => {
+  test("simultaneous registrations of one node create one node", async () => {
     await using hub = await startHub();
     const bodies = await Promise.all(Array.from({ length: 20 }, () => addNode(hub, "n1")));
     expect(bodies.filter((body) => body["created"])).toHaveLength(1);
@@ -119,7 +119,7 @@ describe("register", () => {
 });
 
 describe("heartbeat", () => {
-  test("tells when it came and what waits for the node", async () => {
+  test("answers when it arrived and what waits for the node", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await addTaskOf(hub, "n1");
@@ -145,14 +145,14 @@ describe("heartbeat", () => {
     expect((await eventKinds(hub)).filter((kind) => kind === "node.online")).toHaveLength(1);
   });
 
-  test("of an unknown node is 404 and says to register", async () => {
+  test("of an unknown node is 404, with the advice to register", async () => {
     await using hub = await startHub();
     const { body } = await refused(hub.post("/node/heartbeat", { node_id: "ghost" }), 404, "node_not_found");
     expect(body["detail"]).toMatch(/register/i);
     expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 0 });
   });
 
-  test("wants a node_id", async () => {
+  test("requires a node_id", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const body of [{}, { node_id: 5 }, { node_id: "a b" }, { node_id: "" }]) {
       await badFields(hub.post("/node/heartbeat", body), ["node_id"]);
@@ -161,7 +161,7 @@ describe("heartbeat", () => {
 });
 
 describe("list and get", () => {
-  test("show all nodes with what they hold and own", async () => {
+  test("show all nodes with their tasks and LUX", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["b", "a", "c"]);
     await ok(complete(hub, await addTaskOf(hub, "a", { lux_reward: 1.5 }), "a"));
@@ -177,7 +177,7 @@ describe("list and get", () => {
     }
   });
 
-  test("an empty hub has none", async () => {
+  test("show none on an empty hub", async () => {
     await using hub = await startHub();
     expect(await ok(hub.get("/node/list"))).toEqual({ success: true, nodes: [] });
   });
@@ -187,7 +187,7 @@ describe("list and get", () => {
     await refused(hub.get("/node/ghost", { variant }), 404, "node_not_found");
   });
 
-  test("hundreds of nodes are all there", async () => {
+  test("lists hundreds of nodes completely", async () => {
     await using hub = await startHub();
     const ids = Array.from({ length: 300 }, (_, i) => `n${i}`);
     await Promise.all(ids.map((nodeId) => addNode(hub, nodeId)));

@@ -1,7 +1,6 @@
 /**
- * Silence (specification 3 Node, decisions.md Nodes): when a node goes offline, what becomes of its tasks, and how it
- * comes back. The clock is the test's. The hub looks at it every second by itself, which the first tests wait for; the
- * others have it look.
+ * Missing heartbeats: when a node goes offline, what happens to its tasks, and how it comes back online. The tests set
+ * the hub's clock. The first tests wait for the hub's periodic work, which runs each second; the others start it.
  */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -29,7 +28,7 @@ import {
 setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
-/** The hub's clock runs on by itself, and on a busy machine a test takes its time. */
+/** The hub's clock keeps running, and on a busy machine a test is slow. */
 const MARGIN_MS = 30_000;
 
 function beat(hub: TestHub, nodeId: string) {
@@ -56,7 +55,7 @@ async function silence(hub: TestHub, nodeId: string, others: readonly string[] =
 }
 
 describe.concurrent("a node goes offline", () => {
-  test.each(["A", "B"] as const)("after its time of silence in %s, and not before", async (variant) => {
+  test.each(["A", "B"] as const)("after its lease in %s has expired, and not before", async (variant) => {
     await using hub = await startHub();
     const offlineAfterMs = OFFLINE_AFTER_MS[variant];
     await addNode(hub, "silent", {}, variant);
@@ -82,7 +81,7 @@ describe.concurrent("a node goes offline", () => {
     });
   });
 
-  test("by the time of the variant it registered in, whichever speaks to it", async () => {
+  test("after the silence of the variant it registered in, whichever variant it uses later", async () => {
     await using hub = await startHub();
     for (const variant of ["A", "B"] as const) await addNode(hub, `of-${variant}`, {}, variant);
     const heartbeat = (nodeId: string, variant: VariantName) =>
@@ -116,7 +115,7 @@ describe.concurrent("a node goes offline", () => {
 });
 
 describe.concurrent("its unfinished tasks", () => {
-  test("go back to the pool, attempts counted; the finished stay", async () => {
+  test("are requeued with their attempts counted; completed tasks stay", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const done = await addTaskOf(hub, "n1", { lux_reward: 1 });
@@ -151,7 +150,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, second)).toMatchObject({ attempts: 2 });
   });
 
-  test("that came through B are assigned anew, those of A are not", async () => {
+  test("created through B are assigned again, those of A are not", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [onB, onB2] = [await addTask(hub, {}, "B"), await addTask(hub, {}, "B")];
@@ -167,7 +166,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, onA)).toMatchObject({ status: "open", attempts: 1 });
   });
 
-  test("of B wait where nobody is left, and go to the first that comes back", async () => {
+  test("of B stay open when no node is left, and go to the first that returns", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const taskId = await addTask(hub, {}, "B");
@@ -177,7 +176,7 @@ describe.concurrent("its unfinished tasks", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ assigned_node: "n1", attempts: 1 });
   });
 
-  test("stay with it when the hub is told to keep them", async () => {
+  test("stay assigned when the hub is configured to keep them", async () => {
     await using hub = await startHub({ offlineTasks: "keep" });
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -192,7 +191,7 @@ describe.concurrent("its unfinished tasks", () => {
 });
 
 describe.concurrent("an offline node", () => {
-  test("is given nothing, but keeps its mailbox and may answer for what it holds", async () => {
+  test("gets no task, but keeps its mailbox and may complete its tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const held = await addTaskOf(hub, "n2");
@@ -236,7 +235,7 @@ describe.concurrent("an offline node", () => {
     expect(await taskOf(hub, waits)).toMatchObject({ assigned_node: "n1" });
   });
 
-  test("many heartbeats at once bring it online once", async () => {
+  test("simultaneous heartbeats bring it online once", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await silence(hub, "n1");
@@ -248,7 +247,7 @@ describe.concurrent("an offline node", () => {
 });
 
 describe.concurrent("a hub that was down", () => {
-  test("does not count its own absence against its nodes", async () => {
+  test("does not count its own downtime against its nodes", async () => {
     const dataDir = newDataDir();
     try {
       const clock = new TestClock();
@@ -274,7 +273,7 @@ describe.concurrent("a hub that was down", () => {
     }
   });
 
-  test("leaves those offline that were, and takes their tasks back if it is now to do so", async () => {
+  test("leaves offline nodes offline, and requeues their tasks if it is now configured to", async () => {
     const dataDir = newDataDir();
     try {
       const clock = new TestClock();

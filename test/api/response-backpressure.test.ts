@@ -1,25 +1,27 @@
 /**
- * Large answers on their way (api/response-backpressure.ts): all that is held of them together stays within the budget, each gives its share
- * back however it ends, and what is sent is what was said.
+ * Response backpressure: what is held of all large answers together stays within the limit, each releases its bytes however
+ * it ends, and what is sent is what was encoded.
  */
 import { afterEach, describe, expect, test } from "bun:test";
-import { type Body, Outbox, type Worded } from "../../src/api/response-backpressure.ts";
+import { encodeInPieces } from "../../src/api/answer.ts";
+import { type Body, type Encoded, ResponseBackpressure } from "../../src/api/response-backpressure.ts";
 import { ANSWER_UNCOUNTED_MAX_BYTES } from "../../src/domain/limits.ts";
 import type { Exchange } from "../../src/http/exchange.ts";
-import { Budget, BudgetSpent } from "../../src/lib/budget.ts";
+import { AcquireTimeout, Semaphore } from "../../src/lib/semaphore.ts";
+import { Rows } from "../../src/service/list-pages.ts";
 
 const MIB = 1024 * 1024;
 /** More than the sockets of one connection hold. */
 const HUGE = 16 * MIB;
-const BRISK = { stallMs: 1_000, turnMs: 500 };
+const BRISK = { stallMs: 1_000, waitMs: 500 };
 
-type Asked = (outbox: Outbox, exchange: Exchange) => Promise<Body>;
+type Asked = (backpressure: ResponseBackpressure, exchange: Exchange) => Promise<Body>;
 
 const servers: { stop(force: boolean): Promise<void> }[] = [];
 afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop(true))));
 
-/** A server of one outbox; what cannot be answered is 503. */
-function serve(outbox: Outbox, asked: Asked): { port: number } {
+/** A server with response backpressure; what cannot be answered is 503. */
+function serve(backpressure: ResponseBackpressure, asked: Asked): { port: number } {
   const server = Bun.serve({
     port: 0,
     idleTimeout: 60,
@@ -28,9 +30,9 @@ function serve(outbox: Outbox, asked: Asked): { port: number } {
     routes: {
       "/": async (request, served) => {
         try {
-          return new Response(await asked(outbox, { request, server: served, requestId: "r" }));
+          return new Response(await asked(backpressure, { request, server: served, requestId: "r" }));
         } catch (error) {
-          return new Response(null, { status: error instanceof BudgetSpent ? 503 : 500 });
+          return new Response(null, { status: error instanceof AcquireTimeout ? 503 : 500 });
         }
       },
     },
@@ -56,22 +58,13 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await Bun.sleep(5);
 }
 
-const whole = (first: string): Worded => ({ first, rest: null });
-
-async function* failing(first: string): AsyncGenerator<string> {
-  yield first;
-  throw new Error("the store is away");
-}
-
-async function* repeated(part: string, count: number): AsyncGenerator<string> {
-  for (let i = 0; i < count; i++) yield part;
-}
+const whole = (first: string): Encoded => ({ first, next: null });
 
 test("a small answer is not counted, and goes out as it is", async () => {
-  const budget = new Budget(1);
-  await budget.take(1);
+  const held = new Semaphore(1);
+  await held.acquire(1);
   const text = "x".repeat(ANSWER_UNCOUNTED_MAX_BYTES);
-  const body = await new Outbox(budget).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
+  const body = await new ResponseBackpressure(held).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
   expect(body).toBe(text);
 });
 
@@ -80,113 +73,136 @@ describe.each([
   ["of characters that are cut between slices", `x${"😀é\u0001".repeat(200_000)}`],
 ])("a large answer, %s", (_, text) => {
   test.each([
-    ["read", (outbox: Outbox, exchange: Exchange) => outbox.ofRead(exchange, async () => whole(text))],
-    ["written", async (outbox: Outbox, exchange: Exchange) => outbox.ofWrite(exchange, text)],
-  ])("%s, comes whole and gives its room back", async (_kind, asked) => {
-    const budget = new Budget(MIB);
-    const { port } = serve(new Outbox(budget, BRISK), asked);
+    [
+      "read",
+      (backpressure: ResponseBackpressure, exchange: Exchange) =>
+        backpressure.ofRead(exchange, async () => whole(text)),
+    ],
+    [
+      "written",
+      async (backpressure: ResponseBackpressure, exchange: Exchange) => backpressure.ofWrite(exchange, text),
+    ],
+  ])("%s, comes whole and releases its bytes", async (_kind, asked) => {
+    const held = new Semaphore(MIB);
+    const { port } = serve(new ResponseBackpressure(held, BRISK), asked);
     const answer = await fetch(`http://127.0.0.1:${port}/`);
     expect(await answer.text()).toBe(text);
-    await until(() => budget.taken === 0);
+    await until(() => held.held === 0);
   });
 });
 
-test("one in parts holds a part at a time", async () => {
-  const budget = new Budget(MIB);
-  const part = `{"rows":[${JSON.stringify("x".repeat(100_000))}]}`;
+test("one in pieces holds a piece at a time", async () => {
+  const held = new Semaphore(MIB);
+  const piece = "x".repeat(100_000);
   let most = 0;
-  const seen = async function* (): AsyncGenerator<string> {
-    for await (const one of repeated(part, 30)) {
-      most = Math.max(most, budget.taken);
-      yield one;
-    }
-  };
-  const { port } = serve(new Outbox(budget, BRISK), (outbox, exchange) =>
-    outbox.ofRead(exchange, async () => ({ first: part, rest: seen() })),
-  );
-  const body: unknown = await (await fetch(`http://127.0.0.1:${port}/`)).json();
-  expect(body).toEqual({ rows: Array.from({ length: 31 }, () => "x".repeat(100_000)) });
-  await until(() => budget.taken === 0);
-  expect(most).toBeLessThan(2 * part.length);
+  const { port } = serve(new ResponseBackpressure(held, BRISK), (backpressure, exchange) => {
+    let left = 30;
+    const next = async () => {
+      most = Math.max(most, held.held);
+      return left-- > 0 ? piece : null;
+    };
+    return backpressure.ofRead(exchange, async () => ({ first: piece, next }));
+  });
+  expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe(piece.repeat(31));
+  await until(() => held.held === 0);
+  expect(most).toBe(piece.length);
 });
 
-test("what finds no room waits for its turn, loads anew, and is refused in time when none comes", async () => {
-  const budget = new Budget(HUGE);
+test("what finds no room waits, loads again, and is refused in time when none is made", async () => {
+  const held = new Semaphore(HUGE);
   let loads = 0;
   const text = "x".repeat(HUGE);
-  const { port } = serve(new Outbox(budget, { stallMs: 3_000, turnMs: 500 }), (outbox, exchange) =>
-    outbox.ofRead(exchange, async () => (loads++, whole(text))),
+  const { port } = serve(
+    new ResponseBackpressure(held, { stallMs: 3_000, waitMs: 500 }),
+    (backpressure, exchange) => backpressure.ofRead(exchange, async () => (loads++, whole(text))),
   );
   const staller = await stall(port);
-  await until(() => budget.taken === HUGE);
+  await until(() => held.held === HUGE);
   expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(503);
-  expect([loads, budget.taken]).toEqual([2, HUGE]);
+  expect([loads, held.held]).toEqual([2, HUGE]);
   const waiting = fetch(`http://127.0.0.1:${port}/`);
-  await until(() => budget.isScarce);
+  await until(() => held.contended);
   staller.hangUp();
   expect(await (await waiting).text()).toBe(text);
   expect(loads).toBe(4); // the staller's, the refused one's, and this one's two
-  await until(() => budget.taken === 0);
+  await until(() => held.held === 0);
 }, 20_000);
 
-test("one that is not taken is cut off, and its room comes back before that", async () => {
-  const budget = new Budget(HUGE);
+test("one that is not read is cut off, and its bytes are released before that", async () => {
+  const held = new Semaphore(HUGE);
   const text = "x".repeat(HUGE);
-  const { port } = serve(new Outbox(budget, BRISK), async (outbox, exchange) =>
-    outbox.ofWrite(exchange, text),
+  const { port } = serve(new ResponseBackpressure(held, BRISK), async (backpressure, exchange) =>
+    backpressure.ofWrite(exchange, text),
   );
   const stallers = await Promise.all([1, 2, 3].map(() => stall(port)));
-  await until(() => budget.taken === 3 * HUGE); // what was written cannot wait
-  await until(() => budget.taken === 0);
+  await until(() => held.held === 3 * HUGE); // what was written cannot wait
+  await until(() => held.held === 0);
   const server = servers[0] as unknown as { pendingRequests: number };
   await until(() => server.pendingRequests === 0); // far sooner than after the idle timeout
   for (const staller of stallers) staller.hangUp();
 }, 20_000);
 
-test("one whose caller hangs up gives its room back at once", async () => {
-  const budget = new Budget(HUGE);
-  const { port } = serve(new Outbox(budget), async (outbox, exchange) =>
-    outbox.ofWrite(exchange, "x".repeat(HUGE)),
+test("one whose caller hangs up releases its bytes at once", async () => {
+  const held = new Semaphore(HUGE);
+  const { port } = serve(new ResponseBackpressure(held), async (backpressure, exchange) =>
+    backpressure.ofWrite(exchange, "x".repeat(HUGE)),
   );
   const staller = await stall(port);
-  await until(() => budget.taken === HUGE);
+  await until(() => held.held === HUGE);
   staller.hangUp();
-  await until(() => budget.taken === 0);
+  await until(() => held.held === 0);
 });
 
-test("one that breaks off in the middle gives its room back, and is not taken for a whole one", async () => {
-  const budget = new Budget(HUGE);
-  const part = `{"rows":["x"]}`;
-  const { port } = serve(new Outbox(budget), (outbox, exchange) =>
-    outbox.ofRead(exchange, async () => ({ first: part, rest: failing(part) })),
-  );
+test("one that breaks off in the middle releases its bytes, and is not taken for a whole one", async () => {
+  const held = new Semaphore(HUGE);
+  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) => {
+    const pieces = ["x"];
+    const next = async () => pieces.pop() ?? Promise.reject(new Error("the store is away"));
+    return backpressure.ofRead(exchange, async () => ({ first: "x", next }));
+  });
   const answer = await fetch(`http://127.0.0.1:${port}/`);
   expect(await answer.text().catch(() => "broken")).toBe("broken");
-  await until(() => budget.taken === 0);
+  await until(() => held.held === 0);
 });
 
-test("a second load that fails gives the room back", async () => {
-  const budget = new Budget(MIB);
-  await budget.take(MIB);
+test("a second load that fails releases the bytes", async () => {
+  const held = new Semaphore(MIB);
+  await held.acquire(MIB);
   let loads = 0;
-  const { port } = serve(new Outbox(budget), (outbox, exchange) =>
-    outbox.ofRead(exchange, async () => {
+  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) =>
+    backpressure.ofRead(exchange, async () => {
       if (loads++ > 0) throw new Error("the store is away");
       return whole("x".repeat(MIB));
     }),
   );
   const answer = fetch(`http://127.0.0.1:${port}/`);
-  await until(() => budget.isScarce);
-  budget.give(MIB);
+  await until(() => held.contended);
+  held.release(MIB);
   expect((await answer).status).toBe(500);
-  expect(budget.taken).toBe(0);
+  expect(held.held).toBe(0);
 });
 
 test("HEAD holds nothing", async () => {
-  const budget = new Budget(HUGE);
-  const { port } = serve(new Outbox(budget), (outbox, exchange) =>
-    outbox.ofRead(exchange, async () => whole("x".repeat(HUGE))),
+  const held = new Semaphore(HUGE);
+  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) =>
+    backpressure.ofRead(exchange, async () => whole("x".repeat(HUGE))),
   );
   expect((await fetch(`http://127.0.0.1:${port}/`, { method: "HEAD" })).status).toBe(200);
-  expect(budget.taken).toBe(0);
+  expect(held.held).toBe(0);
+});
+
+test.each([
+  ["of one part", [["a"]]],
+  ["of several, with what JSON marks a list's end with", [["a]", '"rows":[]'], ["]}", "["], ["c"]]],
+  ["whose rows were deleted meanwhile", [[], [], ["a"], [], ["b"], []]],
+  ["of which nothing is left", [[], [], []]],
+])("a list %s is encoded as it would be whole, its fields in their order", async (_, parts) => {
+  const [first = [], ...later] = parts;
+  const next = later.length === 0 ? null : async () => later.shift() ?? null;
+  const answer = { note: '"rows":[]', rows: new Rows<string>(first, next), total: 3, empty: [] };
+  const whole = JSON.stringify({ success: true, ...answer, rows: parts.flat() });
+  const encoded = encodeInPieces(answer);
+  let text = encoded.first;
+  for (let piece = await encoded.next?.(); piece; piece = await encoded.next?.()) text += piece;
+  expect(text).toBe(whole);
 });

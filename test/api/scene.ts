@@ -1,6 +1,6 @@
 /**
- * What the API tests say again and again: a node is registered, a task is created, an answer is a certain problem,
- * bytes go over a bare socket. Everything speaks to the hub as a client would; nothing looks inside.
+ * Fixtures of the API tests: register a node, create a task, expect a problem, send bytes over a raw socket. All of it
+ * uses the hub as a client does, and reads none of its internals.
  */
 import { expect } from "bun:test";
 import { type Answer, type CallOptions, SECRET, type TestHub } from "../support/hub.ts";
@@ -26,7 +26,7 @@ export async function ok(answer: Answer | Promise<Answer>): Promise<Answer["body
   return body;
 }
 
-/** Says that an answer is this problem. The test hub checks the form of every problem by itself. */
+/** Expects an answer to be this problem. The test hub checks the form of every problem. */
 export async function refused(
   answer: Answer | Promise<Answer>,
   status: number,

@@ -1,6 +1,6 @@
 /**
- * GET agent/sse (specification 6, decisions.md Events), as a client on a bare socket sees it: what comes, in which
- * frames, what comes after a break, and how it ends. The frames' own rules stand in test/http/sse.test.ts.
+ * GET agent/sse (docs/events.md) from a raw socket: the events and their frames, reconnecting with Last-Event-ID, slow
+ * clients, and the end of a stream. test/http/sse.test.ts tests the framing itself.
  */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -177,7 +177,7 @@ class Clients {
   }
 }
 
-/** The log from its beginning, as GET events tells it. */
+/** The log from its beginning, read by GET events. */
 async function log(hub: TestHub): Promise<readonly Record<string, unknown>[]> {
   const all: Record<string, unknown>[] = [];
   for (let cursor = 0; ;) {
@@ -209,7 +209,7 @@ async function lastId(hub: TestHub): Promise<number> {
   return Number((await ok(hub.get("/events?limit=1")))["cursor"]);
 }
 
-/** Says that the frames are those events of the log: messages with what was sent, the others as the log has them. */
+/** Expects the frames of these events: messages with their content, other events as in the log. */
 async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame[]): Promise<void> {
   const events = new Map((await log(hub)).map((event) => [event["id"], event]));
   const mailbox = list(await ok(hub.get(`/agent/messages?node_id=${nodeId}&limit=1000`)), "messages");
@@ -233,7 +233,7 @@ async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame
 }
 
 describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
-  test("opens with the head of an event stream, and says first when to come back", async () => {
+  test("opens with the head of an event stream and a retry time", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -298,8 +298,8 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
   });
 });
 
-describe("what comes", () => {
-  test("begins now: nothing of before", async () => {
+describe("a stream", () => {
+  test("starts now, without earlier messages", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -312,7 +312,7 @@ describe("what comes", () => {
     expect(client.frames).toHaveLength(1);
   });
 
-  test("is not taken out of the mailbox", async () => {
+  test("stays in the mailbox", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -323,7 +323,7 @@ describe("what comes", () => {
     expect(received.map((one) => one["content"])).toEqual(["both ways"]);
   });
 
-  test("is the node's alone: other nodes' events are absent, and so are those that no stream shows", async () => {
+  test("has only the events of its node, and none of the kinds that no stream shows", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -341,7 +341,7 @@ describe("what comes", () => {
     expect(two.ids).toEqual([...(await shownIds(hub, "n2"))]);
   });
 
-  test("a broadcast reaches every stream but its sender's", async () => {
+  test("gets every broadcast, except of its own node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2", "n3"]);
@@ -362,7 +362,7 @@ describe("what comes", () => {
     expect(one?.frames).toHaveLength(1);
   });
 
-  test("a node may have several streams", async () => {
+  test("may be one of several of its node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -396,7 +396,7 @@ describe("what comes", () => {
     expect(client.frames).toHaveLength(2);
   });
 
-  test("the largest message, many times", async () => {
+  test("carries the largest message many times", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -409,8 +409,8 @@ describe("what comes", () => {
   });
 });
 
-describe("what is refused", () => {
-  test("a node that is not registered, a node_id that is none, a caller without the secret", async () => {
+describe("a stream is refused for", () => {
+  test("an unregistered node, an invalid node_id, a missing secret", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     await refused(hub.get("/agent/sse?node_id=n9"), 404, "node_not_found");
@@ -428,7 +428,7 @@ describe("what is refused", () => {
 });
 
 describe("HEAD", () => {
-  test("is answered with the head of the stream alone, at once", async () => {
+  test("is answered at once with the head alone", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     for (const variant of VARIANTS) {
@@ -442,7 +442,7 @@ describe("HEAD", () => {
     expect((await hub.call("HEAD", "/agent/sse")).status).toBe(400);
   });
 
-  test("leaves the connection fit for the next request", async () => {
+  test("leaves the connection usable", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
     const socket = net.connect(hub.port(), "127.0.0.1");
@@ -517,8 +517,8 @@ async function restless(
   return { ids: [...ids, ...client.ids], breaks };
 }
 
-describe("coming back with Last-Event-ID", () => {
-  test("goes on after it: no gap, no repeat", async () => {
+describe("reconnecting with Last-Event-ID", () => {
+  test("resumes after it: no gap, no repeat", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -536,7 +536,7 @@ describe("coming back with Last-Event-ID", () => {
     }
   });
 
-  test("from the end, or beyond it: what comes from now on", async () => {
+  test("at the end, or beyond it: only new events", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -568,7 +568,7 @@ describe("coming back with Last-Event-ID", () => {
     },
   );
 
-  test("a long way back over what is not the node's", async () => {
+  test("from far back, over many events of other nodes", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -660,7 +660,7 @@ describe("a slow client", () => {
 });
 
 describe("when the hub goes down", () => {
-  test("a stream ends with its last chunk, and whole", async () => {
+  test("a stream ends with its last chunk, complete", async () => {
     const hub = await startHub();
     using clients = new Clients();
     try {
@@ -681,7 +681,7 @@ describe("when the hub goes down", () => {
     }
   });
 
-  test("what is still being written is not torn: what came is a beginning of what there is", async () => {
+  test("an event being written is not torn: the client has a prefix of the log", async () => {
     const dataDir = newDataDir();
     try {
       const hub = await startHub({ dataDir });

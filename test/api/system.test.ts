@@ -1,4 +1,4 @@
-/** The hub itself (specification 4 System, decisions.md Events and System): status, events, poll, diagnostic. */
+/** The endpoints of the hub itself: status, events, poll, pg/diagnostic. */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
@@ -29,7 +29,7 @@ async function cursorOf(hub: TestHub): Promise<number> {
 }
 
 describe("status", () => {
-  test("counts nodes and tasks, and how long the hub is up", async () => {
+  test("counts nodes, tasks and uptime", async () => {
     await using hub = await startHub();
     const empty = await ok(hub.get("/status"));
     expect(empty).toMatchObject({ status: "ok", nodes_count: 0, tasks_count: 0, transport: hub.transport });
@@ -68,7 +68,7 @@ describe("status", () => {
 });
 
 describe("events", () => {
-  test("tell the life of everything, in one order", async () => {
+  test("record everything that happens, in one order", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { lux_reward: 1, creator_node: "boss" });
@@ -119,7 +119,7 @@ describe("events", () => {
     expect(byNode).toContain("message.sent");
   });
 
-  test("go on after a cursor: exclusive, ascending, with nothing twice and nothing left out", async () => {
+  test("continue after a cursor: exclusive, ascending, no gap, no repeat", async () => {
     await using hub = await startHub();
     for (let i = 0; i < 10; i++) await addTask(hub);
     const seen: unknown[] = [];
@@ -139,7 +139,7 @@ describe("events", () => {
     expect(seen).toHaveLength(hub.size + 10);
   });
 
-  test("without since they are the newest, ascending, 100 unless told", async () => {
+  test("without since are the newest, ascending, 100 by default", async () => {
     await using hub = await startHub();
     await Promise.all(Array.from({ length: 110 }, () => addTask(hub)));
     const all = pick(await ok(hub.get("/events?since=0&limit=1000")), "events", "id");
@@ -165,7 +165,7 @@ describe("events", () => {
     expect(none).toMatchObject({ events: [], cursor: 0 });
   });
 
-  test.each(VARIANTS)("refuse what is out of range on %s", async (variant) => {
+  test.each(VARIANTS)("refuse values out of range on %s", async (variant) => {
     await using hub = await startHub({ variants: [variant] });
     const attempt = (query: string) => hub.get(`/events?${query}`, { variant });
     for (const since of ["-1", "x", "1.5", ""]) await badFields(attempt(`since=${since}`), ["since"]);
@@ -174,7 +174,7 @@ describe("events", () => {
     await ok(attempt("since=999999999&limit=1000&kind=transport.changed"));
   });
 
-  test("go on with greater ids after a restart, which is an event itself", async () => {
+  test("continue with greater ids after a restart, which is an event itself", async () => {
     const dataDir = newDataDir();
     try {
       let cursor = 0;
@@ -195,7 +195,7 @@ describe("events", () => {
 });
 
 describe("poll", () => {
-  test("gives task events that are there at once, and only those", async () => {
+  test("answers existing task events at once, and only task events", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1");
@@ -210,7 +210,7 @@ describe("poll", () => {
     expect(body["cursor"]).toBe(Number(events.at(-1)?.["id"]));
   });
 
-  test("waits for the first when there is none; from now, or from a cursor", async () => {
+  test("blocks until the first event, from now or from a cursor", async () => {
     await using hub = await startHub();
     await addTask(hub, { title: "before" });
     const cursor = await cursorOf(hub);
@@ -229,7 +229,7 @@ describe("poll", () => {
     }
   });
 
-  test("answers empty when the time is over, with the cursor to go on from", async () => {
+  test("answers an empty list and a cursor after its timeout", async () => {
     await using hub = await startHub();
     await addTask(hub);
     const cursor = await cursorOf(hub);
@@ -240,7 +240,7 @@ describe("poll", () => {
     expect(again).toEqual({ success: true, events: [], cursor });
   });
 
-  test("followed by its cursor misses nothing and sees nothing twice", async () => {
+  test("repeated with its cursor misses nothing and repeats nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const seen: unknown[] = [];
@@ -273,7 +273,7 @@ describe("poll", () => {
 });
 
 describe("pg/diagnostic", () => {
-  test("tells of the store, and nothing that helps an attacker", async () => {
+  test("describes the store without helping an attacker", async () => {
     await using hub = await startHub();
     await addNode(hub, "secret-node");
     for (const variant of VARIANTS) {
@@ -299,7 +299,7 @@ describe("pg/diagnostic", () => {
     }
   });
 
-  test("its size grows with what is stored", async () => {
+  test("its size grows with the data", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const size = async () => Number((await ok(hub.get("/pg/diagnostic")))["size_bytes"]);
     // Of what cannot be made small: PostgreSQL compresses long texts, and counts in pages of its own.

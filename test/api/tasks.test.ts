@@ -1,6 +1,6 @@
 /**
- * Tasks (specification 3 and 4, decisions.md Tasks): every state with every command, what is read and refused, what is
- * paid, lists, pull and stats. What differs by variant stands in variants.test.ts, the balancer in balancer.test.ts.
+ * Tasks: every command in every state, accepted and refused input, rewards, lists, pull and stats. variants.test.ts tests
+ * the differences between the variants, balancer.test.ts the balancer.
  */
 import { describe, expect, test } from "bun:test";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
@@ -27,7 +27,7 @@ import {
 const DRAFT = { title: "Title", description: "Description" };
 
 describe("create", () => {
-  test("answers the whole task", async () => {
+  test("answers all fields of the task", async () => {
     await using hub = await startHub();
     const asked = { ...DRAFT, task_type: "coding", priority: 2, creator_node: "boss", lux_reward: 12.5 };
     const body = await ok(hub.post("/task/create", asked));
@@ -49,20 +49,20 @@ describe("create", () => {
     expect(await taskOf(hub, String(taskId))).toEqual(record(task));
   });
 
-  test("gives what is left out its default", async () => {
+  test("fills in defaults", async () => {
     await using hub = await startHub();
     const { task } = await ok(hub.post("/task/create", DRAFT));
     expect(task).toMatchObject({ priority: 1, lux_reward: 0, task_type: null, creator_node: null });
   });
 
-  test("makes as many tasks as it is called, each with its id", async () => {
+  test("creates a new task at every call, each with its own id", async () => {
     await using hub = await startHub();
     const ids = await Promise.all(Array.from({ length: 20 }, () => addTask(hub)));
     expect(new Set(ids).size).toBe(20);
     expect(await ok(hub.get("/status"))).toMatchObject({ tasks_count: 20 });
   });
 
-  test("keeps text as it was given", async () => {
+  test("keeps text unchanged", async () => {
     await using hub = await startHub();
     const texts = { title: "  Größe 🦊 \u0001\t", description: 'a"b\\c\n\u2028<script>' };
     const taskId = await addTask(hub, texts);
@@ -98,19 +98,19 @@ describe("create", () => {
       ["title", "description", "task_type", "priority", "creator_node", "lux_reward"],
     ],
   ] as const;
-  test("refuses what is missing, blank, too long or of a wrong type, all of it at once", async () => {
+  test("refuses missing, blank, too long and wrongly typed fields, all at once", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const [body, paths] of BAD) await badFields(hub.post("/task/create", body), paths);
     expect(await ok(hub.get("/task/list"))).toMatchObject({ tasks: [], total: 0 });
   });
 
-  test("takes what is just within the limits", async () => {
+  test("accepts values exactly at the limits", async () => {
     await using hub = await startHub();
     const fields = { title: "🦊".repeat(250), description: "ä".repeat(32 * 1024) };
     expect(await taskOf(hub, await addTask(hub, fields))).toMatchObject(fields);
   });
 
-  test("keeps a reward exactly", async () => {
+  test("stores a reward exactly", async () => {
     await using hub = await startHub();
     for (const lux_reward of [0, 0.000001, 0.1, 0.3, 1.1, 123456.789012, 999_999_999.999999, 1_000_000_000]) {
       expect(await taskOf(hub, await addTask(hub, { lux_reward }))).toMatchObject({ lux_reward });
@@ -118,7 +118,7 @@ describe("create", () => {
   });
 });
 
-describe("each state with each command", () => {
+describe("each command in each state", () => {
   /** Puts a task into a state; its id. Nodes n1, n2 are registered. */
   const STATES = {
     unknown: async () => NO_ID,
@@ -265,7 +265,7 @@ describe("assign and claim", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
   });
 
-  test.each(["assign", "claim"])("%s names every field that is bad", async (verb) => {
+  test.each(["assign", "claim"])("%s names every bad field", async (verb) => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.post(`/task/${verb}`, {}), ["task_id", "node_id"]);
     await badFields(hub.post(`/task/${verb}`, { task_id: 1, node_id: 2 }), ["task_id", "node_id"]);
@@ -274,7 +274,7 @@ describe("assign and claim", () => {
     await badFields(hub.post(`/task/${verb}`, { task_id: NO_ID, node_id: "x".repeat(129) }), ["node_id"]);
   });
 
-  test("any string may be asked for as a task_id", async () => {
+  test("any string is a valid task_id to ask for", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
     for (const task_id of ["x", "' OR 1=1 --", "ä 🦊"]) {
@@ -282,7 +282,7 @@ describe("assign and claim", () => {
     }
   });
 
-  test("a node may claim what its capabilities do not name", async () => {
+  test("a node may claim a task outside its capabilities", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { capabilities: "research" });
     const taskId = await addTask(hub, { task_type: "coding" });
@@ -291,7 +291,7 @@ describe("assign and claim", () => {
 });
 
 describe("complete", () => {
-  test("stores the result, pays the reward, and says so", async () => {
+  test("stores the result, pays the reward and answers both", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1", { lux_reward: 2.000001 });
@@ -378,7 +378,7 @@ describe("complete", () => {
     [{ ...IDS, result: { ...RESULT, improvement: "\udfff" } }, ["result.improvement"]],
     [{ node_id: "", result: {} }, ["task_id", "node_id", ...PARTS]],
   ] as const;
-  test("refuses a result that is not whole, and names all that is bad at once", async () => {
+  test("refuses an incomplete result and names every bad field", async () => {
     await using hub = await startHub();
     for (const [body, paths] of BAD) {
       await badFields(hub.post("/task/complete", body), paths);
@@ -386,7 +386,7 @@ describe("complete", () => {
     }
   });
 
-  test("takes result texts of 64 KiB each", async () => {
+  test("accepts result texts of 64 KiB each", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1");
@@ -398,7 +398,7 @@ describe("complete", () => {
 });
 
 describe("revoke", () => {
-  test("opens the task again, for whoever claims it next", async () => {
+  test("reopens the task for the next claim", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -415,7 +415,7 @@ describe("revoke", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ attempts: 0 });
   });
 
-  test("hands the task to another node in one step", async () => {
+  test("reassigns the task to another node in one step", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
@@ -427,7 +427,7 @@ describe("revoke", () => {
     await ok(complete(hub, taskId, "n2"));
   });
 
-  test("names every field that is bad", async () => {
+  test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.admin("/task/revoke", {}), ["task_id"]);
     const bad = { task_id: 5, node_id: "a b", reason: 7 };
@@ -436,7 +436,7 @@ describe("revoke", () => {
 });
 
 describe("delete", () => {
-  test("takes the task away for good, whatever its state; LUX stays paid", async () => {
+  test("deletes the task in any state; LUX stays paid", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const open = await addTask(hub);
@@ -456,7 +456,7 @@ describe("delete", () => {
     expect(pick(ledger, "entries", "task_id")).toEqual([done]);
   });
 
-  test("wants a task_id", async () => {
+  test("requires a task_id", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await badFields(hub.admin("/task/delete", {}), ["task_id"]);
     await badFields(hub.admin("/task/delete", { task_id: null }), ["task_id"]);
@@ -464,7 +464,7 @@ describe("delete", () => {
 });
 
 describe("batch-assign of A", () => {
-  test("answers item by item, in the order asked", async () => {
+  test("answers for each item, in the order of the request", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const [open, taken, later] = [await addTask(hub), await addTaskOf(hub, "n2"), await addTask(hub)];
@@ -492,7 +492,7 @@ describe("batch-assign of A", () => {
     expect(await eventKinds(hub, open)).toEqual(["task.created", "task.assigned"]);
   });
 
-  test("takes 1 to 500, and names what is bad by its place", async () => {
+  test("accepts 1 to 500, and names bad items by index", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const item = { task_id: NO_ID, node_id: "n1" };
@@ -512,7 +512,7 @@ describe("batch-assign of A", () => {
 });
 
 describe("list", () => {
-  test("is newest first, and newest stays first when an older task changes", async () => {
+  test("is newest first, also when an older task changes", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const ids = [await addTask(hub), await addTask(hub), await addTask(hub)];
@@ -520,7 +520,7 @@ describe("list", () => {
     expect(pick(await ok(hub.get("/task/list")), "tasks", "task_id")).toEqual(ids.toReversed());
   });
 
-  test("filters by node, also with a status, and counts what it filters", async () => {
+  test("filters by node, also together with a status, and counts the matching tasks", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const open = await addTask(hub);
@@ -545,7 +545,7 @@ describe("list", () => {
     await badFields(hub.get("/task/list?node_id=a%20b"), ["node_id"]);
   });
 
-  test("pages do not overlap and leave nothing out", async () => {
+  test("has pages without overlaps and gaps", async () => {
     await using hub = await startHub();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) ids.push(await addTask(hub));
@@ -558,7 +558,7 @@ describe("list", () => {
     expect(seen).toEqual(ids.toReversed());
   });
 
-  test("is never stale: what was answered is in it", async () => {
+  test("is never stale: it contains every acknowledged task", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     for (let i = 0; i < 20; i++) {
@@ -592,7 +592,7 @@ describe("pull", () => {
     expect(await pulled("any", "&limit=2")).toEqual([medium, medium2]);
   });
 
-  test("gives 20 unless told", async () => {
+  test("answers 20 by default", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await Promise.all(Array.from({ length: 25 }, () => addTask(hub)));
@@ -602,7 +602,7 @@ describe("pull", () => {
     expect(await count("&limit=25")).toBe(25);
   });
 
-  test("wants a node that is registered, and a limit above 0", async () => {
+  test("requires a registered node and a limit above 0", async () => {
     await using hub = await startHub();
     await refused(hub.get("/task/pull?node_id=ghost"), 404, "node_not_found");
     await badFields(hub.get("/task/pull"), ["node_id"]);

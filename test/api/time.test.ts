@@ -1,6 +1,6 @@
 /**
- * Time (docs/operations.md, The clock): what a jump of the wall clock, a sleep of the machine, a stop of the process and a clock that
- * was never set do to heartbeats, ACKs, sign-ins, events, retention and stored answers. The clock is the test's.
+ * Time (docs/operations.md, The clock): the effect of a jump of the wall clock, a suspended machine, a stopped process and
+ * a clock that was never set on heartbeats, ACKs, sign-ins, events, retention and stored answers. The tests set the clock.
  */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -79,7 +79,7 @@ describe.concurrent("a node's lease", () => {
     },
   );
 
-  test("a process that was stopped for an hour gives everyone the full time to come back", async () => {
+  test("a process that was stopped for an hour gives every node a full lease", async () => {
     await using hub = await startHub();
     await addNode(hub, "a", {}, "A");
     await addNode(hub, "b", {}, "B");
@@ -92,7 +92,7 @@ describe.concurrent("a node's lease", () => {
     expect(await statuses(hub)).toBe("a online, b offline");
   });
 
-  test("time that passes while the hub is at work is no stop", async () => {
+  test("time that passes while the hub works is no stop", async () => {
     await using hub = await startHub();
     await addNode(hub, "b", {}, "B");
     hub.clock.pass(91 * SECOND_MS);
@@ -101,8 +101,8 @@ describe.concurrent("a node's lease", () => {
   });
 });
 
-describe.concurrent("a message that wants an ACK", () => {
-  test.each(Object.entries(JUMPS))("%s: comes back once, 30 s after", async (_, ms) => {
+describe.concurrent("a message that requires an ACK", () => {
+  test.each(Object.entries(JUMPS))("%s: is redelivered once, after 30 s", async (_, ms) => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "A");
     await send(hub, "op", "n1", { require_ack: true });
@@ -120,7 +120,7 @@ describe.concurrent("a message that wants an ACK", () => {
 describe.concurrent("sign-in", () => {
   const midnight = Date.UTC(2027, 2, 10);
 
-  test("pays each day once, however often the clock goes over midnight", async () => {
+  test("pays each day once, however often the clock crosses midnight", async () => {
     await using hub = await startHub({ clock: clockAt(midnight - 30 * MINUTE_MS) });
     await addNode(hub, "n1");
     const earned: unknown[] = [];
@@ -131,7 +131,7 @@ describe.concurrent("sign-in", () => {
     expect(earned).toEqual([10, 10, 0, 0, 0]);
   });
 
-  test("a step back over midnight pays nothing for the day before, and says when it pays again", async () => {
+  test("after a step back over midnight pays nothing for the day before, and answers when it pays again", async () => {
     await using hub = await startHub({ clock: clockAt(midnight + MINUTE_MS) });
     await addNode(hub, "n1");
     await signIn(hub);
@@ -140,7 +140,7 @@ describe.concurrent("sign-in", () => {
     expect(await signIn(hub)).toMatchObject({ lux_earned: 0, already_signed_in: true, next_signin_at: next });
   });
 
-  test("what was dated years ahead locks nobody out, and its own day pays no second time", async () => {
+  test("a sign-in dated years ahead blocks no later one, and its own day is not paid twice", async () => {
     await using hub = await startHub({ clock: clockAt(midnight) });
     await addNode(hub, "n1");
     await jump(hub, 3 * YEAR_MS);
@@ -153,7 +153,7 @@ describe.concurrent("sign-in", () => {
   });
 });
 
-describe.concurrent("what is kept for a time", () => {
+describe.concurrent("retention", () => {
   const KEYED = { headers: { "Idempotency-Key": "k" } };
   const pay = (hub: TestHub) => hub.post("/signin", { node_id: "n1" }, KEYED);
   const isReplay = async (hub: TestHub): Promise<boolean> =>
@@ -202,7 +202,7 @@ describe.concurrent("what is kept for a time", () => {
     },
   );
 
-  test("a jump that is taken back delays nothing", async () => {
+  test("a jump that is undone delays nothing", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await send(hub, "op", "n1");
@@ -214,7 +214,7 @@ describe.concurrent("what is kept for a time", () => {
   });
 });
 
-test("events go on with greater ids when the clock goes back, and a cursor loses none", async () => {
+test("event ids keep growing when the clock goes back, and a cursor misses none", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const { cursor } = await ok(hub.get("/events?since=0"));
@@ -227,7 +227,7 @@ test("events go on with greater ids when the clock goes back, and a cursor loses
   expect(String(later[0]?.["at"]) < String(events[0]?.["at"])).toBe(true);
 });
 
-test("a key expires by the wall clock, as it stands", async () => {
+test("a key expires by the wall clock", async () => {
   const dataDir = newDataDir();
   try {
     const clock = new TestClock();
@@ -264,7 +264,7 @@ describe("a clock that was never set", () => {
   const times = async (hub: TestHub): Promise<number[]> =>
     list(await ok(hub.get("/events?since=0&limit=1000")), "events").map(({ at }) => Date.parse(String(at)));
 
-  test("goes on from the newest event; once set, nothing is lost, and expired keys stay so all the while", async () => {
+  test("continues from the newest event; when it is set nothing is lost, and expired keys stay expired", async () => {
     const dataDir = newDataDir();
     try {
       const boughtAt = Date.UTC(2027, 5, 1);
@@ -291,7 +291,7 @@ describe("a clock that was never set", () => {
     }
   });
 
-  test("nothing was ever stored: it begins in the year of the program", () => {
+  test("an empty store starts in the program's release year", () => {
     const clock = clockAt(UNSET);
     const known = notBefore(clock, 0);
     expect(new Date(known.now()).getUTCFullYear()).toBe(2026);
@@ -301,7 +301,7 @@ describe("a clock that was never set", () => {
     expect(known.now()).toBeWithin(clock.now() - 1_000, clock.now() + 1);
   });
 
-  test("a clock that was set is believed, though it is behind the newest event", () => {
+  test("a clock that was set is trusted, even if it is behind the newest event", () => {
     const clock = clockAt(Date.UTC(2027, 0, 1));
     expect(notBefore(clock, Date.UTC(2099, 0, 1)).now()).toBeWithin(clock.now() - 1_000, clock.now() + 1);
   });

@@ -1,6 +1,6 @@
 /**
- * The two variants over one store: every endpoint is there on both, and what differs is exactly what the
- * specification and decisions.md (Which variant answers) say. A difference that is not named here is a defect.
+ * The two variants on one store: both have every endpoint, and differ only as docs/api.md says. A difference that is not
+ * tested here is a defect.
  */
 import { describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
@@ -108,7 +108,7 @@ describe("every endpoint on both variants", () => {
     return Object.entries(value).flatMap(([name, inner]) => namesIn(inner, `${path}.${name}`));
   }
 
-  test("answers with the same fields, but for batch-assign and what is named by a variant's words", async () => {
+  test("answers the same fields, except batch-assign and the encoding of a variant", async () => {
     const [a, b] = [await tour("A"), await tour("B")];
     expect([...a.keys()].toSorted()).toEqual([...b.keys()].toSorted());
     for (const [endpoint, body] of a) {
@@ -127,7 +127,7 @@ describe("every endpoint on both variants", () => {
     }
   });
 
-  test("the tour leaves no endpoint out", async () => {
+  test("the tour covers every endpoint", async () => {
     const seen = await tour("A");
     const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
       ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
@@ -137,7 +137,7 @@ describe("every endpoint on both variants", () => {
 });
 
 describe("one store", () => {
-  test("a task is the same on both but for the words of status and priority", async () => {
+  test("a task is the same on both, except the words of status and priority", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTaskOf(hub, "n1", {
@@ -166,7 +166,7 @@ describe("one store", () => {
     expect(b).toEqual({ ...a, status: "pending", priority: "high" });
   });
 
-  test("a node is the same on both but for the form of capabilities", async () => {
+  test("a node is the same on both, except the form of capabilities", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { host: "10.0.0.1", port: 8080, capabilities: ["x", "y"] });
     const [a, b] = [await nodeOf(hub, "n1", "A"), await nodeOf(hub, "n1", "B")];
@@ -174,7 +174,7 @@ describe("one store", () => {
     expect(b).toEqual({ ...a, capabilities: ["x", "y"] });
   });
 
-  test("what is asked on one listener is seen on the other", async () => {
+  test("a change through one listener is visible on the other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const taskId = await addTask(hub, { lux_reward: 3 }, "B");
@@ -208,7 +208,7 @@ describe("status", () => {
 describe("task status", () => {
   const WORDS = { A: ["open", "assigned", "completed"], B: ["pending", "pending", "completed"] } as const;
 
-  test.each(VARIANTS)("%s words the three stored states", async (variant) => {
+  test.each(VARIANTS)("%s encodes the three stored states", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [open, assigned, completed] = WORDS[variant];
@@ -221,7 +221,7 @@ describe("task status", () => {
     expect(await taskOf(hub, taskId, variant)).toMatchObject({ status: completed, assigned_node: "n1" });
   });
 
-  test.each(VARIANTS)("the list of %s filters by the words of either variant", async (variant) => {
+  test.each(VARIANTS)("the list of %s filters by the words of both variants", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const open = await addTask(hub);
@@ -268,7 +268,7 @@ describe("priority", () => {
     [undefined, 1, "medium"],
   ] as const;
 
-  test.each(VARIANTS)("given to %s in any form, both show it in theirs", async (variant) => {
+  test.each(VARIANTS)("sent to %s in any form, each variant answers its own form", async (variant) => {
     await using hub = await startHub();
     for (const [given, onA, onB] of FORMS) {
       const created = await ok(
@@ -284,7 +284,7 @@ describe("priority", () => {
     }
   });
 
-  test.each(VARIANTS)("given to %s as anything else is bad", async (variant) => {
+  test.each(VARIANTS)("given to %s in any other form is refused", async (variant) => {
     await using hub = await startHub();
     for (const priority of [3, 5, -1, 1.5, "1", "0", "HIGH", "urgent", "p3", "", null, true, [1], {}]) {
       const body = { title: "t", description: "d", priority };
@@ -305,7 +305,7 @@ describe("capabilities", () => {
     [undefined, "", []],
   ] as const;
 
-  test.each(VARIANTS)("given to %s in any form, both show them in theirs", async (variant) => {
+  test.each(VARIANTS)("sent to %s in any form, each variant answers its own form", async (variant) => {
     await using hub = await startHub();
     for (const [given, onA, onB] of FORMS) {
       const registered = await addNode(hub, "n1", { capabilities: given }, variant);
@@ -322,7 +322,7 @@ describe("capabilities", () => {
     }
   });
 
-  test.each(VARIANTS)("given to %s as anything else are bad", async (variant) => {
+  test.each(VARIANTS)("given to %s in any other form are refused", async (variant) => {
     await using hub = await startHub();
     const attempt = (capabilities: unknown) =>
       hub.post("/node/register", { node_id: "n1", name: "n", capabilities }, { variant });
@@ -339,7 +339,7 @@ describe("paging", () => {
     }
   }
 
-  test("A has 20 a page, or as many as are asked for up to 50", async () => {
+  test("A has 20 items a page by default, and up to 50", async () => {
     await using hub = await startHub();
     await fill(hub, 55);
     const page = async (query: string) => {
@@ -357,7 +357,7 @@ describe("paging", () => {
     expect(await page("?per_page=50&page=2")).toMatchObject({ tasks: 5, page: 2 });
   });
 
-  test("B has one page of 500 without paging fields, and pages as A with them", async () => {
+  test("B has one page of 500 without paging fields, and pages like A with them", async () => {
     await using hub = await startHub();
     await fill(hub, 502);
     const page = async (query: string) => {
@@ -383,7 +383,7 @@ describe("paging", () => {
 });
 
 describe("create", () => {
-  test("B gives a task to an available node at once, A leaves it open", async () => {
+  test("B assigns a task to an available node at once, A leaves it open", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");
     const onA = await ok(hub.post("/task/create", { title: "t", description: "d" }));
@@ -393,7 +393,7 @@ describe("create", () => {
     expect(await taskOf(hub, String(onB["task_id"]))).toMatchObject({ status: "assigned" });
   });
 
-  test.each(VARIANTS)("%s ignores assigned_node, whatever it is", async (variant) => {
+  test.each(VARIANTS)("%s ignores assigned_node, whatever its value", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "n1", { capabilities: ["other"] }, "B");
     for (const assigned_node of ["n1", "nobody", 5, null, { a: 1 }]) {
@@ -404,7 +404,7 @@ describe("create", () => {
 });
 
 describe("batch-assign", () => {
-  test("A wants assignments, B reads none", async () => {
+  test("A requires assignments, B ignores them", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub);
@@ -419,7 +419,7 @@ describe("batch-assign", () => {
     });
   });
 
-  test("B takes no body, an empty one and an empty object alike", async () => {
+  test("B accepts no body, an empty one and an empty object", async () => {
     await using hub = await startHub();
     for (const body of [undefined, "", "{}"]) {
       const answer = await ok(hub.post("/task/batch-assign", body, { variant: "B" }));
@@ -429,7 +429,7 @@ describe("batch-assign", () => {
 });
 
 describe("complete of an open task", () => {
-  test("A wants it claimed first", async () => {
+  test("A requires a claim first", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub);
@@ -437,7 +437,7 @@ describe("complete of an open task", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", result: null });
   });
 
-  test("B takes it for the node in the same step", async () => {
+  test("B claims it for the node in the same step", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { lux_reward: 7 });
@@ -447,14 +447,14 @@ describe("complete of an open task", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
   });
 
-  test("B takes it for a registered node only", async () => {
+  test("B claims it for registered nodes only", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub);
     await refused(complete(hub, taskId, "ghost", { variant: "B" }), 404, "node_not_found");
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
   });
 
-  test.each(VARIANTS)("%s keeps others off a task that is assigned", async (variant) => {
+  test.each(VARIANTS)("%s refuses other nodes on an assigned task", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await addNode(hub, "n2");
@@ -478,7 +478,7 @@ describe("heartbeat", () => {
     }
   });
 
-  test("registering in the other variant changes it", async () => {
+  test("registering in the other variant changes the interval", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "A");
     expect(await addNode(hub, "n1", {}, "B")).toMatchObject({ heartbeat_interval: 30, created: false });
@@ -489,7 +489,7 @@ describe("heartbeat", () => {
 });
 
 describe("auth", () => {
-  test("A is open where the specification says Public, B nowhere", async () => {
+  test("A needs no secret where the specification says Public; B always does", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const bare = { headers: { "X-Matrix-Secret": null } };

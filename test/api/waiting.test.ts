@@ -1,4 +1,4 @@
-/** Calls that wait in silence: they are not cut for it, and there may be so many. (Repeats: idempotency.test.ts.) */
+/** Long polls, blocking receives and streams: they have no idle timeout, and their number is limited. */
 import { expect, spyOn, test } from "bun:test";
 import { EventStreams } from "../../src/api/stream.ts";
 import { holdOpen } from "../../src/api/long-poll.ts";
@@ -10,7 +10,7 @@ import { addNode, hold, rawPost, send, until } from "./scene.ts";
 
 const HEAD = `HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`;
 
-/** The paths of the requests that the server was told to leave alone however long they are silent, in order. */
+/** The paths of the requests whose idle timeout was turned off, in order. */
 function watchSilence(): { readonly paths: readonly string[]; restore(): void } {
   const paths: string[] = [];
   const serve: (options: Bun.Serve.Options<undefined>) => Bun.Server<undefined> = Bun.serve;
@@ -26,7 +26,7 @@ function watchSilence(): { readonly paths: readonly string[]; restore(): void } 
   return { paths, restore: () => spy.mockRestore() };
 }
 
-test("a receive, a poll and a stream may be silent for as long as they wait; a call that does not wait may not", async () => {
+test("blocked receives, polls and streams have no idle timeout; other calls do", async () => {
   const silent = watchSilence();
   try {
     await using hub = await startHub();
@@ -52,7 +52,7 @@ test("a receive, a poll and a stream may be silent for as long as they wait; a c
   }
 });
 
-test("as many wait as may; the next is 503 with Retry-After, and is not left alone", () => {
+test("a waiting call above the limit is 503 with Retry-After", () => {
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   // Of the feed only how many wait is asked for, of the exchange only its server.
@@ -69,7 +69,7 @@ test("as many wait as may; the next is 503 with Retry-After, and is not left alo
   expect(silence).toEqual([0]);
 });
 
-test("a stream that has gone is unsubscribed", async () => {
+test("a closed stream is no longer notified", async () => {
   const subscribed = new Set<string>();
   const { subscribe } = Feed.prototype;
   const { close } = EventStreams.prototype;

@@ -1,4 +1,4 @@
-/** The contract of src/blobs/blobs.ts, run against every engine; then what only the disk engine promises. */
+/** The contract of src/blobs/blobs.ts, tested on every engine; then what only the disk engine guarantees. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ const opened: Blobs[] = [];
 const removing: (() => Promise<void>)[] = [];
 
 afterEach(async () => {
-  // Closed even where a crash is played: Bun throws for a file that only the garbage collector closes.
+  // Also after a simulated crash: Bun throws when the garbage collector has to close a file.
   await Promise.all(opened.splice(0).map((blobs) => blobs.close()));
   for (const remove of removing.splice(0).toReversed()) await remove();
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
@@ -29,7 +29,7 @@ async function newFolder(): Promise<string> {
   return folder;
 }
 
-/** `reopen` opens the same blobs again, as the next start of the hub would. */
+/** `reopen` opens the same blobs again, as the next start of a hub does. */
 type Engine = {
   readonly name: string;
   /** Why it cannot run here; null: it can. */
@@ -62,7 +62,7 @@ const ENGINES: readonly Engine[] = [
       removing.push(() => pool.close());
       await migrate(pool);
       const reopen = async (): Promise<Blobs> => {
-        // A minute later: of whom nobody told meanwhile.
+        // Simulates a minute in which no hub has touched its uploads.
         await pool`UPDATE blobs SET touched_at = touched_at - interval '61 seconds'`;
         return openPostgres(url);
       };
@@ -81,7 +81,7 @@ function sha256(bytes: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
-/** Bytes whose every place can be told from its neighbours. */
+/** Bytes that differ from their neighbours, so that a shift is noticed. */
 function pattern(length: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8)) & 0xff);
 }
@@ -102,7 +102,7 @@ async function read(content: BlobContent | null): Promise<Uint8Array | null> {
   return content === null ? null : new Response(content).bytes();
 }
 
-if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start
+if (POSTGRES_MISSING === null) await sharedServer(); // so that its start does not count towards a test's timeout
 
 for (const engine of ENGINES) {
   const suite = engine.skip === null ? describe : describe.skip;
@@ -117,7 +117,7 @@ for (const engine of ENGINES) {
       ["chunks larger than the buffer", 3 * MIB + 1, MIB + 3],
       ["small and large chunks in turn", 2 * MIB, 300_001],
     ] as const) {
-      test(`gives back what was written: ${name}`, async () => {
+      test(`returns what was written: ${name}`, async () => {
         const { blobs } = await engine.start();
         const bytes = pattern(size);
         const writer = await blobs.begin();
@@ -128,7 +128,7 @@ for (const engine of ENGINES) {
       });
     }
 
-    test("does not keep a chunk it was given", async () => {
+    test("does not keep a reference to a chunk", async () => {
       const { blobs } = await engine.start();
       const writer = await blobs.begin();
       const chunk = new Uint8Array([1, 2, 3]);
@@ -153,14 +153,14 @@ for (const engine of ENGINES) {
       }
     });
 
-    test("answers null for what is not there, or not that long", async () => {
+    test("open() is null for a missing blob, or past its end", async () => {
       const { blobs } = await engine.start();
       const id = await put(blobs, pattern(10));
       expect(await blobs.open(id, 0, 11)).toBeNull();
       expect(await blobs.open(Bun.randomUUIDv7(), 0, 0)).toBeNull();
     });
 
-    test("shows nothing before finish()", async () => {
+    test("hides a blob until finish()", async () => {
       const { blobs } = await engine.start();
       const writer = await blobs.begin();
       await writer.write(pattern(MIB));
@@ -168,7 +168,7 @@ for (const engine of ENGINES) {
       await writer.discard();
     });
 
-    test("takes the id it is given, once", async () => {
+    test("accepts an id once", async () => {
       const { blobs } = await engine.start();
       const id = Bun.randomUUIDv7();
       const writer = await blobs.begin(id);
@@ -187,7 +187,7 @@ for (const engine of ENGINES) {
       Bun.randomUUIDv7().toUpperCase(),
       `${Bun.randomUUIDv7()}\n`,
     ]) {
-      test(`takes no id that is not a UUID: ${JSON.stringify(bad)}`, async () => {
+      test(`refuses an id that is not a UUID: ${JSON.stringify(bad)}`, async () => {
         const { blobs } = await engine.start();
         await expect(blobs.begin(bad)).rejects.toThrow(TypeError);
         await expect(blobs.open(bad, 0, 0)).rejects.toThrow(TypeError);
@@ -195,7 +195,7 @@ for (const engine of ENGINES) {
       });
     }
 
-    test("discard() leaves nothing, any number of times", async () => {
+    test("discard() leaves nothing, and is idempotent", async () => {
       const { blobs, reopen } = await engine.start();
       const writer = await blobs.begin();
       await writer.write(pattern(MIB));
@@ -207,7 +207,7 @@ for (const engine of ENGINES) {
       expect(await (await reopen()).sweepUnfinished()).toBe(0);
     });
 
-    test("discard() in the middle of a write waits for it", async () => {
+    test("discard() waits for a running write", async () => {
       const { blobs, reopen } = await engine.start();
       const writer = await blobs.begin();
       const writing = writer.write(pattern(4 * MIB));
@@ -225,7 +225,7 @@ for (const engine of ENGINES) {
       expect(await read(await blobs.open(writer.blobId, 0, 5))).toEqual(pattern(5));
     });
 
-    test("remove() says whether there was something", async () => {
+    test("remove() answers whether there was a blob", async () => {
       const { blobs } = await engine.start();
       const id = await put(blobs, pattern(10));
       expect(await blobs.remove(id)).toBe(true);
@@ -233,21 +233,21 @@ for (const engine of ENGINES) {
       expect(await blobs.open(id, 0, 1)).toBeNull();
     });
 
-    test("its shelves together hold every finished blob, once, and no other", async () => {
+    test("the shards together list every finished blob once, and no other", async () => {
       const { blobs } = await engine.start();
       const open = await blobs.begin();
       const ids = await Promise.all(Array.from({ length: 30 }, () => put(blobs, pattern(10))));
       const removed = ids.pop() ?? "";
       await blobs.remove(removed);
-      const shelves = await Promise.all(Array.from({ length: blobs.shelves }, (_, i) => blobs.list(i)));
-      expect(shelves.flat().toSorted()).toEqual(ids.toSorted());
+      const shards = await Promise.all(Array.from({ length: blobs.shards }, (_, i) => blobs.list(i)));
+      expect(shards.flat().toSorted()).toEqual(ids.toSorted());
       await open.discard();
     });
 
-    test("the sweep takes what a crash left and nothing else", async () => {
+    test("the sweep deletes what a crash has left, and nothing else", async () => {
       const { blobs: crashed, reopen } = await engine.start();
       const finished = await put(crashed, pattern(10));
-      await (await crashed.begin()).write(pattern(10)); // and never heard of again
+      await (await crashed.begin()).write(pattern(10)); // never finished
       const blobs = await reopen();
       const live = await blobs.begin();
       await live.write(pattern(10));
@@ -258,7 +258,7 @@ for (const engine of ENGINES) {
       expect(await read(await blobs.open(finished, 0, 10))).toEqual(pattern(10));
     });
 
-    test("the sweep takes nothing that is just beginning", async () => {
+    test("the sweep deletes no blob that is being started", async () => {
       const { blobs } = await engine.start();
       for (let round = 0; round < 200; round++) {
         const [one, , other] = await Promise.all([blobs.begin(), blobs.sweepUnfinished(), blobs.begin()]);
@@ -266,7 +266,7 @@ for (const engine of ENGINES) {
       }
     });
 
-    test("probe() shows that there is room, and leaves nothing", async () => {
+    test("probe() writes, and leaves nothing", async () => {
       const { blobs, reopen } = await engine.start();
       expect(blobs.writable).toBe(true);
       await blobs.probe();
@@ -274,7 +274,7 @@ for (const engine of ENGINES) {
       expect(await (await reopen()).sweepUnfinished()).toBe(0);
     });
 
-    test("close() discards what is open and ends begin()", async () => {
+    test("close() discards open writers, and begin() rejects afterwards", async () => {
       const { blobs, reopen } = await engine.start();
       await (await blobs.begin()).write(pattern(10));
       await blobs.close();
@@ -285,7 +285,7 @@ for (const engine of ENGINES) {
   });
 }
 
-/** Every name under `folder`, without the folders. */
+/** The names of all files under `folder`. */
 async function filesUnder(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
@@ -296,7 +296,7 @@ function systemError(code: string): Error {
 }
 
 describe("blobs: the disk engine alone", () => {
-  test("spreads by the end of the id, for its owner's eyes only", async () => {
+  test("puts a file into the directory of the last two digits of its id, readable by its owner only", async () => {
     const folder = await newFolder();
     const id = await put(await openDisk(folder), pattern(10));
     const subfolder = join(folder, "files", id.slice(-2));
@@ -307,7 +307,7 @@ describe("blobs: the disk engine alone", () => {
     expect(await filesUnder(folder)).toEqual([id]);
   });
 
-  test("writes on after a write that took fewer bytes", async () => {
+  test("continues after a short write", async () => {
     const shortIo: DiskIo = {
       write: async (file, bytes) =>
         (await file.write(bytes.subarray(0, 1 + (bytes.length >> 1)))).bytesWritten,
@@ -322,7 +322,7 @@ describe("blobs: the disk engine alone", () => {
     ["a write", { write: () => Promise.reject(systemError("ENOSPC")) }],
     ["the last sync", { datasync: () => Promise.reject(systemError("EDQUOT")) }],
   ] as const) {
-    test(`says BlobsFull when the disk is full at ${when}, and leaves nothing`, async () => {
+    test(`rejects with BlobsFull when the disk is full at ${when}, and leaves nothing`, async () => {
       const folder = await newFolder();
       const io: DiskIo = {
         write: async (file, bytes) => (await file.write(bytes)).bytesWritten,
@@ -338,7 +338,7 @@ describe("blobs: the disk engine alone", () => {
     });
   }
 
-  test("writable: false from a write that failed to the next that is durable", async () => {
+  test("writable is false from a failed write until the next durable one", async () => {
     const disk = new FailingDisk();
     const blobs = await openDisk(await newFolder(), disk.io);
     for (const fault of ["ENOSPC", "EIO"] as const) {

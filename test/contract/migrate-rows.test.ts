@@ -56,10 +56,10 @@ async function check(store: Store): Promise<void> {
     leaseUntil: 9,
   });
   const numbers = async (): Promise<readonly number[]> =>
-    (await lux.ledger("a", page)).items.map(({ n }) => n);
+    (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));
   const listed = async (nodeId: string): Promise<readonly string[]> =>
-    (await tasks.list(["assigned", "completed"], nodeId, page)).items.map(({ taskId }) => taskId);
+    (await tasks.list(["assigned", "completed"], nodeId, page)).rows.first.map(({ taskId }) => taskId);
   expect((await listed("a")).length).toBe(DONE);
   expect(await listed("b")).toEqual(["t152", "t151"]);
   const result = { problem: "p", improvement: "i", lesson: "l" };
@@ -84,7 +84,7 @@ test("sqlite: schema 4, with rows", async () => {
     const store = openSqlite(path, (error) => {
       throw error;
     });
-    expect(store.broughtForward).toMatchObject({ from: 4, to: SQLITE_MIGRATIONS.length });
+    expect(store.migration).toMatchObject({ from: 4, to: SQLITE_MIGRATIONS.length });
     const faults = (): readonly unknown[] => {
       const db = new Database(path, { readonly: true });
       try {

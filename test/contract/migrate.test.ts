@@ -56,7 +56,7 @@ test("one of this schema is left alone", () => {
   expect(copies()).toEqual([]);
 });
 
-test("an older one is copied beside, whole, and brought forward by the steps it has not seen", () => {
+test("an older one is copied beside, whole, and migrated by the steps it has not seen", () => {
   migrate(db, path, [FIRST]);
   db.run("INSERT INTO a VALUES (7)"); // in the log, not in the file yet
   const copy = `${path}.schema-1.bak`;

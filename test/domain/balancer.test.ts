@@ -1,8 +1,7 @@
-/** The balancer (domain/balancer.ts): who is picked, as a table; and what holds for any fleet, as properties. */
+/** The balancer's rule (domain/balancer.ts): whom it picks, as a table; what holds for any nodes and tasks, as properties. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Candidate, fits, isAvailable, pick } from "../../src/domain/balancer.ts";
-import { Fleet, balance } from "../../src/domain/balancer-queue.ts";
+import { type Candidate, balance, fits, isAvailable, pick, typesTaken } from "../../src/domain/balancer.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { NOW, node, task } from "./samples.ts";
 
@@ -58,7 +57,7 @@ const candidate = fc.record({
   idleSince: fc.integer({ min: 0, max: 3 }),
   capabilities: fc.subarray(["x", "y"]),
 });
-const fleet = fc
+const someNodes = fc
   .array(candidate, { maxLength: 6 })
   .map((nodes) => nodes.map((patch, i) => node(`n${i}`, patch)));
 const tasks = fc
@@ -74,7 +73,7 @@ const tasks = fc
 describe("balance", () => {
   test("never gives to who is offline, full, unfit or was relieved of the task, and never more than fits", () => {
     fc.assert(
-      fc.property(fleet, tasks, (nodes, list) => {
+      fc.property(someNodes, tasks, (nodes, list) => {
         const given = balance(list, nodes, NOW);
         const count = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
         for (const { task: one, nodeId } of given) {
@@ -94,7 +93,7 @@ describe("balance", () => {
 
   test("gives each task, in turn, to the best of those who could have it then; leaves out only what nobody could", () => {
     fc.assert(
-      fc.property(fleet, tasks, (nodes, list) => {
+      fc.property(someNodes, tasks, (nodes, list) => {
         const given = new Map(balance(list, nodes, NOW).map((g) => [g.task.taskId, g.nodeId]));
         const assigned = new Map(nodes.map((n) => [n.nodeId, n.tasksAssigned]));
         const idleSince = new Map(nodes.map((n) => [n.nodeId, n.idleSince]));
@@ -140,11 +139,11 @@ describe("balance", () => {
   });
 });
 
-/** The rules over all nodes, one task after the other: what a Fleet has to come to as well. */
-function plainly(list: readonly Task[], nodes: readonly Candidate[], now: number): readonly string[] {
-  const fleet = nodes.map((one) => ({ ...one }));
+/** The specification of `balance`: `pick` over all nodes, one task after the other. */
+function pickEach(list: readonly Task[], nodes: readonly Candidate[], now: number): readonly string[] {
+  const copies = nodes.map((one) => ({ ...one }));
   return list.flatMap((one) => {
-    const best = pick(one, fleet);
+    const best = pick(one, copies);
     if (!best) return [];
     best.tasksAssigned += 1;
     best.idleSince = now;
@@ -152,63 +151,69 @@ function plainly(list: readonly Task[], nodes: readonly Candidate[], now: number
   });
 }
 
-describe("a fleet by the types that it takes", () => {
+describe("many tasks and nodes", () => {
   const TYPES = ["x", "y", "z", "X", "xy"];
   const member = fc.record({
-    nodeId: fc.constantFrom(...Array.from({ length: 12 }, (_, i) => `n${i}`)),
+    nodeId: fc.constantFrom(...Array.from({ length: 24 }, (_, i) => `n${i}`)),
     online: fc.boolean(),
     maxTasks: fc.option(fc.integer({ min: 1, max: 5 })),
     tasksAssigned: fc.integer({ min: 0, max: 5 }),
     idleSince: fc.integer({ min: NOW - 2, max: NOW + 2 }), // also ahead of a clock that was set back
     capabilities: fc.subarray(TYPES),
   });
-  /** The nodes as they are at a step: some come, go, and register anew from one step to the next. */
-  const nodes = fc.uniqueArray(member, { selector: ({ nodeId }) => nodeId, maxLength: 12 });
-  const queue = fc
-    .array(
-      fc.record({
-        taskType: fc.constantFrom("", "nobody", ...TYPES),
-        revokedFrom: fc.constantFrom(null, null, "n0", "n1", "n2"),
-      }),
-      { maxLength: 30 },
-    )
-    .map((list) => list.map((patch, i) => task(`t${i}`, patch)));
+  const nodes = fc.uniqueArray(member, { selector: ({ nodeId }) => nodeId, maxLength: 24 });
+  const waiting = (maxLength: number) =>
+    fc
+      .array(
+        fc.record({
+          taskType: fc.constantFrom("", "nobody", ...TYPES),
+          revokedFrom: fc.constantFrom(null, null, "n0", "n1", "n2"),
+        }),
+        { maxLength },
+      )
+      .map((list) => list.map((patch, i) => task(`t${i}`, patch)));
 
-  test("gives each task to whom the rules say, step after step", () => {
-    const steps = fc.array(fc.record({ nodes, queue }), { minLength: 1, maxLength: 4 });
+  // Few tasks for many nodes: then the shortlists are shorter than the lists of nodes.
+  for (const maxLength of [4, 30])
+    test(`balance gives each task to the node that pick names (up to ${maxLength} tasks)`, () => {
+      fc.assert(
+        fc.property(nodes, waiting(maxLength), (all, list) => {
+          const given = balance(list, all, NOW).map((one) => `${one.task.taskId} ${one.nodeId}`);
+          expect(given).toEqual([...pickEach(list, all, NOW)]);
+        }),
+        { seed: 1, numRuns: 2_000 },
+      );
+    });
+
+  test("typesTaken names the types that an available node takes", () => {
+    const types = fc.subarray(["", "nobody", ...TYPES]).map((list) => new Set(list));
     fc.assert(
-      fc.property(steps, fc.boolean(), (all, byWanted) => {
-        const fleet = new Fleet(byWanted ? new Set(["", ...TYPES]) : null);
-        for (const step of all) {
-          fleet.see(step.nodes);
-          for (const type of ["", "nobody", ...TYPES]) {
-            const takers = step.nodes.filter((one) => isAvailable(one) && fits(one, { taskType: type }));
-            expect(fleet.takes(type)).toBe(takers.length > 0);
-          }
-          const given = fleet.give(step.queue, NOW).map((one) => `${one.task.taskId} ${one.nodeId}`);
-          expect(given).toEqual([...plainly(step.queue, step.nodes, NOW)]);
-        }
+      fc.property(nodes, types, (all, asked) => {
+        const taken = [...asked].filter((taskType) =>
+          all.some((one) => isAvailable(one) && fits(one, { taskType })),
+        );
+        expect([...typesTaken(asked, all)].toSorted()).toEqual(taken.toSorted());
       }),
       { seed: 1, numRuns: 2_000 },
     );
   });
 
-  test("looks into the capabilities of a node once, however many tasks there are", () => {
-    let looks = 0;
+  test("the capabilities of a node are read once, however many tasks there are", () => {
+    let reads = 0;
     const watched = (list: string[]): readonly string[] =>
       new Proxy(list, {
         get: (of, name, self) => {
-          if (typeof name === "string" && /^\d+$/.test(name)) looks += 1;
+          if (typeof name === "string" && /^\d+$/.test(name)) reads += 1;
           return Reflect.get(of, name, self);
         },
       });
     const words = (i: number): string[] => Array.from({ length: 10 }, (_, k) => `${i} ${k}`);
-    const many = Array.from({ length: 100 }, (_, i) => node(`n${i}`, { capabilities: watched(words(i)) }));
+    const all = Array.from({ length: 100 }, (_, i) => node(`n${i}`, { capabilities: watched(words(i)) }));
     const list = Array.from({ length: 200 }, (_, i) =>
       task(`t${i}`, { taskType: i % 2 ? "nobody takes it" : `${i % 100} 3` }),
     );
-    expect(balance(list, many, NOW)).toHaveLength(100);
-    expect(looks).toBeLessThanOrEqual(100 * 10);
+    expect(balance(list, all, NOW)).toHaveLength(100);
+    expect(reads).toBeLessThanOrEqual(100 * 10);
   });
 });
 

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { balance } from "../../src/domain/balancer-queue.ts";
+import { balance } from "../../src/domain/balancer.ts";
 import type { Decision, Undecided } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { comeBack, expire, heartbeat, register } from "../../src/domain/node.ts";

@@ -88,7 +88,7 @@ describe("the executable", () => {
     await using _hub = await start(cwd);
     const env = { ...NOWHERE, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: "e2e-admin-key" };
     const added = await run(["keys", "add", "second"], { command: [EXECUTABLE], cwd, env });
-    expect([added.code, added.stderr]).toEqual([0, ""]);
+    expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(/^This is the secret of second\./)]);
     const listed = await run(["keys", "list"], { command: [EXECUTABLE], cwd, env });
     expect(listed.stdout).toMatch(/\nsecond +secret/);
   }, 60_000);

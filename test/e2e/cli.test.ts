@@ -316,13 +316,18 @@ describe("a mistake is one line and exit code 2", () => {
     readonly env?: Readonly<Record<string, string>>;
     readonly toml?: string;
     readonly says: RegExp;
+    /** 2 unless it is given. */
+    readonly code?: number;
   };
   const rows: readonly Mistake[] = [
     { args: ["frobnicate"], says: /unknown command "frobnicate"/ },
-    { args: ["serve", "--bogus"], says: /unknown flag --bogus/ },
+    { args: ["serve", "--bogus"], says: /unknown flag --bogus; see luxhub serve --help/ },
+    { args: ["serve", "--prot", "1"], says: /unknown flag --prot \(did you mean --port\?\);/ },
+    { args: ["serve", "--Data=x"], says: /unknown flag --Data \(did you mean --data\?\);/ },
+    { args: ["sevre"], says: /unknown command "sevre" \(did you mean serve\?\); see luxhub help/ },
     { args: ["serve", "--bogus=1"], says: /unknown flag --bogus;/ },
     { args: ["serve", "-p", "1"], says: /unknown flag -p/ },
-    { args: ["serve", "--"], says: /unknown flag --;/ },
+    { args: ["serve", "--", "--port"], says: /unexpected "--port"/ },
     { args: ["serve", "--help=1"], says: /--help takes no value/ },
     { args: ["serve", "--port", "1", "--port", "2"], says: /--port is given twice/ },
     { args: ["serve", "--data", "--port=1"], says: /--data wants a value; .*--data=…/ },
@@ -340,8 +345,13 @@ describe("a mistake is one line and exit code 2", () => {
     {
       args: ["serve", "--data", "/dev/null"],
       says: /data directory \/dev\/null: something there is no directory/,
+      code: 1,
     },
-    { args: ["serve", "--data", "/dev/null/x"], says: /data directory \/dev\/null\/x: not a directory/ },
+    {
+      args: ["serve", "--data", "/dev/null/x"],
+      says: /data directory \/dev\/null\/x: not a directory/,
+      code: 1,
+    },
     { args: ["version", "x"], says: /unexpected "x"/ },
     { args: ["version", "--data", "x"], says: /unknown flag --data/ },
     { args: ["help", "x"], says: /unknown command "x"/ },
@@ -375,26 +385,32 @@ describe("a mistake is one line and exit code 2", () => {
       env: { LUXHUB_SECRET: "same", LUXHUB_ADMIN_KEY: "same" },
       says: /secret and the administrator key must not be the same/,
     },
-    { args: ["serve"], toml: "colour = 1\n", says: /unknown key colour/ },
+    { args: ["serve"], toml: "colour = 1\n", says: /unknown key colour;/ },
+    { args: ["serve"], toml: "max-file = 1\n", says: /unknown key max-file \(did you mean max_file\?\);/ },
     { args: ["serve"], toml: "port = -1\n", says: /port in luxhub\.toml is "-1"/ },
     { args: ["serve"], toml: "port = \n", says: /luxhub\.toml is not TOML/ },
     { args: ["serve"], toml: "redis = pass-word\n", says: /is not TOML: [^\n]*Strings must be quoted\n$/ },
     {
       args: ["serve", "--tls-cert", "none.pem", "--tls-key", "none.pem", "--port", "0"],
       says: /cannot read none\.pem \(--tls-cert\): no such file or directory/,
+      code: 1,
     },
-    { args: ["keys", "frobnicate"], says: /unknown command keys frobnicate/ },
+    { args: ["keys", "frobnicate"], says: /unknown command keys frobnicate;/ },
+    { args: ["keys", "--data", "x", "rovoke"], says: /keys rovoke \(did you mean revoke\?\);/ },
     { args: ["keys", "list", "--bogus"], says: /unknown flag --bogus/ },
     { args: ["keys", "list", "x"], says: /unexpected "x"/ },
-    { args: ["keys", "list", "--variant", "A"], says: /keys list takes no --variant/ },
-    { args: ["keys", "revoke", "x", "--expires", "1d"], says: /keys revoke takes no --expires/ },
+    { args: ["keys", "list", "--variant", "A"], says: /unknown flag --variant; see luxhub keys list --help/ },
+    {
+      args: ["keys", "revoke", "x", "--expires", "1d"],
+      says: /unknown flag --expires; see luxhub keys revoke --help/,
+    },
     { args: ["keys", "add", "x", "--admin=yes"], says: /--admin takes no value/ },
     { args: ["keys", "--data", "x"], says: /keys wants list, add, / },
-    { args: ["backup"], says: /backup wants a FILE/ },
-    { args: ["backup", "a", "b"], says: /backup wants a FILE/ },
-    { args: ["restore", "--data", "d"], says: /restore wants the FILE/ },
-    { args: ["backup", "-"], says: /backup wants a FILE to write, not - / },
-    { args: ["restore", "-"], says: /restore wants the FILE of a backup, not - / },
+    { args: ["backup"], says: /backup wants FILE;/ },
+    { args: ["backup", "a", "b"], says: /unexpected "b"/ },
+    { args: ["restore", "--data", "d"], says: /restore wants FILE;/ },
+    { args: ["backup", "-"], says: /backup wants a FILE, not - / },
+    { args: ["restore", "-"], says: /restore wants a FILE, not - / },
     { args: ["backup", ""], says: /the FILE is ""/ },
     { args: ["backup", "~/x"], says: /the FILE is "~\/x".*without ~/ },
     { args: ["move", "x"], says: /unexpected "x"/ },
@@ -404,12 +420,12 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["doctor", "extra"], says: /unexpected "extra"/ },
     { args: ["doctor", "--repair"], says: /unknown flag --repair/ },
   ];
-  for (const { args = [], env = {}, toml, says } of rows)
+  for (const { args = [], env = {}, toml, says, code: wanted = 2 } of rows)
     test(`${args.join(" ")} ${JSON.stringify(env)} ${toml ?? ""}`, async () => {
       using dir = new TempDir();
       if (toml !== undefined) writeFileSync(dir.join("luxhub.toml"), toml);
       const { code, stdout, stderr } = await run(args, { cwd: dir.path, env });
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect({ code, stdout }).toEqual({ code: wanted, stdout: "" });
       expect(stderr).toMatch(/^luxhub: [^\n]+\n$/);
       expect(stderr).toMatch(says);
     });
@@ -443,8 +459,9 @@ describe.concurrent("keys", () => {
     const keys = (...args: readonly string[]) => run(["keys", ...args, "--data", data]);
     const add = async (...args: readonly string[]): Promise<string> => {
       const { code, stdout, stderr } = await keys("add", ...args);
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      return stdout.split("\n")[0] ?? "";
+      expect([code, stderr]).toEqual([0, expect.stringMatching(/^This is the secret of \S+\. [^\n]+\n$/)]);
+      expect(stdout).toMatch(/^\S+\n$/); // only the secret: SECRET=$(luxhub keys add …)
+      return stdout.trim();
     };
     const statusWith = async (secret: string): Promise<number> =>
       (await hub.get("/lux/ledger?node_id=worker-7", { headers: { "X-Matrix-Secret": secret } })).status;
@@ -566,14 +583,14 @@ describe.concurrent("keys", () => {
     await using at = await start();
     await at.add("once");
     const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [
-      [["add"], 2, /wants an ID/],
+      [["add"], 2, /keys add wants ID;/],
       [["add", "a b"], 2, /an ID is/],
       [["add", "x", "--variant", "C"], 2, /no variant/],
       [["add", "x", "--node", "a b"], 2, /no node_id/],
       [["add", "x", "--expires", "soon"], 2, /no time/],
       [["add", "x", "--expires", "2001-02-03"], 2, /--expires is in the past/],
       [["add", "once"], 1, /a key once already/],
-      [["pin", "once"], 2, /wants an ID and A, B or none/],
+      [["pin", "once"], 2, /keys pin wants ID A\|B\|none;/],
       [["pin", "none-such", "A"], 1, /no key none-such/],
       [["expire", "once", "tomorrow"], 2, /no time/],
       [["revoke", "none-such"], 1, /no key none-such/],

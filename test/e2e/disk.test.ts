@@ -3,7 +3,14 @@
  * with the reason, where none can be mounted.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { type Extent, RECOVERY_MS, fillOnce, newDiskReport, startOnFullDisk } from "../torture/disk.ts";
+import {
+  type Extent,
+  RECOVERY_MS,
+  beatOnFullDisk,
+  fillOnce,
+  newDiskReport,
+  startOnFullDisk,
+} from "../torture/disk.ts";
 import { whyNoSmallDisk } from "../torture/small-disk.ts";
 import { TempDir } from "./program.ts";
 
@@ -17,7 +24,7 @@ const skipped = reason === null ? "" : ` (skipped: ${reason})`;
 
 const ROUNDS: readonly (readonly [string, Extent])[] = [
   [
-    "the data is on a full disk: reads go on, writes are 507, and with room all is well without a restart",
+    "the data is on a full disk: reads go on, also after a restart, writes are 507, and with room all is well",
     "data",
   ],
   ["only the files are on a full disk: uploads are 507 and everything else goes on", "files"],
@@ -36,6 +43,18 @@ for (const [name, extent] of ROUNDS)
     },
     60_000,
   );
+
+onSmallDisk(
+  `on a full disk the log is written back into the database, and its room serves further writes${skipped}`,
+  async () => {
+    const { statuses, logBytes } = await beatOnFullDisk();
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    const [before, after] = logBytes;
+    expect(before).toBeGreaterThan(1024 * 1024);
+    expect(after).toBeLessThan(before / 4);
+  },
+  60_000,
+);
 
 onSmallDisk(
   `a first start on a full disk is refused in one line and leaves nothing in the way of the next${skipped}`,

@@ -12,14 +12,14 @@ import { ENDPOINTS } from "../../src/api/routes.ts";
 import type { Endpoint } from "../../src/api/endpoint.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
-  deliveryShape,
-  entryShape,
-  eventShape,
-  fileShape,
-  messageShape,
-  nodeShape,
-  taskShape,
-} from "../../src/api/shapes.ts";
+  deliverySchema,
+  entrySchema,
+  eventSchema,
+  fileSchema,
+  messageSchema,
+  nodeSchema,
+  taskSchema,
+} from "../../src/api/response-schemas.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -286,21 +286,21 @@ describe("the pages", () => {
   });
 
   test("records", () => {
-    const shapes = {
-      node: nodeShape(),
-      task: taskShape(),
-      message: messageShape(),
-      "message of receive": deliveryShape(),
-      event: eventShape(),
-      file: fileShape(),
-      "ledger entry": entryShape(),
+    const schemas = {
+      node: nodeSchema(),
+      task: taskSchema(),
+      message: messageSchema(),
+      "message of receive": deliverySchema(),
+      event: eventSchema(),
+      file: fileSchema(),
+      "ledger entry": entrySchema(),
     };
     const text = page("docs/records.md");
     const names = [...text.matchAll(/^## (.+)$/gm)].map(([, name]) => name);
-    expect(names).toEqual(Object.keys(shapes));
-    for (const [name, shape] of Object.entries(shapes)) {
+    expect(names).toEqual(Object.keys(schemas));
+    for (const [name, schema] of Object.entries(schemas)) {
       const fields = rowsOf(section(text, name)).map(([field]) => field);
-      expect([name, fields.join(", ")]).toEqual([name, fieldsOf(shape, "output")]);
+      expect([name, fields.join(", ")]).toEqual([name, fieldsOf(schema, "output")]);
     }
   });
 
@@ -390,7 +390,7 @@ describe("limits", () => {
     [
       `Answers over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}, held until they are read`,
       bytes("ANSWERS_HELD_MAX_BYTES"),
-      seconds("ANSWER_TURN_MS"),
+      seconds("ANSWER_WAIT_MS"),
     ],
     [
       `Progress of reading an answer over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}`,
@@ -436,7 +436,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:LIST_UNMEASURED|STREAM_(?:BACKLOG|TOLD)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

@@ -115,8 +115,10 @@ async function addKey(
   ...args: string[]
 ): Promise<string> {
   const { code, stdout, stderr } = await run(["keys", "add", ...args, "--data", data], { env });
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  return /^([\w-]{32})\n/.exec(stdout)?.[1] ?? "";
+  const secret = /^([\w-]{32})\n$/.exec(stdout)?.[1] ?? "";
+  expect([code, stderr]).toEqual([0, expect.stringMatching(/^This is the secret of /)]);
+  expect(stderr).not.toContain(secret);
+  return secret;
 }
 
 /** That none of the words, which are no empty ones, stands in any of the places. */

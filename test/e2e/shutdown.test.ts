@@ -198,7 +198,7 @@ describe.concurrent("SIGTERM", () => {
   });
 });
 
-describe("a fault that nobody caught", () => {
+describe("an uncaught error", () => {
   test.each([
     ["SIGUSR1", "a rejection"],
     ["SIGUSR2", "an exception"],
@@ -213,7 +213,7 @@ describe("a fault that nobody caught", () => {
     expect(await hub.program.ended).toBe(1);
     expect(poll.received).toMatch(/^HTTP\/1\.1 200/);
     expect(hub.program.stdout).toMatch(
-      new RegExp(`ending after a fault that nobody caught cause=.*nobody caught this.*${cause}`),
+      new RegExp(`ending after an uncaught error cause=.*nobody caught this.*${cause}`),
     );
     expect(hub.program.stdout).toEndWith("ended\n");
   });

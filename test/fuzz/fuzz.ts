@@ -1,24 +1,25 @@
 /**
- * One request after another against a hub in this process, each judged: the answer is what the endpoint declares, and
- * what was refused, or only read, has changed nothing. A run has a hub of its own, so that a failure repeats and shrinks.
+ * Sends requests one after the other to a hub in this process. After each, the oracle checks that the endpoint declares
+ * the answer, and that a refused request or a read has changed nothing. Each run starts a new hub, so that a failure can
+ * be reproduced and shrunk.
  */
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import fc from "fast-check";
 import { type TestHub, startHub } from "../support/hub.ts";
-import { faultOf } from "./judge.ts";
-import { Known } from "./known.ts";
+import { faultOf } from "./oracle.ts";
+import { IdPool } from "./id-pool.ts";
 import { type FuzzRequest, MAX_FILE_BYTES, anyRequest } from "./requests.ts";
 import { addKeys, furnish } from "./scene.ts";
-import { type Sent, objectOf, settle, withBody } from "./sent.ts";
+import { type Sent, objectOf, resolve, withBody } from "./sent.ts";
 import { Wire, type WireAnswer } from "./wire.ts";
 
-/** As many requests as a run has at most; half as many on average. */
+/** The most requests in a run; on average half as many. */
 const RUN_MAX = 100;
 
 export const runOfRequests = fc.array(anyRequest, { minLength: 1, maxLength: RUN_MAX, size: "max" });
 
-/** How many requests were answered, and how often each endpoint in each variant with which status. */
+/** Counts the answers by endpoint, variant and status. */
 export class Tally {
   total = 0;
   readonly #counts = new Map<string, number>();
@@ -29,7 +30,7 @@ export class Tally {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
   }
 
-  /** How often there was one of `statuses`, of an endpoint if given. */
+  /** The number of answers with one of `statuses`, of one endpoint if given. */
   of(statuses: readonly number[], endpoint = ""): number {
     const counted = this.#counts.entries().filter(([key]) => {
       const [variant, method, path, status] = key.split(" ");
@@ -52,18 +53,18 @@ export async function fuzzInProcess(requests: number, seed: number): Promise<Tal
 
 async function fireRun(run: readonly FuzzRequest[], tally: Tally): Promise<void> {
   await using hub = await startHub({ maxFileBytes: MAX_FILE_BYTES });
-  const known = new Known();
+  const ids = new IdPool();
   await addKeys(hub.dataDir);
   await hub.sweep();
-  await furnish(known, async (path, body, variant = "A") => (await hub.post(path, body, { variant })).body);
+  await furnish(ids, async (path, body, variant = "A") => (await hub.post(path, body, { variant })).body);
   using watch = new StateWatch(join(hub.dataDir, "luxhub.db"));
   const wires = { A: new Wire(hub.port("A")), B: new Wire(hub.port("B")) };
   try {
     for (const request of run) {
-      const sent = settle(request, known);
+      const sent = resolve(request, ids);
       const answer = await fireOne(sent, wires[request.variant], watch);
       tally.count(request, answer.status);
-      if (answer.status === 200) known.learn(objectOf(answer.body.toString()) ?? {});
+      if (answer.status === 200) ids.learn(objectOf(answer.body.toString()) ?? {});
       if (isRepeatable(sent, answer)) await repeat(sent, answer, wires[request.variant], watch);
     }
   } finally {
@@ -87,7 +88,7 @@ function isRepeatable({ request, headers }: Sent, { status }: WireAnswer): boole
   return request.method === "POST" && headers.has("idempotency-key") && status === 200;
 }
 
-/** The same again, with its Idempotency-Key: the same answer. Something else with it: 422. Nothing is done. */
+/** Repeats a request with its Idempotency-Key: the answer is the same; with another body it is 422. Neither writes. */
 async function repeat(sent: Sent, first: WireAnswer, wire: Wire, watch: StateWatch): Promise<void> {
   const { version } = watch;
   const again = await wire.exchange(sent.bytes, false);
@@ -106,10 +107,10 @@ async function repeat(sent: Sent, first: WireAnswer, wire: Wire, watch: StateWat
   const answers = [first, again, refused].map(
     (answer) => `${answer?.status} ${answer?.body.subarray(0, 500)}`,
   );
-  throw new Error(`a repeat differs, or does something\n${describe(sent)}\n${answers.join("\n")}`);
+  throw new Error(`a repeat differs, or has written\n${describe(sent)}\n${answers.join("\n")}`);
 }
 
-/** What was refused, or only read. */
+/** A refused request or a read. */
 export function changesNothing(sent: Sent, answer: WireAnswer): boolean {
   return answer.status >= 400 || sent.request.method === "GET" || sent.request.method === "HEAD";
 }
@@ -128,7 +129,7 @@ async function checkLog(hub: TestHub): Promise<void> {
 
 type Look = { readonly version: number; readonly digest: string | null };
 
-/** Looks at the database from beside the hub: whether anything was committed, and to what. */
+/** Reads the hub's database on a connection of its own, to see whether the hub has committed anything. */
 export class StateWatch implements Disposable {
   readonly #db: Database;
 
@@ -136,12 +137,12 @@ export class StateWatch implements Disposable {
     this.#db = new Database(path, { readonly: true });
   }
 
-  /** The number changes with every commit of the hub that writes anything. */
+  /** Changes with every commit of the hub that writes. */
   get version(): number {
     return this.#db.query<{ data_version: number }, []>("PRAGMA data_version").get()?.data_version ?? 0;
   }
 
-  /** @param whole whether what is stored is looked at, too: for a refusal that is stored for its repeat */
+  /** @param whole whether to hash the rows too: with an Idempotency-Key even a refusal stores its answer */
   look(whole: boolean): Look {
     return { version: this.version, digest: whole ? this.#digest() : null };
   }
@@ -156,7 +157,7 @@ export class StateWatch implements Disposable {
     this.#db.close();
   }
 
-  /** Every row of every table but the stored answers. */
+  /** All rows of all tables, except the stored answers. */
   #digest(): string {
     const tables = this.#db
       .query<{ name: string }, []>(

@@ -1,7 +1,7 @@
-/** Multipart bodies for an upload: right ones, and ones with a part too many, too few, or not whole. */
+/** Multipart bodies for an upload: valid ones, and ones with an extra, a missing or a truncated part. */
 import fc from "fast-check";
 
-/** The Content-Type that goes with them. */
+/** Their Content-Type. */
 export const MULTIPART_TYPE = "multipart/form-data; boundary=fuzz";
 
 const fileName = fc.constantFrom(

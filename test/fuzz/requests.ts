@@ -1,27 +1,27 @@
 /**
- * Requests to every endpoint of both variants, from what each declares: mostly right ones, right ones with one thing
- * wrong, and some that are wrong all over. All are whole HTTP: what breaks the protocol itself is not tried here.
+ * Generates requests to every endpoint of both variants from its declaration: mostly valid ones, some with one fault, a
+ * few with many. All are well-formed HTTP.
  */
 import fc from "fast-check";
 import type * as z from "zod/mini";
-import type { AnswerShape, Endpoint } from "../../src/api/endpoint.ts";
+import type { AnswerSchema, Endpoint } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { JSON_BODY_MAX_BYTES } from "../../src/domain/limits.ts";
-import { mark } from "./known.ts";
+import { placeholder } from "./id-pool.ts";
 import { multipart } from "./multipart.ts";
 import { type Entry, around, entriesOf, hostile, strangeName, taken, toObject } from "./values.ts";
 
 export const MAX_FILE_BYTES = 8 * 1024;
 
-/** What is asked of an endpoint; of one that is no JSON endpoint there is neither schema nor shape. */
+/** The declaration of an endpoint; only a JSON endpoint has schemas. */
 export type Target = Pick<Endpoint, "kind" | "method" | "path" | "auth" | "rejections"> & {
   readonly input?: z.ZodMiniType;
-  readonly answer?: AnswerShape;
+  readonly answer?: AnswerSchema;
   readonly emptyBody?: boolean;
 };
 
-/** The stream's endpoint is made with the hub: what it declares stands here. */
+/** A copy of the stream's declaration: the endpoint itself is created with a hub. */
 const SSE: Target = {
   kind: "raw",
   method: "GET",
@@ -43,14 +43,14 @@ export type AdminKey = "right" | "wrong" | "missing";
 
 export type Header = readonly [name: string, value: string];
 
-/** A request before its marks are settled. */
+/** A request with placeholders for ids. */
 export type FuzzRequest = {
   readonly target: Target;
   readonly variant: "A" | "B";
   readonly method: string;
-  /** With its parameters filled in, percent-encoded. */
+  /** With its parameters, percent-encoded. */
   readonly path: string;
-  /** What follows the question mark. */
+  /** Without the question mark. */
   readonly query: string;
   readonly secret: Secret;
   readonly adminKey: AdminKey;
@@ -81,7 +81,7 @@ function requestTo(target: Target): fc.Arbitrary<FuzzRequest> {
   return request.map((made) => Object.assign(made, { [fc.toStringMethod]: () => inShort(made) }));
 }
 
-/** For the report of a run that fails: without the schemas. */
+/** For the report of a failed run: without the schemas. */
 function inShort({ variant, method, path, query, secret, adminKey, headers, body }: FuzzRequest): string {
   return JSON.stringify({
     variant,
@@ -95,7 +95,7 @@ function inShort({ variant, method, path, query, secret, adminKey, headers, body
   });
 }
 
-// ---- The line: path and query
+// ---- Path and query
 
 const segment = fc.oneof(
   fc.constantFrom(
@@ -117,7 +117,7 @@ function pathOf(path: string): fc.Arbitrary<string> {
   const [before = "", parameter] = path.split(":");
   if (parameter === undefined)
     return often(path, 40, `${path}/`, `${path}/x`, path.toUpperCase(), `${path}%20`);
-  const known = fc.nat({ max: 9 }).map((n) => mark(parameter === "file_id" ? "file" : "node", n));
+  const known = fc.nat({ max: 9 }).map((n) => placeholder(parameter === "file_id" ? "file" : "node", n));
   return fc
     .oneof({ weight: 5, arbitrary: known }, { weight: 1, arbitrary: segment })
     .map((value) => before + value);
@@ -156,7 +156,7 @@ function asQuery(entries: readonly Entry[], params: ReadonlySet<string | undefin
   const text = (json: string): string => {
     const value: unknown = JSON.parse(json);
     const words = typeof value === "string" ? value : json;
-    // Half a surrogate pair has no UTF-8: as the three bytes that it would have.
+    // UTF-8 cannot encode a lone surrogate: sends the three bytes that it would have.
     return encodeURIComponent(words.replaceAll(/\p{Surrogate}/gu, "\u{1}")).replaceAll("%01", "%ED%A0%80");
   };
   return entries
@@ -197,7 +197,7 @@ const range = fc.constantFrom(
   ],
 );
 
-/** Each header is there or not: `one in` so many requests has it. */
+/** Each header is optional: one in so many requests has it. */
 function headersOf({ kind, method, path }: Target): fc.Arbitrary<readonly Header[]> {
   const header = (name: string, oneIn: number, value: fc.Arbitrary<string>): fc.Arbitrary<Header | null> =>
     fc.oneof(
@@ -234,7 +234,7 @@ function bodyOf(target: Target): fc.Arbitrary<string | Buffer | null> {
   );
 }
 
-/** The body of A's batch-assign is declared as anything, for B has none. */
+/** The schema declares any value for A's batch-assign, because B ignores it. */
 const listedBatch = fc
   .array(
     fc.oneof(
@@ -242,7 +242,7 @@ const listedBatch = fc
         weight: 8,
         arbitrary: fc
           .tuple(fc.nat({ max: 9 }), fc.nat({ max: 9 }))
-          .map(([t, n]) => `{"task_id":"${mark("task", t)}","node_id":"${mark("node", n)}"}`),
+          .map(([t, n]) => `{"task_id":"${placeholder("task", t)}","node_id":"${placeholder("node", n)}"}`),
       },
       { weight: 1, arbitrary: hostile },
     ),
@@ -281,7 +281,7 @@ function rarely<T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
   return fc.oneof({ weight: 5, arbitrary: fc.constant(null) }, { weight: 1, arbitrary });
 }
 
-/** One thing wrong: a field that is missing, of a wrong type, there twice, or one that does not belong. */
+/** One fault: a missing, duplicate or unknown field, or one of a wrong type. */
 function wronged(right: fc.Arbitrary<readonly Entry[]>): fc.Arbitrary<readonly Entry[]> {
   return fc
     .tuple(right, fc.nat(), fc.constantFrom("drop", "spoil", "double", "add"), hostile, strangeName)
@@ -296,5 +296,4 @@ function wronged(right: fc.Arbitrary<readonly Entry[]>): fc.Arbitrary<readonly E
     });
 }
 
-/** Any request. */
 export const anyRequest: fc.Arbitrary<FuzzRequest> = fc.oneof(...TARGETS.map(requestTo));

@@ -1,10 +1,10 @@
-/** What every fuzzed hub begins with: a few nodes, tasks in each state, messages, a file, and two keys of its own. */
+/** The initial data of every fuzzed hub: some nodes, tasks, messages, a file, and two additional keys. */
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import type { Known } from "./known.ts";
+import type { IdPool } from "./id-pool.ts";
 import { BOUND_NODE, BOUND_SECRET, PINNED_SECRET } from "./sent.ts";
 
 const FREE = {
@@ -20,7 +20,7 @@ const KEYS: readonly KeyRecord[] = [
   { ...FREE, keyId: "pinned", hash: hashSecret(PINNED_SECRET), variant: "B" },
 ];
 
-/** Stores the two keys beside a running hub, as `luxhub keys` does; its next sweep takes them over. */
+/** Stores the two keys while the hub runs, as `luxhub keys` does; the hub loads them in its next periodic work. */
 export async function addKeys(dataDir: string): Promise<void> {
   const store = openSqlite(join(dataDir, "luxhub.db"), () => undefined);
   await store.transact({}, () =>
@@ -32,26 +32,25 @@ export async function addKeys(dataDir: string): Promise<void> {
   await store.close();
 }
 
-/** Posts JSON, or a form; the body of the answer. */
+/** Posts JSON or a form. Returns the body of the answer. */
 export type Post = (
   path: string,
   body: object | FormData,
   variant?: "A" | "B",
 ) => Promise<Readonly<Record<string, unknown>>>;
 
-/** Fills a hub through its API. */
-export async function furnish(known: Known, post: Post): Promise<void> {
+/** Seeds a hub through its API. */
+export async function furnish(ids: IdPool, post: Post): Promise<void> {
   for (let i = 0; i < 4; i++) {
     const nodeId = `n${i}`;
     await post("/node/register", { node_id: nodeId, name: nodeId, ...(i === 3 ? { max_tasks: 2 } : {}) });
-    known.add("node", nodeId);
+    ids.add("node", nodeId);
   }
   const draft = { title: "t", description: "d", lux_reward: 1.5 };
-  for (const variant of ["A", "A", "B", "B"] as const)
-    known.learn(await post("/task/create", draft, variant));
+  for (const variant of ["A", "A", "B", "B"] as const) ids.learn(await post("/task/create", draft, variant));
   const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
-  for (let i = 0; i < 2; i++) known.learn(await post("/message/send", message));
+  for (let i = 0; i < 2; i++) ids.learn(await post("/message/send", message));
   const form = new FormData();
   form.set("file", new File(["hello"], "hello.txt"));
-  known.learn(await post("/file/upload", form));
+  ids.learn(await post("/file/upload", form));
 }

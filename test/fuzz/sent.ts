@@ -1,10 +1,10 @@
-/** A request as it goes out: its marks settled, its waits made short, its secrets put in. */
+/** A request as it is sent: with ids instead of placeholders, short timeouts, and secrets. */
 import { ADMIN_KEY, SECRET } from "../support/hub.ts";
-import type { Known } from "./known.ts";
+import type { IdPool } from "./id-pool.ts";
 import { MULTIPART_TYPE } from "./multipart.ts";
 import type { AdminKey, FuzzRequest, Secret } from "./requests.ts";
 
-/** The secrets of two further keys: one acts for BOUND_NODE only, one is answered in B. */
+/** The secrets of two additional keys: one is bound to BOUND_NODE, one to variant B. */
 export const BOUND_SECRET = "fuzz-bound-secret";
 export const PINNED_SECRET = "fuzz-pinned-secret";
 export const BOUND_NODE = "n0";
@@ -31,13 +31,13 @@ export type Sent = {
   readonly bytes: Buffer;
 };
 
-export function settle(request: FuzzRequest, known: Known): Sent {
-  const path = known.settle(request.path);
-  const query = impatient(request, known.settle(request.query));
-  return compose(request, path, query, asBuffer(request, known));
+export function resolve(request: FuzzRequest, ids: IdPool): Sent {
+  const path = ids.resolve(request.path);
+  const query = impatient(request, ids.resolve(request.query));
+  return compose(request, path, query, asBuffer(request, ids));
 }
 
-/** The same with another body: one that says something else, or nothing else, under the same key. */
+/** The same request with another body. */
 export function withBody({ request, path, query }: Sent, body: string): Sent {
   return compose(request, path, query, Buffer.from(body));
 }
@@ -57,7 +57,7 @@ function compose(request: FuzzRequest, path: string, query: string, body: Buffer
   return { request, path, query, headers, body, bytes };
 }
 
-/** A poll that would wait does not: the last of two parameters counts. */
+/** Appends timeout=0 to a poll that would wait: of two parameters with one name the last counts. */
 function impatient({ target }: FuzzRequest, query: string): string {
   if (target.path !== "/api/v1/poll") return query;
   const timeout = new URLSearchParams(query).getAll("timeout").at(-1);
@@ -65,10 +65,10 @@ function impatient({ target }: FuzzRequest, query: string): string {
   return waits ? `${query}${query === "" ? "" : "&"}timeout=0` : query;
 }
 
-/** A receive that would wait for more than a moment waits for a moment: of a name given twice the last counts. */
-function asBuffer({ target, body }: FuzzRequest, known: Known): Buffer | null {
+/** Appends a short timeout to a receive that would wait: of two JSON members with one name the last counts. */
+function asBuffer({ target, body }: FuzzRequest, ids: IdPool): Buffer | null {
   if (typeof body !== "string") return body;
-  const text = known.settle(body);
+  const text = ids.resolve(body);
   const waits =
     target.path === "/api/v1/message/receive" && /"blocking":\s*true/.test(text) && text.endsWith("}");
   if (!waits) return Buffer.from(text);
@@ -77,7 +77,7 @@ function asBuffer({ target, body }: FuzzRequest, known: Known): Buffer | null {
   return Buffer.from(short ? text : `${text.slice(0, -1)},"timeout":0.01}`);
 }
 
-/** The JSON object in a text; null for what is none. */
+/** Parses a JSON object; null if the text is not one. */
 export function objectOf(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,24 +1,24 @@
 /**
- * Values for a field, derived from its zod schema: what it takes, where its limits are, and what is just beside. Nothing
- * here knows the hub: a new field or endpoint is fuzzed from the day it is declared.
+ * Generates values for a field from its zod schema: accepted ones, ones at the limits, and ones just outside. Must not
+ * know the hub: then a new field or endpoint is fuzzed as soon as it is declared.
  *
- * A value is JSON text and not a JavaScript value, so that 1e400, -0, half a surrogate pair and a name given twice can be
- * said, too. A mark in a text (known.ts) stands for an id that the hub knows when the request is sent.
+ * A value is JSON text, not a JavaScript value: it can contain 1e400, -0, a lone surrogate or a duplicate name. It can
+ * contain placeholders for ids (id-pool.ts).
  */
 import fc from "fast-check";
 import type * as z from "zod/mini";
-import { type IdKind, mark } from "./known.ts";
+import { type IdKind, placeholder } from "./id-pool.ts";
 
 type Schema = z.core.$ZodType;
 export type JsonText = string;
 
-/** How often a limit is tried whose value is long: each such text is stored and given back. */
+/** Limits above this are tried rarely: the hub stores and returns each such text. */
 const LONG_CHARS = 2_000;
 const LONG_MAX_CHARS = 2 ** 19;
 
 const json = (value: unknown): JsonText => JSON.stringify(value) ?? "null";
 
-/** What stands where nothing like it belongs. */
+/** Values that no field expects. */
 const HOSTILE: readonly JsonText[] = [
   ...["null", "true", "false", "0", "-0", "-1", "1.5", "1e400", "-1e400", "1e-400", "9007199254740993"],
   ...[
@@ -41,17 +41,17 @@ const HOSTILE: readonly JsonText[] = [
 
 export const hostile = fc.constantFrom(...HOSTILE);
 
-/** Names that are no field, some of which an object has without being given them. */
+/** Names that are not fields; some are properties that every JavaScript object inherits. */
 export const strangeName: fc.Arbitrary<JsonText> = fc.constantFrom(
   ...["__proto__", "constructor", "toString", "hasOwnProperty", "", "a.b", "\0", "𝒳", "length"].map(json),
 );
 
-/** Values that the schema takes. */
+/** Values that the schema accepts. */
 export function taken(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   return around(schema, name).filter((text) => takes(schema, text));
 }
 
-/** Values that the schema takes, and some beside its limits. */
+/** Values that the schema accepts, and some just outside its limits. */
 export function around(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   let arbitrary = made.get(schema);
   if (!arbitrary) {
@@ -59,8 +59,8 @@ export function around(schema: Schema, name: string): fc.Arbitrary<JsonText> {
     made.set(schema, arbitrary);
   }
   const kind = idKindOf(name);
-  if (kind === null || !takes(schema, json(mark(kind, 0)))) return arbitrary;
-  const known = fc.nat({ max: 9 }).map((n) => json(mark(kind, n)));
+  if (kind === null || !takes(schema, json(placeholder(kind, 0)))) return arbitrary;
+  const known = fc.nat({ max: 9 }).map((n) => json(placeholder(kind, n)));
   return fc.oneof({ weight: 100, arbitrary: known }, arbitrary);
 }
 
@@ -79,7 +79,7 @@ export function isOptional(schema: Schema): boolean {
   return type === "optional" || type === "default";
 }
 
-/** Ids are worth something only when the hub knows them: what a field's name says it holds the id of. */
+/** The kind of id in a field, by the field's name: random ids would not exist in the hub. */
 function idKindOf(name: string): IdKind | null {
   if (name === "since" || name === "message_id") return "message";
   if (name === "task_id") return "task";
@@ -118,7 +118,7 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   }
 }
 
-/** An object with every field from `field`; optional ones are there or not. */
+/** An object with a value from `field` for every field; optional fields may be missing. */
 export function object(
   schema: Schema,
   field: (schema: Schema, name: string) => fc.Arbitrary<JsonText>,
@@ -143,7 +143,7 @@ export function toObject(entries: readonly Entry[]): JsonText {
   return `{${entries.map(([name, value]) => `${name}:${value}`).join(",")}}`;
 }
 
-/** What goes into a pipe: for its first schema, or, as it is or as text, for its last. */
+/** Values for a pipe: for its first schema or, raw or as text, for its last. */
 function piped(into: Schema, out: Schema, name: string): fc.Arbitrary<JsonText> {
   const first = around(into, name);
   if (defOf(out).type === "transform") return first;
@@ -202,7 +202,7 @@ function strings(schema: Schema): fc.Arbitrary<JsonText> {
   );
 }
 
-/** How many characters a text schema takes; found by asking it. */
+/** The longest text that a schema accepts, found by trying. */
 function longestTaken(schema: Schema): number {
   let [low, high] = [0, LONG_MAX_CHARS];
   while (low < high) {

@@ -1,6 +1,6 @@
 /**
- * Many requests at once against the real program: for how it bears up, and for its memory. What was refused in a volley
- * is fired once more together, and must change nothing.
+ * Volleys: sends many requests at once to the real program, and measures its memory. The refused requests of a volley are
+ * sent together once more, and must change nothing.
  */
 import { join } from "node:path";
 import fc from "fast-check";
@@ -8,27 +8,27 @@ import type { VariantName } from "../../src/domain/model.ts";
 import { Hub, TempDir, memoryMib, until } from "../e2e/program.ts";
 import { ADMIN_KEY, SECRET } from "../support/hub.ts";
 import { Tally, StateWatch, changesNothing, describe } from "./fuzz.ts";
-import { faultOf } from "./judge.ts";
-import { Known } from "./known.ts";
+import { faultOf } from "./oracle.ts";
+import { IdPool } from "./id-pool.ts";
 import { type FuzzRequest, MAX_FILE_BYTES, anyRequest } from "./requests.ts";
 import { addKeys, furnish } from "./scene.ts";
-import { PINNED_SECRET, type Sent, objectOf, settle } from "./sent.ts";
+import { PINNED_SECRET, type Sent, objectOf, resolve } from "./sent.ts";
 import { Wire, type WireAnswer } from "./wire.ts";
 
 const VOLLEY_MAX = 512;
 const WIRES_A_LISTENER = 16;
-/** The hub works by itself, too: nodes go offline, messages come back. Rarely in one volley, never in so many. */
+/** Periodic work also writes (nodes go offline, messages are redelivered): rarely in one volley, never in so many. */
 const TRIES = 6;
 
 const volleyOfRequests = fc.array(anyRequest, { minLength: 1, maxLength: VOLLEY_MAX, size: "max" });
 
-/** A running program under fire, and the connections to it. */
+/** A running program, and the connections to it. */
 class Stand implements AsyncDisposable {
   readonly #hub: Hub;
   readonly #dir: TempDir;
   readonly #watch: StateWatch;
   readonly #wires: Readonly<Record<VariantName, readonly Wire[]>>;
-  readonly #known = new Known();
+  readonly #ids = new IdPool();
   readonly #tally: Tally;
   #fired = 0;
 
@@ -52,7 +52,7 @@ class Stand implements AsyncDisposable {
     await addKeys(data);
     const secret = { headers: { "X-Matrix-Secret": PINNED_SECRET } };
     await until(async () => (await hub.get("/status", secret)).body["variant"] === "B");
-    await furnish(stand.#known, async (path, body, variant = "A") => {
+    await furnish(stand.#ids, async (path, body, variant = "A") => {
       const init = {
         method: "POST",
         headers: { "X-Matrix-Secret": SECRET },
@@ -77,7 +77,7 @@ class Stand implements AsyncDisposable {
     return memoryMib(this.#hub.pid, "VmRSS");
   }
 
-  /** Reads what the hub has said since the last time; it has nothing to complain of. */
+  /** Throws if the hub has logged an error since the last call. */
   checkLog(): void {
     const { stdout, stderr } = this.#hub.program;
     this.#hub.program.stdout = ""; // a line for each request would be much to keep
@@ -87,26 +87,26 @@ class Stand implements AsyncDisposable {
   }
 
   async fire(volley: readonly FuzzRequest[]): Promise<void> {
-    const sent = volley.map((request) => settle(request, this.#known));
+    const sent = volley.map((request) => resolve(request, this.#ids));
     const answers = await this.#exchange(sent);
     for (const [i, answer] of answers.entries()) {
       const one = sent[i];
       if (one) this.#tally.count(one.request, answer.status); // what is fired once more is not counted again
       if (answer.status === 200 && one?.request.method === "POST")
-        this.#known.learn(objectOf(answer.body.toString()) ?? {});
+        this.#ids.learn(objectOf(answer.body.toString()) ?? {});
     }
     const refused = sent.filter((one, i) => answers[i] !== undefined && changesNothing(one, answers[i]));
     for (let left = TRIES; left > 0; left--) {
       const { version } = this.#watch;
       const again = await this.#exchange(refused);
-      // What has become possible meanwhile may change something.
+      // A request that now succeeds may write.
       const still = refused.every((one, i) => again[i] !== undefined && changesNothing(one, again[i]));
       if (!still || this.#watch.version === version) return;
     }
     throw new Error(`refusals and reads have written:\n${refused.map(describe).join("\n")}`);
   }
 
-  /** Every request is answered before a fault is told, so that the next volley begins with quiet connections. */
+  /** Waits for all answers before it throws the first fault, so that no connection has a pending request afterwards. */
   async #exchange(all: readonly Sent[]): Promise<readonly WireAnswer[]> {
     const answers: WireAnswer[] = [];
     const faults: unknown[] = [];
@@ -154,8 +154,8 @@ export type Volleys = {
 };
 
 /**
- * Fires until `requests` are answered. Throws with seed, path and the smallest volley that fails; for each of those a
- * program that has ended is started anew.
+ * Fires until `requests` are answered. Throws with seed, path and the smallest volley that fails. Starts the program
+ * again if it has ended.
  */
 export async function fireVolleys(
   requests: number,

@@ -1,6 +1,6 @@
 /**
- * HTTP/1.1 over one kept connection, one request at a time, for requests that no client library would send and answers
- * that must be seen as they come. A connection that the hub has closed is opened again for the next request.
+ * A raw HTTP/1.1 client: one keep-alive connection, one request at a time. It can send requests that no client library
+ * sends, and shows answers unchanged. It reconnects when the hub has closed the connection.
  */
 export type WireAnswer = {
   readonly status: number;
@@ -23,13 +23,13 @@ export class Wire {
     this.#port = port;
   }
 
-  /** Sends a whole request; of an endless answer only the head is awaited. Rejects when there is no whole answer. */
+  /** Sends a request. Of an endless answer it awaits only the headers. Rejects when the answer is incomplete. */
   async exchange(bytes: Buffer, isHead: boolean): Promise<WireAnswer> {
     const used = this.#socket !== null;
     try {
       return await this.#try(bytes, isHead);
     } catch (error) {
-      // A kept connection may be closed by the hub in the moment in which it is used again.
+      // The hub may close an idle connection just when the client uses it again.
       if (!used || !(error instanceof Closed)) throw error;
       return this.#try(bytes, isHead);
     }
@@ -127,7 +127,7 @@ function isEndless(headers: ReadonlyMap<string, string>): boolean {
   return headers.get("content-type") === "text/event-stream";
 }
 
-/** What a chunked body holds (RFC 9112 7.1); null while it is not whole. */
+/** Decodes a chunked body (RFC 9112 7.1); null while it is incomplete. */
 function dechunked(body: Buffer): Buffer | null {
   const pieces: Buffer[] = [];
   for (let at = 0; ;) {

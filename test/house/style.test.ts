@@ -11,7 +11,9 @@ const FUNCTION_MAX_LINES = 70;
 type Exception = { readonly at: string; readonly reason: string };
 
 /** `at` is a path, or a path and a function's name. */
-const LONG: readonly Exception[] = [];
+const LONG: readonly Exception[] = [
+  { at: "src/store/sqlite/engine.ts", reason: "one engine, read as a whole" },
+];
 
 const CLOCK_READERS: readonly Exception[] = [
   { at: "src/lib/clock.ts", reason: "the one place where the clocks are read" },

@@ -1,4 +1,4 @@
-/** Downloads: the decision in a table, the headers against injection, and every case over a raw socket. */
+/** Downloads: range and conditional requests as tables, header injection, and every case over a raw socket. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
@@ -96,7 +96,7 @@ describe("planDownload", () => {
   }
 });
 
-describe("headers made of the uploader's words", () => {
+describe("headers with the uploader's text", () => {
   const names: readonly [name: string, ascii: string, extended: string][] = [
     ["report.pdf", "report.pdf", "report.pdf"],
     ["two words.txt", "two words.txt", "two%20words.txt"],
@@ -142,7 +142,7 @@ describe("over a socket", () => {
   let folder: string;
   let server: ReturnType<typeof Bun.serve>;
 
-  /** Paths say what is behind the file: a whole file on disk, an empty one, a stream, or nothing. */
+  /** The path selects the content: a file on disk, an empty file, a stream, or missing content. */
   function open(
     path: string,
   ): (start: number, end: number) => Promise<Blob | ReadableStream<Uint8Array> | null> {
@@ -245,7 +245,7 @@ describe("over a socket", () => {
       expectDownloadHeaders(answer.headers);
     });
 
-    test(`HEAD ${path} ${JSON.stringify(given)}: the head of the whole`, async () => {
+    test(`HEAD ${path} ${JSON.stringify(given)}: the head of the full file`, async () => {
       const answer = await ask("HEAD", path, given);
       expect(answer.status).toBe(200);
       expect(answer.body).toBe("");
@@ -270,7 +270,7 @@ describe("over a socket", () => {
   }
 
   for (const method of ["GET", "HEAD"]) {
-    test(`${method} of what the caller has already: 304 without a body`, async () => {
+    test(`${method} of an unchanged file: 304 without a body`, async () => {
       const answer = await ask(method, "/file", { "If-None-Match": 'W/"abc"', Range: "bytes=2-4" });
       expect([answer.status, answer.body]).toEqual([304, ""]);
       expect(answer.headers.get("etag")).toBe('"abc"');
@@ -284,7 +284,7 @@ describe("over a socket", () => {
     ["/file", "bytes=-0", 10],
     ["/empty", "bytes=0-", 0],
   ] as const) {
-    test(`GET ${path} ${header}: a problem of ours, not Bun's bare 416`, async () => {
+    test(`GET ${path} ${header}: the hub's problem, not Bun's bare 416`, async () => {
       const answer = await ask("GET", path, { Range: header });
       expect(answer.status).toBe(416);
       expect(answer.headers.get("content-range")).toBe(`bytes */${size}`);
@@ -293,7 +293,7 @@ describe("over a socket", () => {
   }
 
   for (const method of ["GET", "HEAD"]) {
-    test(`${method} of content that is gone: 500, not a 200 of nothing`, async () => {
+    test(`${method} of missing content: 500, not an empty 200`, async () => {
       expect((await ask(method, "/missing")).status).toBe(500);
     });
   }

@@ -1,11 +1,11 @@
-/** What the listener makes of what fails after a route has answered. */
+/** How the listener answers when sending fails after a route has answered. */
 import { expect, test } from "bun:test";
 import { downloadResponse } from "../../src/http/download.ts";
 import { openListener } from "../../src/http/listener.ts";
 import type { Route } from "../../src/http/exchange.ts";
 import { openLog } from "../../src/lib/log.ts";
 
-test("a file that is deleted between the answer and its sending is 404, not a fault of the hub", async () => {
+test("a file deleted before it is sent is 404, not 500", async () => {
   const logged: string[] = [];
   const missing = Bun.file(`${import.meta.dir}/no-such-file`);
   const route = (path: string, handle: Route["handle"]): Route => ({ method: "GET", path, handle });

@@ -1,4 +1,4 @@
-/** A call that waits is not cut for its silence, and one that is not said to wait is: the same server, side by side. */
+/** allowSilence(): a waiting request has no idle timeout; without it the same server closes the connection. */
 import { expect, test } from "bun:test";
 import { type Exchange, allowSilence } from "../../src/http/exchange.ts";
 

@@ -91,7 +91,7 @@ type Fixture = {
   streams: SseStream[];
   closes(): number;
   limitBytes: number;
-  isScarce: boolean;
+  isContended: boolean;
   /** Called between opening a stream and returning its answer. */
   beforeAnswer: (stream: SseStream) => void | Promise<void>;
 };
@@ -115,7 +115,7 @@ function serve(keepAlive?: KeepAlive): Fixture {
         const { response, stream } = openEventStream(request, server, {
           maxBacklogBytes: fixture.limitBytes,
           ...(keepAlive ? { keepAlive } : {}),
-          isScarce: () => fixture.isScarce,
+          isContended: () => fixture.isContended,
           headers: { "X-Kit": "yes" },
           onClose: () => closes++,
         });
@@ -132,7 +132,7 @@ function serve(keepAlive?: KeepAlive): Fixture {
     streams: [],
     closes: () => closes,
     limitBytes: LIMIT_BYTES,
-    isScarce: false,
+    isContended: false,
     beforeAnswer: () => undefined,
   };
   return fixture;
@@ -392,7 +392,7 @@ function handTimer(): { every: Every; tick(times: number): void; running(): bool
 const ROUND = 15; // ticks: 15 s
 
 describe("keep-alive", () => {
-  test("each of 10,000 has one keep-alive in 15 s, with no burst, and the timer stops with the last", () => {
+  test("10,000 streams each get a comment every 15 s, spread evenly, and the timer stops with the last", () => {
     const timer = handTimer();
     const keepAlive = new KeepAlive(15_000, timer.every);
     const counts = new Array<number>(10_000).fill(0);
@@ -465,12 +465,12 @@ describe("keep-alive", () => {
     await stall(client, stream);
     timer.tick(2 * ROUND);
     expect(stream.closed).toBe(false);
-    fixture.isScarce = true;
+    fixture.isContended = true;
     timer.tick(ROUND);
     expect([stream.closed, reading.stream.closed, fixture.closes()]).toEqual([true, false, 1]);
   });
 
-  test("begin to count anew when the client has read", async () => {
+  test("start the count again when the client has read", async () => {
     const timer = handTimer();
     const { client, stream } = await opened(serve(new KeepAlive(15_000, timer.every)));
     await stall(client, stream);

@@ -1,11 +1,11 @@
-/** Multipart uploads: what is read and refused (tables), then over real sockets, then with flat memory. */
+/** Multipart uploads: accepted and refused bodies (tables), raw sockets and lingering close, and bounded memory. */
 import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Problem } from "../../src/http/problem.ts";
-import { Form, type UploadLimits, baseName } from "../../src/http/form.ts";
+import { MultipartForm, type UploadLimits, baseName } from "../../src/http/multipart.ts";
 import {
   type Upload,
   type UploadOptions,
@@ -25,21 +25,21 @@ const LIMITS: UploadLimits = {
   fileNameMaxChars: 20,
 };
 
-test("what comes after one part too many is not parsed", async () => {
+test("nothing after the part above the limit is parsed", async () => {
   let seen = 0;
   const limits = {
     ...LIMITS,
     get partsMax() {
-      seen++; // each part is held against it
+      seen++; // read once for each part
       return LIMITS.partsMax;
     },
   };
   const many = Buffer.from("--b\r\n".repeat(100_000));
-  await expect(new Form("b", limits).take(many)).rejects.toThrow("at most 4 parts");
+  await expect(new MultipartForm("b", limits).write(many)).rejects.toThrow("at most 4 parts");
   expect(seen).toBeLessThan(10);
 });
 
-/** Keeps what it gets, and says how it ended. */
+/** Keeps the bytes in memory, and counts the discards. */
 class MemorySink implements UploadSink {
   bytes = Buffer.alloc(0);
   discards = 0;
@@ -105,7 +105,7 @@ function utf8(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }
 
-describe("what is read", () => {
+describe("accepted bodies", () => {
   const rows: readonly [name: string, body: string, file: string, metadata: string | undefined][] = [
     ["a file and metadata", form(filePart("hello"), textPart("metadata", "{}")), "hello", "{}"],
     ["metadata first", form(textPart("metadata", "{}"), filePart("hello")), "hello", "{}"],
@@ -178,7 +178,7 @@ describe("what is read", () => {
 
   const big = "z".repeat(200_000);
   for (const chunkBytes of [1000, 65_536, 1 << 20]) {
-    test(`a file larger than any buffer on the way, in chunks of ${chunkBytes}`, async () => {
+    test(`a file larger than every buffer, in chunks of ${chunkBytes}`, async () => {
       const sink = new MemorySink();
       await readUpload(
         post(form(filePart(big)), chunkBytes),
@@ -219,7 +219,7 @@ describe("the name and type of the file", () => {
     });
   }
 
-  test("baseName: what headers cannot carry", () => {
+  test("baseName: characters that a header cannot contain", () => {
     expect(baseName("\ud800.txt", 255)).toBe("\ufffd.txt");
     expect(baseName("a\u202egnp.exe", 255)).toBe("agnp.exe");
     expect(baseName("two\r\nlines\u2028", 255)).toBe("twolines");
@@ -244,7 +244,7 @@ describe("the name and type of the file", () => {
   }
 });
 
-describe("what is refused", () => {
+describe("refused bodies", () => {
   const file = filePart("hello");
   const rows: readonly [name: string, body: string, status: number, path: string | undefined][] = [
     ["no file", form(textPart("metadata", "{}")), 400, "file"],
@@ -332,7 +332,7 @@ describe("what is refused", () => {
     expect((await problemOf(readUpload(request, options(new MemorySink())))).status).toBe(400);
   });
 
-  test("the sink's own error comes through, and the sink is discarded", async () => {
+  test("an error of the sink is rethrown, and the sink is discarded", async () => {
     class FailingSink extends MemorySink {
       override write(): never {
         throw new Error("no room");
@@ -379,7 +379,7 @@ describe("what is refused", () => {
   });
 });
 
-/** How an upload of the listener below ended. */
+/** The end of an upload to the listener below. */
 type Ending = {
   readonly upload: Upload<MemorySink> | null;
   readonly error: unknown;
@@ -418,7 +418,7 @@ function listen(deadline: AbortSignal = new AbortController().signal) {
   };
 }
 
-/** One raw connection: what the server said so far, and when it has closed. */
+/** A raw connection: what the server has sent so far, and when it has closed. */
 function dial(port: number) {
   const socket = connect(port, "127.0.0.1");
   let said = "";
@@ -459,7 +459,7 @@ describe("over a socket", () => {
     return hub;
   }
 
-  test("a body that is declared too long is refused unread, and the connection closed", async () => {
+  test("a Content-Length above the limit is refused unread, and the connection closed", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     caller.socket.write(head(`Content-Length: ${uploadMaxBytes(LIMITS) + 1}`));
@@ -469,7 +469,7 @@ describe("over a socket", () => {
     expect((await hub.ended).sink.discards).toBe(0); // never opened
   });
 
-  test("a caller who sends more than is taken, and then listens, gets his 413", async () => {
+  test("a caller that sends too much before it reads still gets the 413", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     const piece = httpChunk("y".repeat(16_384));
@@ -479,7 +479,7 @@ describe("over a socket", () => {
     expect((await hub.ended).sink.discards).toBe(1);
   });
 
-  test("a caller who never stops sending is cut off: nobody reads on", async () => {
+  test("a caller that never stops sending is cut off", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     caller.socket.write(head("Transfer-Encoding: chunked") + httpChunk(`${OPEN_FILE}y`));
@@ -498,7 +498,7 @@ describe("over a socket", () => {
     expect(caller.said()).toMatch(/^(HTTP\/1\.1 413 |$)/);
   });
 
-  test("after a refusal of a body read to its end the connection serves on", async () => {
+  test("after a refused body that was read to its end the connection stays usable", async () => {
     const hub = serve();
     const caller = dial(hub.port);
     const body = form(textPart("metadata", "{}"));
@@ -513,7 +513,7 @@ describe("over a socket", () => {
     ["hangs up", "end"],
     ["resets", "reset"],
   ] as const) {
-    test(`a caller who ${name} in the file leaves nothing`, async () => {
+    test(`a client that ${name} within the file leaves nothing`, async () => {
       const hub = serve();
       const caller = dial(hub.port);
       caller.socket.write(`${head("Content-Length: 900")}${OPEN_FILE}some of it`);
@@ -530,7 +530,7 @@ describe("over a socket", () => {
     ["its own reason", undefined, 408],
     ["the caller's Problem", new Problem(503, "draining", "Draining", "Try again."), 503],
   ] as const) {
-    test(`the deadline ends an upload that stands still, with ${name}`, async () => {
+    test(`the deadline ends a stalled upload, with ${name}`, async () => {
       const deadline = new AbortController();
       const hub = serve(deadline.signal);
       const caller = dial(hub.port);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import { ANSWER_UNCOUNTED_MAX_BYTES as LIGHT, CONTENT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { saved } from "../../src/domain/node.ts";
-import { Budget, BudgetSpent } from "../../src/lib/budget.ts";
+import { AcquireTimeout, Semaphore } from "../../src/lib/semaphore.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { STEADY, message, node } from "../domain/samples.ts";
@@ -14,13 +14,13 @@ import { newDataDir } from "../support/hub.ts";
 const ASKED = 4;
 
 /** Records the amounts that are acquired; refuses while `isSpent`. */
-class Room extends Budget {
+class Room extends Semaphore {
   readonly asked: number[] = [];
   isSpent = false;
 
-  override takeWithin(amount: number, ms: number): Promise<void> {
+  override acquire(amount: number, withinMs?: number): Promise<void> {
     this.asked.push(amount);
-    return this.isSpent ? Promise.reject(new BudgetSpent()) : super.takeWithin(amount, ms);
+    return this.isSpent ? Promise.reject(new AcquireTimeout()) : super.acquire(amount, withinMs);
   }
 }
 
@@ -43,15 +43,15 @@ test("small messages are taken without a share of the memory, large ones with it
     await send("m3", 1);
     await send("m4", LIGHT);
     room.isSpent = true;
-    await expect(take()).rejects.toBeInstanceOf(BudgetSpent);
+    await expect(take()).rejects.toBeInstanceOf(AcquireTimeout);
     room.isSpent = false;
     expect(await take()).toEqual(["m3 1", `m4 ${LIGHT}`]);
     expect(room.asked).toEqual([ASKED * CONTENT_MAX_BYTES, ASKED * CONTENT_MAX_BYTES]);
     await send("m5", LIGHT + 1);
     const gone = await mail.take(store.transact, "n1", ASKED, STEADY, AbortSignal.abort());
-    expect([gone, room.taken]).toEqual([undefined, 0]);
+    expect([gone, room.held]).toEqual([undefined, 0]);
     expect(await take()).toEqual([`m5 ${LIGHT + 1}`]);
-    expect([await take(), room.taken]).toEqual([[], 0]);
+    expect([await take(), room.held]).toEqual([[], 0]);
   } finally {
     await store.close();
     rmSync(dir, { recursive: true, force: true });

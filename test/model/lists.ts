@@ -5,6 +5,7 @@
 import { expect } from "bun:test";
 import { Rejection, accept } from "../../src/domain/decision.ts";
 import { type Clock, DAY_MS } from "../../src/lib/clock.ts";
+import { BalancerRounds } from "../../src/service/balancer-rounds.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -47,6 +48,7 @@ type Rank = { readonly nodeId: string; readonly completed: number; readonly earn
 class Hub {
   readonly store: Store;
   readonly tasks: TaskService;
+  readonly rounds: BalancerRounds;
   readonly nodes: NodeService;
   readonly lux: LuxService;
 
@@ -54,6 +56,7 @@ class Hub {
     const newId = (): string => Bun.randomUUIDv7();
     this.store = store;
     this.tasks = new TaskService(store, clock, newId);
+    this.rounds = new BalancerRounds(store, clock);
     this.nodes = new NodeService(store, clock, this.tasks);
     this.lux = new LuxService(store, clock, newId);
   }
@@ -161,11 +164,11 @@ export class Lists {
   /** Time passes; who was silent goes offline, what is old is forgotten. */
   async #sweep(): Promise<void> {
     this.#passed += [1_000, LEASE_MS / 2, LEASE_MS, DAY_MS][this.#roll(4)] ?? 0;
-    const { store, nodes, tasks } = this.#hub;
+    const { store, nodes, tasks, rounds } = this.#hub;
     const { signal } = new AbortController();
     await nodes.expireSome();
     if (this.#roll(3) > 0) await tasks.requeueStranded(signal);
-    await tasks.balance(true);
+    await rounds.run(true);
     if (this.#roll(3) > 0) return;
     const limits = { before: NOW + this.#passed, limit: 10_000, now: NOW + this.#passed };
     await store.transact({ old: oldEvents(limits) }, () =>
@@ -224,7 +227,7 @@ export class Lists {
       for (const [perPage, page] of [...PAGES, [7, last], [7, Math.max(1, last - 1)]] as const) {
         const found = await this.#hub.tasks.list(states, nodeId, { page, perPage });
         const ids = expected.slice((page - 1) * perPage, page * perPage).map(({ taskId }) => taskId);
-        const told = { total: found.total, ids: found.items.map(({ taskId }) => taskId) };
+        const told = { total: found.total, ids: found.rows.first.map(({ taskId }) => taskId) };
         expect({ nodeId, states, ...told }).toEqual({ nodeId, states, total: expected.length, ids });
       }
     }
@@ -234,7 +237,7 @@ export class Lists {
   async #compareLedger(nodeId: string, ids: readonly string[]): Promise<void> {
     for (const [perPage, page] of PAGES) {
       const found = await this.#hub.lux.ledger(nodeId, { page, perPage });
-      const told = { total: found.total, ids: found.items.map(({ id }) => id) };
+      const told = { total: found.total, ids: found.rows.first.map(({ id }) => id) };
       const expected = ids.slice((page - 1) * perPage, page * perPage);
       expect({ nodeId, ...told }).toEqual({ nodeId, total: ids.length, ids: expected });
     }

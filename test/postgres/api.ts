@@ -20,7 +20,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   limits: "it is about numbers, and asks no hub",
   waiting: "it is about one hub's own waiting calls and streams",
   bounds: "it is about what one hub holds, whatever its store",
-  outbox: "it is about answers on their way, and asks no hub",
+  "response-backpressure": "it asks no hub",
   "messages-on-redis": "it is about a single hub, and here all messages go over Redis",
 };
 

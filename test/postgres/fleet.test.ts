@@ -317,7 +317,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await lease()).toBeGreaterThan(before + 50_000);
   });
 
-  test("a hub that finds the database brought forward, as after it was frozen, leaves it alone and says why", async () => {
+  test("a hub that finds the database migrated, as after it was frozen, leaves it alone and says why", async () => {
     await addNodes(a, ["n1"]);
     const holder = async (): Promise<string | null> =>
       (await fleet.sql`SELECT holder FROM turn WHERE until > clock_timestamp()`)[0]?.holder ?? null;

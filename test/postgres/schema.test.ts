@@ -44,7 +44,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       expect(await marks()).toEqual(["young"]);
     });
 
-    test("of an older schema is not brought forward under a hub that is at work", async () => {
+    test("of an older schema is not migrated under a hub that is at work", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
@@ -64,7 +64,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await expect(join()).rejects.toThrow(`the database is of schema ${NEWEST + 1}`);
     });
 
-    test("of an older schema is brought forward when a group that had begun by it has ended", async () => {
+    test("of an older schema is migrated when a group that had begun by it has ended", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");

@@ -1,6 +1,6 @@
 /**
- * The balancer over the pool: what is not read of it, what is found behind it, how much is given at once, and that the
- * event loop stays free meanwhile, at the size of a large fleet.
+ * The balancer's rounds: which tasks they pass over, the order of what they give out, how much one round and one step give,
+ * and that the event loop stays free with thousands of nodes.
  */
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -8,11 +8,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { BALANCE_ROUND_MAX, CAPABILITIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
+import {
+  BALANCE_ROUND_MAX,
+  BALANCE_TYPES_MAX,
+  CAPABILITIES_MAX,
+  SWEEP_BATCH,
+} from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
+import { BalancerRounds } from "../../src/service/balancer-rounds.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { node, task } from "../domain/samples.ts";
@@ -24,13 +30,15 @@ afterEach(async () => {
 
 /** A service over a store that counts the balancer's steps. */
 async function openScene(changes: readonly Change[]) {
-  const folder = await mkdtemp(join(tmpdir(), "luxhub-balancing-"));
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-balancer-"));
   closing.push(() => rm(folder, { recursive: true }));
   const store = openSqlite(join(folder, "db"), () => undefined);
   closing.push(() => store.close());
   await store.transact({}, () => accept(null, changes));
   const steps = spyOn(store, "transact");
-  return { store, tasks: new TaskService(store, systemClock(), newId), steps };
+  const clock = systemClock();
+  const rounds = new BalancerRounds(store, clock);
+  return { store, rounds, tasks: new TaskService(store, clock, newId), steps };
 }
 
 const created = (taskId: string, patch: Partial<Task> = {}): Change => ({
@@ -45,31 +53,31 @@ const UNFIT = Array.from({ length: 1_200 }, (_, i) => created(`unfit ${i}`, { ta
 const idsOf = (round: { readonly assignments: readonly { readonly taskId: string }[] }): readonly string[] =>
   round.assignments.map(({ taskId }) => taskId);
 
-describe("what nobody takes is not walked through:", () => {
-  test("a pool of it is left alone", async () => {
-    const { tasks, steps } = await openScene([...UNFIT, ...there("n1", ["x", "y"])]);
-    expect(await tasks.balance(true)).toEqual({ assignments: [], isCutShort: false });
+describe("tasks that nobody takes are passed over:", () => {
+  test("when there are no others, no step runs", async () => {
+    const { rounds, steps } = await openScene([...UNFIT, ...there("n1", ["x", "y"])]);
+    expect(await rounds.run(true)).toEqual({ assignments: [], isCutShort: false });
     expect(steps).toHaveBeenCalledTimes(0);
   });
 
-  test("so is one with nobody there, and an empty one", async () => {
+  test("nor without nodes, nor without tasks", async () => {
     for (const changes of [UNFIT, there("n1", [])]) {
-      const { tasks, steps } = await openScene(changes);
-      expect(await tasks.balance(true)).toEqual({ assignments: [], isCutShort: false });
+      const { rounds, steps } = await openScene(changes);
+      expect(await rounds.run(true)).toEqual({ assignments: [], isCutShort: false });
       expect(steps).toHaveBeenCalledTimes(0);
     }
   });
 
-  test("what fits is found behind it, in one step", async () => {
+  test("those behind them that fit are given out in one step", async () => {
     const fits = [created("typed", { taskType: "x", priority: 5 }), created("untyped", { priority: 5 })];
-    const { tasks, steps } = await openScene([...UNFIT, ...fits, ...there("n1", ["x"])]);
-    expect(idsOf(await tasks.balance(true))).toEqual(["typed", "untyped"]);
+    const { rounds, steps } = await openScene([...UNFIT, ...fits, ...there("n1", ["x"])]);
+    expect(idsOf(await rounds.run(true))).toEqual(["typed", "untyped"]);
     expect(steps).toHaveBeenCalledTimes(1);
   });
 
-  test("once its takers are full, the rest of what they take is not walked through either", async () => {
-    const { tasks, steps } = await openScene([...UNFIT, ...there("n1", ["z"], 3)]);
-    expect(idsOf(await tasks.balance(true))).toEqual(["unfit 0", "unfit 1", "unfit 2"]);
+  test("so are those whose takers are full by then", async () => {
+    const { rounds, steps } = await openScene([...UNFIT, ...there("n1", ["z"], 3)]);
+    expect(idsOf(await rounds.run(true))).toEqual(["unfit 0", "unfit 1", "unfit 2"]);
     expect(steps).toHaveBeenCalledTimes(1);
   });
 });
@@ -81,16 +89,16 @@ describe("the order is best first", () => {
   );
   const expected = Array.from({ length: 700 }, (_, i) => `t${(i + 350) % 700}`);
 
-  test("over more types than are looked into at once", async () => {
+  test("over more types than one query reads", async () => {
     const types = Array.from({ length: 350 }, (_, i) => `type-${i}`);
     const nodes = Array.from({ length: 7 }, (_, i) => there(`n${i}`, types.slice(i * 50, i * 50 + 50)));
-    const { tasks } = await openScene([...MANY, ...nodes.flat()]);
-    expect(idsOf(await tasks.balance(true))).toEqual(expected);
+    const { rounds } = await openScene([...MANY, ...nodes.flat()]);
+    expect(idsOf(await rounds.run(true))).toEqual(expected);
   });
 
-  test("over all, and on over what others take when who takes all is full", async () => {
-    const { tasks } = await openScene([...MANY, ...there("all", [], 510), ...there("some", ["type-349"])]);
-    const round = await tasks.balance(true);
+  test("also when the node that takes all types is full half-way", async () => {
+    const { rounds } = await openScene([...MANY, ...there("all", [], 510), ...there("some", ["type-349"])]);
+    const round = await rounds.run(true);
     const all = round.assignments.filter(({ nodeId }) => nodeId === "all").map(({ taskId }) => taskId);
     expect(all).toHaveLength(510);
     const some = round.assignments.filter(({ nodeId }) => nodeId === "some").map(({ taskId }) => taskId);
@@ -99,12 +107,38 @@ describe("the order is best first", () => {
   });
 });
 
+test("a task that was revoked from its only taker is passed over, also when there are more than a step's worth", async () => {
+  const revoked = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) =>
+    created(`revoked ${i}`, { taskType: "z", priority: 0, revokedFrom: "n1" }),
+  );
+  const { store, rounds } = await openScene([
+    ...revoked,
+    created("t", { taskType: "z", priority: 5 }),
+    ...there("n1", ["z"]),
+  ]);
+  // A task is created without `revokedFrom`, and moved with it.
+  const moves = revoked.flatMap((change): Change[] =>
+    change.kind === "task.created" ? [{ kind: "task.moved", task: change.task }] : [],
+  );
+  await store.transact({}, () => accept(null, moves));
+  expect(idsOf(await rounds.run(true))).toEqual(["t"]);
+});
+
+test("more types than are held at once are all served", async () => {
+  const types = Array.from({ length: BALANCE_TYPES_MAX + 10 }, (_, i) => `type ${i}`);
+  const all = types.map((taskType, i) => created(`t${i}`, { taskType }));
+  const last = types.toSorted().slice(-3);
+  const { rounds } = await openScene([...all, created("untyped"), ...there("n1", last)]);
+  const expected = ["untyped", ...last.map((type) => `t${types.indexOf(type)}`)];
+  expect(idsOf(await rounds.run(true)).toSorted()).toEqual(expected.toSorted());
+});
+
 test("a round gives so much and no more, says that it was cut short, and the next goes on", async () => {
-  const pool = Array.from({ length: BALANCE_ROUND_MAX + 10 }, (_, i) =>
+  const backlog = Array.from({ length: BALANCE_ROUND_MAX + 10 }, (_, i) =>
     created(`t${i}`, { balanced: false }),
   );
-  const { store, tasks, steps } = await openScene([...pool, ...there("n1", [])]);
-  const open: Change = { kind: "tasks.tallied", open: pool.length, assigned: 0, completed: 0 };
+  const { store, tasks, steps } = await openScene([...backlog, ...there("n1", [])]);
+  const open: Change = { kind: "tasks.tallied", open: backlog.length, assigned: 0, completed: 0 };
   await store.transact({}, () => accept(null, [open]));
   steps.mockClear();
   const transact = store.transact.bind(store);
@@ -113,11 +147,11 @@ test("a round gives so much and no more, says that it was cut short, and the nex
   expect(first.pending).toBe(10); // which is counted in one more
   expect(steps).toHaveBeenCalledTimes(BALANCE_ROUND_MAX / SWEEP_BATCH + 1);
   const second = await tasks.runBalancer(transact);
-  expect([...idsOf(first), ...idsOf(second)]).toEqual(pool.map((_, i) => `t${i}`));
+  expect([...idsOf(first), ...idsOf(second)]).toEqual(backlog.map((_, i) => `t${i}`));
   expect(second.pending).toBe(0);
 });
 
-describe("a fleet of thousands, each with its own capabilities", () => {
+describe("thousands of nodes, each with its own capabilities,", () => {
   const NODES = 4_000;
   const own = (i: number) => Array.from({ length: CAPABILITIES_MAX }, (_, k) => `capability ${i} ${k}`);
   const FLEET = Array.from({ length: NODES }, (_, i) => there(`n${i}`, own(i))).flat();
@@ -139,19 +173,19 @@ describe("a fleet of thousands, each with its own capabilities", () => {
     return longest;
   }
 
-  test("is not gone through for each task that waits", async () => {
-    const pool = Array.from({ length: 3_000 }, (_, i) =>
+  test("are not compared with each task that waits", async () => {
+    const backlog = Array.from({ length: 3_000 }, (_, i) =>
       created(`t${i}`, { taskType: i % 10 ? `nobody takes ${i}` : `capability ${i} 7` }),
     );
-    const { tasks } = await openScene([...FLEET, ...pool]);
-    const round = tasks.balance(true);
+    const { rounds } = await openScene([...FLEET, ...backlog]);
+    const round = rounds.run(true);
     expect(await longestHold(round)).toBeLessThan(MOST_MS);
     expect((await round).assignments.map(({ taskId, nodeId }) => [taskId, nodeId])).toEqual(
-      pool.flatMap((_, i) => (i % 10 ? [] : [[`t${i}`, `n${i}`]])),
+      backlog.flatMap((_, i) => (i % 10 ? [] : [[`t${i}`, `n${i}`]])),
     );
   });
 
-  test("is not gone through for each task that is made", async () => {
+  test("are not compared with each task that is created", async () => {
     const { store, tasks } = await openScene(FLEET);
     const transact = store.transact.bind(store);
     const draft = {

@@ -1,12 +1,11 @@
-/** Pages of a list: each is what it would be of the list as a whole, and who asks for far ones does not stop the others. */
+/** Paging: each page is what it would be of the list as a whole, and callers of far pages do not hold up the others. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { accept } from "../../src/domain/decision.ts";
 import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS } from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { create } from "../../src/domain/task.ts";
-import { type PageSource, Pages, PagesBusy } from "../../src/service/list-pages.ts";
-import { taskPage, taskSizes } from "../../src/store/sql/tasks.ts";
-import { taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
+import { ListPages, type PageSource, PagesBusy, upToBytes } from "../../src/service/list-pages.ts";
+import { taskSizes, taskTotals, tasksBySeq } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Read, Store } from "../../src/store/store.ts";
 import { NOW, draft } from "../domain/samples.ts";
@@ -30,24 +29,22 @@ const all =
   (bytes: number) =>
   async (read: Read): Promise<PageSource<Task>> => ({
     total: (await read(taskTotals())).open,
-    slice: (slice) => taskPage(["open"], null, slice),
     sizes: (slice) => {
       const query = taskSizes(["open"], null, slice);
-      return { ...query, shape: (rows) => query.shape(rows).map(({ id }) => ({ id, bytes })) };
+      return { ...query, shape: (rows) => query.shape(rows).map(({ seq }) => ({ seq, bytes })) };
     },
-    some: tasksById,
-    sizeOf: ({ taskId: id }) => ({ id, bytes }),
+    rowsBySeq: tasksBySeq,
   });
 
 async function pageOf(
-  pages: Pages,
+  pages: ListPages,
   page: number,
   perPage: number,
   bytes: number,
 ): Promise<readonly string[]> {
-  const found = await pages.load({ page, perPage }, all(bytes));
-  const tasks = [...found.items];
-  for await (const part of found.rest ?? []) tasks.push(...part.items);
+  const { rows } = await pages.load({ page, perPage }, all(bytes));
+  const tasks = [...rows.first];
+  for (let part = await rows.next?.(); part; part = await rows.next?.()) tasks.push(...part);
   return tasks.map(({ taskId }) => taskId);
 }
 
@@ -56,7 +53,7 @@ describe.each([1, 100_000])("rows of %i bytes", (bytes) => {
     "the pages of %i are those of the list, newest first, with none past its end",
     async (perPage) => {
       const newest = Array.from({ length: TASKS }, (_, i) => `t${TASKS - i}`);
-      const pages = new Pages(store);
+      const pages = new ListPages(store);
       for (let page = 1; page <= Math.ceil(TASKS / perPage) + 1; page++)
         expect(await pageOf(pages, page, perPage, bytes)).toEqual(
           newest.slice((page - 1) * perPage, page * perPage),
@@ -65,19 +62,19 @@ describe.each([1, 100_000])("rows of %i bytes", (bytes) => {
   );
 });
 
-test("of pages far into a list one is looked for in a turn of the event loop", async () => {
-  const pages = new Pages(store);
-  const turns: number[] = [];
-  let turn = 0;
-  const next = (): unknown => turns.length < 10 && setImmediate(() => (turn++, next()));
+test("of pages far into a list one is loaded per tick of the event loop", async () => {
+  const pages = new ListPages(store);
+  const ticks: number[] = [];
+  let tick = 0;
+  const next = (): unknown => ticks.length < 10 && setImmediate(() => (tick++, next()));
   next();
-  await Promise.all(Array.from({ length: 10 }, () => pages.load(FAR, all(1)).then(() => turns.push(turn))));
-  expect(turns).toHaveLength(10);
-  expect(new Set(turns).size).toBe(10);
+  await Promise.all(Array.from({ length: 10 }, () => pages.load(FAR, all(1)).then(() => ticks.push(tick))));
+  expect(ticks).toHaveLength(10);
+  expect(new Set(ticks).size).toBe(10);
 });
 
 test("a near page does not wait for the far ones", async () => {
-  const pages = new Pages(store);
+  const pages = new ListPages(store);
   const ended: string[] = [];
   const far = Array.from({ length: 5 }, () => pages.load(FAR, all(1)).then(() => ended.push("far")));
   const near = pages.load({ page: 1, perPage: 20 }, all(1)).then(() => ended.push("near"));
@@ -86,11 +83,23 @@ test("a near page does not wait for the far ones", async () => {
 });
 
 test("too many far pages at once are refused, and nobody else is", async () => {
-  const pages = new Pages(store);
+  const pages = new ListPages(store);
   const ends = await Promise.allSettled(
-    Array.from({ length: LIST_FAR_PAGES_MAX + 10 }, () => pages.load(FAR, all(1))),
+    Array.from({ length: 1 + LIST_FAR_PAGES_MAX + 10 }, () => pages.load(FAR, all(1))),
   );
   const refused = ends.filter((end) => end.status === "rejected").map(({ reason }) => reason);
   expect(refused).toEqual(new Array(10).fill(expect.any(PagesBusy)));
-  expect((await pages.load(FAR, all(1))).items).toEqual([]);
+  expect((await pages.load(FAR, all(1))).rows.first).toEqual([]);
+});
+
+test.each([
+  [[], 0],
+  [[10], 1],
+  [[11, 1], 1],
+  [[9, 1, 1], 2],
+  [[9, 5, 1], 2],
+  [[1, 2, 3], 3],
+])("of rows of %j bytes an answer of 10 holds the first %i", (bytes, count) => {
+  const sizes = bytes.map((each, seq) => ({ seq, bytes: each }));
+  expect(upToBytes(sizes, 10)).toEqual(sizes.slice(0, count));
 });

@@ -143,9 +143,9 @@ test.each([99, 100, 101, 250])("a list of %i nodes is loaded a hundred at a time
   await using scene = openScene();
   const ids = Array.from({ length: count }, (_, i) => `n${String(i).padStart(3, "0")}`);
   for (const nodeId of ids) await scene.register(nodeId, A);
-  const { nodes, rest } = await scene.list();
-  const parts = [nodes];
-  for await (const part of rest ?? []) parts.push(part.nodes);
+  const { first, next } = await scene.list();
+  const parts = [first];
+  for (let part = await next?.(); part; part = await next?.()) parts.push(part);
   expect(parts.flat().map(({ nodeId }) => nodeId)).toEqual(ids);
   for (const part of parts) expect(part.length).toBeLessThanOrEqual(100);
 });

@@ -1,5 +1,5 @@
 /**
- * Orphans (bytes without a record) are removed shelf by shelf, except those of an upload that is about to be recorded,
+ * Orphans (bytes without a record) are removed shard by shard, except those of an upload that is about to be recorded,
  * and except while a backup copies files.
  */
 import { afterEach, expect, test } from "bun:test";
@@ -54,10 +54,10 @@ async function openScene() {
       return writer.blobId;
     },
     there: async (blobId: string) => (await blobs.open(blobId, 0, bytes.length)) !== null,
-    /** Every shelf once. */
+    /** Every shard once. */
     sweep: async () => {
       let removed = 0;
-      for (let shelf = 0; shelf < blobs.shelves; shelf++) removed += await files.sweepShelf();
+      for (let shard = 0; shard < blobs.shards; shard++) removed += await files.sweepShard();
       return removed;
     },
   };

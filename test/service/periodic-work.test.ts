@@ -19,7 +19,7 @@ import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { history, messageById, waitingPart } from "../../src/store/sql/messages.ts";
+import { historySizes, messageById, waitingPart } from "../../src/store/sql/messages.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { taskById } from "../../src/store/sql/tasks.ts";
@@ -181,7 +181,7 @@ describe("prune", () => {
     expect(await store.read(rows("deliveries"))).toBe(4);
     expect(await store.read(messageById("young"))).not.toBeNull();
     expect(await store.read(waitingPart("a", 0))).toMatchObject({ count: 2 });
-    expect(await store.read(history("b", null, 10))).toHaveLength(1);
+    expect(await store.read(historySizes("b", null, 10))).toHaveLength(1);
   });
 
   test("deletes old events, but never the newest", async () => {

@@ -5,7 +5,7 @@
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { AnswerShape } from "../../src/api/endpoint.ts";
+import type { AnswerSchema } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { type Config, readConfig } from "../../src/config.ts";
@@ -295,12 +295,12 @@ const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({
 }));
 
 /** Made once, when it is needed: that takes longer than to hold many an answer against it. */
-const shapes = new Map<AnswerShape, ReturnType<AnswerShape>>();
+const answerSchemas = new Map<AnswerSchema, ReturnType<AnswerSchema>>();
 
-function shapeOf(declared: AnswerShape): ReturnType<AnswerShape> {
-  const shape = shapes.get(declared) ?? declared();
-  shapes.set(declared, shape);
-  return shape;
+function schemaOf(declared: AnswerSchema): ReturnType<AnswerSchema> {
+  const schema = answerSchemas.get(declared) ?? declared();
+  answerSchemas.set(declared, schema);
+  return schema;
 }
 
 /** A success is what its endpoint declares; an error is a problem (RFC 9457) of the hub's form. */
@@ -327,7 +327,7 @@ function checkAnswer(method: string, path: string, response: Response, received:
   const declared = candidates.find(({ endpoint }) => !endpoint.path.includes(":")) ?? candidates[0];
   if (declared?.endpoint.kind !== "json") return;
   const { success: _, ...fields } = { ...(body as object), success: true };
-  const checked = shapeOf(declared.endpoint.answer).safeParse(fields);
+  const checked = schemaOf(declared.endpoint.answer).safeParse(fields);
   if (!checked.success)
     throw new Error(`${method} ${path} answers not as declared: ${checked.error.message}`);
 }

@@ -2,7 +2,7 @@
  * A full disk: the real program with its data, or its files alone, on a tmpfs of 16 MiB that is filled up and emptied
  * again. What is not as it must be is gathered as `faults`, in words; a round goes on as far as it can.
  */
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Answer, FROM_SOURCE, Hub, TempDir, listOf, run, until } from "../e2e/program.ts";
@@ -67,6 +67,32 @@ export async function startOnFullDisk(report: DiskReport): Promise<void> {
   disk.free();
   await using hub = await Hub.start({ command: disk.command(FROM_SOURCE), data, ownSecrets: false });
   await hub.register("n1");
+}
+
+/** What a full disk did to writes for which the database need not grow, and the size of the log around the first of them. */
+export type Reuse = { readonly statuses: readonly number[]; readonly logBytes: readonly [number, number] };
+
+/** Heartbeats change rows that there are: a checkpoint gives the room of the log back to them. */
+export async function beatOnFullDisk(): Promise<Reuse> {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  await using disk = await SmallDisk.mount(data);
+  const start = (): Promise<Hub> => Hub.start({ command: disk.command(FROM_SOURCE), data });
+  const beat = async (hub: Hub): Promise<number> =>
+    (await hub.post("/node/heartbeat", { node_id: "n1" })).status;
+  await using first = await start();
+  await first.register("n1");
+  await first.stop(); // the log is in the database now
+  await using hub = await start();
+  const logBytes = (): number => statSync(disk.inside(join(data, "luxhub.db-wal"))).size;
+  while (logBytes() < LEFT_BYTES) await beat(hub);
+  disk.fill();
+  const before = logBytes();
+  const statuses = [await beat(hub)];
+  const after = logBytes();
+  while (statuses.length < 50) statuses.push(await beat(hub));
+  await hub.stop();
+  return { statuses, logBytes: [before, after] };
 }
 
 /** What became of the writes under load: name to whether it was answered 200. */
@@ -191,25 +217,34 @@ class Round {
     this.same("files on the disk", records.toSorted(), files.toSorted());
   }
 
-  /** Ended on a full disk, in order and by SIGKILL, it is not started on one, and with room it has everything. */
+  /** Ended in order and by SIGKILL, it starts on a full disk, degraded, and with room it has everything. */
   async restarts(first: Hub, ready: Ready): Promise<void> {
-    this.#disk.fill();
     await this.#useUp(first, ready);
     const before = withoutLog(await pictureOf(first, ready));
     this.same("the exit code at the end on a full disk", 0, (await first.stop()).code);
-    await this.refusesToStart();
+    for (const end of ["SIGKILL", "SIGTERM", "SIGKILL", "SIGTERM"] as const)
+      await this.#servesReads(ready, before, end);
     this.#disk.free();
-    await using second = await this.start();
-    this.same("what can be read after an end in order", before, withoutLog(await pictureOf(second, ready)));
-    this.#disk.fill();
-    await this.#useUp(second, ready);
-    second.program.child.kill("SIGKILL");
-    await second.program.ended;
-    await this.refusesToStart();
+    const second = await this.start();
+    this.same("what can be read with room again", before, withoutLog(await pictureOf(second, ready)));
+    await second.stop(); // with room: SQLite removes its -shm file, and has none to begin with at the next start
+    for (const end of ["SIGTERM", "SIGTERM"] as const) await this.#servesReads(ready, before, end);
     this.#disk.free();
     await using third = await this.start();
-    this.same("what can be read after SIGKILL", before, withoutLog(await pictureOf(third, ready)));
+    this.same("what can be read with room again", before, withoutLog(await pictureOf(third, ready)));
     await third.stop();
+  }
+
+  /** A start on a full disk. */
+  async #servesReads(ready: Ready, before: Partial<Picture>, end: "SIGTERM" | "SIGKILL"): Promise<void> {
+    this.#disk.fill();
+    await using hub = await this.start();
+    this.same("what can be read on a full disk", before, withoutLog(await pictureOf(hub, ready)));
+    await this.#useUp(hub, ready);
+    this.same("status on a full disk", "degraded", (await hub.get("/status")).body["status"]);
+    hub.program.child.kill(end);
+    const code = await hub.program.ended;
+    this.same("the exit code at the end on a full disk", end === "SIGTERM" ? 0 : null, code);
   }
 
   start(): Promise<Hub> {
@@ -242,12 +277,14 @@ class Round {
   }
 
   /**
-   * Commits that failed half-way have left the log some room that it has already: small writes still fit there, and may.
-   * Beats, the smallest there are, use it up.
+   * Fills the disk until a heartbeat, the smallest write there is, is refused: a failed commit leaves room in the log,
+   * and a checkpoint gives the room of the log back.
    */
   async #useUp(hub: Hub, { node }: Ready): Promise<void> {
-    for (let status = 200; status === 200;)
+    for (let status = 200; status === 200;) {
+      this.#disk.fill();
       ({ status } = await hub.post("/node/heartbeat", { node_id: node }));
+    }
   }
 
   #refusedWhenFull(upload: boolean): boolean {

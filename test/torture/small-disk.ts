@@ -8,6 +8,7 @@ import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, rmSync, write
 import { join } from "node:path";
 
 const SIZE_MIB = 16;
+export const SMALL_DISK_BYTES = SIZE_MIB * 2 ** 20;
 const BALLAST = "ballast";
 
 type Namespace = {

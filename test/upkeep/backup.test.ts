@@ -27,7 +27,7 @@ const FILES = 6;
 const NO_SIGNAL = new AbortController().signal;
 const tools = (patch: Partial<Tools> = {}): Tools => ({
   clock: systemClock(),
-  tell: () => {},
+  onProgress: () => {},
   signal: NO_SIGNAL,
   ...patch,
 });
@@ -111,21 +111,21 @@ describe("a backup", () => {
   test("that is ended before it is done leaves nothing", async () => {
     const to = join(folder, "ended.tar");
     const ending = new AbortController();
-    const tell = (text: string): void => {
+    const onProgress = (text: string): void => {
       if (text.startsWith("copying 6 files")) ending.abort(new Error("ended by hand"));
     };
-    await expect(backUp(dataDirAt(data), to, "", tools({ tell, signal: ending.signal }))).rejects.toThrow(
-      "by hand",
-    );
+    await expect(
+      backUp(dataDirAt(data), to, "", tools({ onProgress, signal: ending.signal })),
+    ).rejects.toThrow("by hand");
     expect(existsSync(to)).toBe(false);
     expect(beside()).toEqual([]);
   });
 
   test("pins the directory all the while, and not longer", async () => {
     const held = new Map<string, boolean>();
-    const tell = (text: string): void =>
+    const onProgress = (text: string): void =>
       void held.set(text.split(" ", 2).join(" "), isHeld(dataDirAt(data).pin));
-    await backUp(dataDirAt(data), join(folder, "pinned.tar"), "", tools({ tell }));
+    await backUp(dataDirAt(data), join(folder, "pinned.tar"), "", tools({ onProgress }));
     expect([...held]).toEqual([
       ["copying the", true],
       [`copying ${FILES}`, true],
@@ -184,7 +184,7 @@ describe("a restore", () => {
     const text = join(folder, "text.tar");
     writeFileSync(text, "no archive ".repeat(1_000));
     await expect(restore(text, into, tools())).rejects.toThrow(
-      `${text} cannot be restored: a head is damaged`,
+      `${text} cannot be restored: it is no backup of luxhub (Invalid tar`,
     );
     writeFileSync(text, new Uint8Array(10_240));
     await expect(restore(text, into, tools())).rejects.toThrow("it is no backup of luxhub");
@@ -196,10 +196,10 @@ describe("a restore", () => {
     const into = join(folder, "ended");
     mkdirSync(into);
     const ending = new AbortController();
-    const tell = (text: string): void => {
+    const onProgress = (text: string): void => {
       if (text.endsWith("3 files")) ending.abort(new Error("ended by hand"));
     };
-    await expect(restore(backup, into, tools({ tell, signal: ending.signal }))).rejects.toThrow(
+    await expect(restore(backup, into, tools({ onProgress, signal: ending.signal }))).rejects.toThrow(
       "ended by hand",
     );
     expect(readdirSync(into)).toEqual([]);

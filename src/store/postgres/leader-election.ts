@@ -11,7 +11,7 @@
  * that is dead, frozen or cut off does not, and after TURN_MS another takes it. Who takes or keeps it after it could not
  * reach the database for that long says so: most likely nobody could, and no heartbeat was written meanwhile.
  *
- * The schema. A hub that was frozen for longer than its turn may find the database brought forward by a newer one: it
+ * The schema. A hub that was frozen for longer than its turn may find the database migrated by a newer one: it
  * leaves the turn to that, for good.
  */
 import { CLOCK_NOISE_MS, PULSE_MS, TURN_MS } from "../../domain/limits.ts";

@@ -1,10 +1,13 @@
-/** The reads of the balancer: the nodes that it may give to, and the pool, best first, without the texts of its tasks. */
+/**
+ * The balancer's reads: the nodes it may give to, and the backlog. The rule of domain/balancer.ts stands here a second
+ * time, as AVAILABLE, BALANCER_ORDER and the match of a type, only to find the node for one task without loading all.
+ */
 import type { Candidate } from "../../domain/balancer.ts";
 import type { Node, Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { NODES, NODE_COLUMNS } from "./nodes.ts";
-import { bind, filledUp, many, one, places, union } from "./query.ts";
-import { type KnownCapabilities, toNode, toTask } from "./rows.ts";
+import { bind, filledUp, many, places, union } from "./query.ts";
+import { type CapabilityLists, toNode, toTask } from "./rows.ts";
 import { TASK_COLUMNS } from "./tasks.ts";
 
 // ---- Nodes
@@ -20,11 +23,14 @@ const CANDIDATES = `
     AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
   ${BALANCER_ORDER} LIMIT 1`;
 
-/** So many takers of a type are all looked at; of more, the first in the balancer's order is soon met. */
+/**
+ * With fewer takers of a type, all of them are read; with more, the nodes are read in the balancer's order up to the first
+ * taker. Each way alone is slow for the other case, with 10,000 nodes: 8 ms if all take the type, 15 ms if one does.
+ */
 const TAKERS_FEW = 16;
 const TAKERS = `FROM takers WHERE capability IN ($2, '')`;
 
-// Differs because SQLite keeps a list of who takes what (store/sqlite/capability-index.ts), by which the nodes need not be walked through.
+// Differs because only SQLite has an index by capability (store/sqlite/capability-index.ts).
 const CANDIDATES_ON_SQLITE = `
   SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE seq = CASE
     WHEN $2 <> '' AND (SELECT count(*) FROM (SELECT 1 ${TAKERS} LIMIT ${TAKERS_FEW} + 1) AS some) <= ${TAKERS_FEW}
@@ -37,7 +43,7 @@ const CANDIDATES_ON_SQLITE = `
       ${BALANCER_ORDER} LIMIT 1)
   END`;
 
-/** The node that the balancer would pick for a task: at most one row, so that a fleet is not read for each task. */
+/** The node that the balancer would pick for a task: one row or none, so that creating a task does not read all nodes. */
 export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
   // A capability holds no comma: a type that does is nobody's, and must not match two that stand side by side.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
@@ -47,28 +53,27 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
 
 const CANDIDATE_COLUMNS = `node_id, capabilities, online, max_tasks, tasks_assigned, idle_since`;
 
-/** Everybody to whom the balancer may give a task. `known` is the caller's, for all that it reads of them. */
-export function availableNodes(known: KnownCapabilities): Query<readonly Candidate[]> {
+/** All available nodes. `lists` is the caller's, one for all that it reads of them. */
+export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
   const sql = `SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE ${AVAILABLE}`;
-  return many(sql, [], (row) => toCandidate(row, known));
+  return many(sql, [], (row) => toCandidate(row, lists));
 }
 
-/** Some of them, in the order of their ids, after one ("" is before all). */
+/** A part of them, in the order of their ids, after one ("" is before all). */
 export function availableAfter(
   nodeId: string,
   limit: number,
-  known: KnownCapabilities,
+  lists: CapabilityLists,
 ): Query<readonly Candidate[]> {
   const sql = `
     SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE node_id > $1 AND ${AVAILABLE} ORDER BY node_id LIMIT $2`;
-  return many(sql, [nodeId, limit], (row) => toCandidate(row, known));
+  return many(sql, [nodeId, limit], (row) => toCandidate(row, lists));
 }
 
-function toCandidate(row: Row, known: KnownCapabilities): Candidate {
-  const nodeId = String(row["node_id"]);
+function toCandidate(row: Row, lists: CapabilityLists): Candidate {
   return {
-    nodeId,
-    capabilities: known.of(nodeId, String(row["capabilities"])),
+    nodeId: String(row["node_id"]),
+    capabilities: lists.decode(String(row["capabilities"])),
     online: row["online"] === 1,
     maxTasks: row["max_tasks"] == null ? null : Number(row["max_tasks"]),
     tasksAssigned: Number(row["tasks_assigned"]),
@@ -76,17 +81,21 @@ function toCandidate(row: Row, known: KnownCapabilities): Candidate {
   };
 }
 
-// ---- The pool
+// ---- The backlog: the open tasks, best first (priority, then age)
 
-/** Where a walk through the pool stands. */
-export type PoolCursor = { readonly priority: number; readonly seq: number };
-export const POOL_START: PoolCursor = { priority: -1, seq: 0 };
+/** A task's place in the backlog. */
+export type BacklogPlace = { readonly priority: number; readonly seq: number };
+export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 
-/** Of the open tasks, those of one type (null: of any), either the balancer's own or the others. */
-export type PoolPart = { readonly balanced: boolean; readonly taskType: string | null };
+/** Whether nothing is open, or nothing that the balancer may give away by itself. */
+export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
+  const own = onlyBalanced ? " AND balanced = 1" : "";
+  const sql = `SELECT seq FROM tasks WHERE status = 'open'${own} LIMIT 1`;
+  return { sql, params: [], shape: (rows) => rows.length === 0 };
+}
 
-/** The types of the open tasks in the order of their names, after one, but for ""; each is one look at an index. */
-export function poolTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
+/** The types in the backlog, sorted, after one; "" (no type) is not listed. Each type is one index lookup. */
+export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
     SELECT min(task_type) FROM tasks WHERE status = 'open' AND balanced = $1 AND task_type > ${type})`;
   const sql = `
@@ -96,38 +105,35 @@ export function poolTypes(balanced: boolean, after: string, limit: number): Quer
   return many(sql, [Number(balanced), after, limit], (row) => String(row["task_type"]));
 }
 
-/** The next tasks of some parts of the pool, best first (priority, then age), each after its own cursor: a list a part. */
-export function poolParts(
-  parts: readonly { readonly part: PoolPart; readonly after: PoolCursor }[],
+/**
+ * The places of the best tasks of these types after a place. Each type is a range of an index. Both engines merge the
+ * ranges and read no further than the limit, because each range states its order and has no limit of its own.
+ */
+export function backlogAfter(
+  after: BacklogPlace,
+  types: readonly string[],
+  onlyBalanced: boolean,
   limit: number,
-): Query<readonly (readonly PoolCursor[])[]> {
-  const params: Param[] = [limit];
-  const ranges = parts.map(({ part: { balanced, taskType }, after }, i) => {
-    const ofType = taskType === null ? "" : ` AND task_type = ${bind(params, taskType)}`;
-    const place = `(${bind(params, after.priority)}, ${bind(params, after.seq)})`;
-    return `
-      SELECT ${i} AS part, priority, seq FROM tasks
-      WHERE status = 'open' AND balanced = ${Number(balanced)}${ofType} AND (priority, seq) > ${place}
-      ORDER BY priority, seq LIMIT $1`;
+): Query<readonly BacklogPlace[]> {
+  const params: Param[] = [limit, after.priority, after.seq];
+  // Filled up to a power of two with NULL, which no type equals, so that the prepared statements stay few.
+  const length = 2 ** Math.ceil(Math.log2(types.length));
+  const filled = [...types, ...new Array<null>(length - types.length).fill(null)];
+  const ranges = filled.flatMap((type) => {
+    const ofType = bind(params, type);
+    return (onlyBalanced ? [1] : [0, 1]).map(
+      (balanced) => `
+        SELECT priority, seq FROM tasks
+        WHERE status = 'open' AND balanced = ${balanced} AND task_type = ${ofType} AND (priority, seq) > ($2, $3)
+        ORDER BY priority, seq`,
+    );
   });
-  const shape = (rows: readonly Row[]): readonly (readonly PoolCursor[])[] => {
-    const found: PoolCursor[][] = parts.map(() => []);
-    for (const row of rows)
-      found[Number(row["part"])]?.push({ priority: Number(row["priority"]), seq: Number(row["seq"]) });
-    return found;
-  };
-  return { sql: union(ranges), params, shape };
+  const sql = `SELECT priority, seq FROM (${union(ranges)}) AS ranges ORDER BY priority, seq LIMIT $1`;
+  return many(sql, params, (row) => ({ priority: Number(row["priority"]), seq: Number(row["seq"]) }));
 }
 
-/** Whether nothing is open, or nothing that the balancer may give away by itself. */
-export function isPoolEmpty(onlyBalanced: boolean): Query<boolean> {
-  const own = onlyBalanced ? " AND balanced = 1" : "";
-  const sql = `SELECT seq FROM tasks WHERE status = 'open'${own} LIMIT 1`;
-  return { ...one(sql, [], () => false), shape: (rows) => rows.length === 0 };
-}
-
-/** Those of these tasks that are open, best first. */
-export function openBySeq(seqs: readonly number[]): Query<readonly Task[]> {
+/** Those of these tasks, by number, that are still open, best first. */
+export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
   const filled = filledUp(seqs);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${places(filled)}) ORDER BY priority, t.seq`;
   const shape = (rows: readonly Row[]): readonly Task[] =>

@@ -1,7 +1,18 @@
 /** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { FileRecord } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
-import { type Sized, type Slice, count, filledUp, many, one, pageRows, places, toSized } from "./query.ts";
+import {
+  type Sized,
+  type Slice,
+  count,
+  filledUp,
+  many,
+  one,
+  pageRows,
+  places,
+  rowsBySeq,
+  sizes,
+} from "./query.ts";
 import { toFile } from "./rows.ts";
 
 export function fileById(fileId: string): Query<FileRecord | null> {
@@ -16,22 +27,15 @@ export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[
   );
 }
 
-export function filePage(slice: Slice): Query<readonly FileRecord[]> {
-  const sql = `SELECT * FROM files ${pageRows("files", slice)}`;
-  return many(sql, [slice.limit, slice.offset], toFile);
-}
-
-/** What is on a page of files. */
+/** Files, newest first, as sizes. */
 export function fileSizes(slice: Slice): Query<readonly Sized[]> {
-  const sql = `
-    SELECT file_id AS id, octet_length(metadata) + octet_length(name) AS bytes FROM files
-    ${pageRows("files", slice)}`;
-  return many(sql, [slice.limit, slice.offset], toSized);
+  const sql = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files ${pageRows("files", slice)}`;
+  return sizes(sql, [slice.limit, slice.offset]);
 }
 
-export function filesById(fileIds: readonly string[]): Query<readonly FileRecord[]> {
-  const ids = filledUp(fileIds);
-  return many(`SELECT * FROM files WHERE file_id IN (${places(ids)})`, ids, toFile);
+/** Some files, newest first. */
+export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]> {
+  return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile);
 }
 
 export function filesCount(): Query<number> {

@@ -8,10 +8,10 @@ import type { Registered, UnfinishedBroadcast } from "../../domain/message.ts";
 import type { Delivery, DeliveryStub, Message, MessageFate } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
-import { type Sized, type Slice, count, filledUp, many, one, places, toSized } from "./query.ts";
+import { type Sized, type Slice, count, filledUp, many, one, places, sizes } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
 
-// A message does not change, and goes only with its deliveries: a mailbox is read anew when its deliveries change.
+// A message does not change, and goes only with its deliveries: a mailbox is reloaded when its deliveries change.
 
 const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
@@ -32,13 +32,20 @@ const delivered = (seqs: string, content = "m.content"): string => `
   ORDER BY m.seq`;
 const WAITING_SEQS = `
   SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND ${IS_WHOLE} ORDER BY seq LIMIT $2`;
-const WAITING = delivered(WAITING_SEQS);
-const WAITING_MEASURED = delivered(oneAnswerOf(WAITING_SEQS, "ASC"));
 /**
- * Without the contents that pass their share of a small answer ($3), if all together pass it. That is looked at only when
- * one does; and in a list of its own, with a limit, for SQLite to look at the lengths alone.
+ * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
+ * lengths alone: what is cut off, which may be 256 MiB, is never read.
  */
-const WAITING_LIGHT = delivered(
+const WAITING = delivered(`
+  SELECT seq FROM (
+    SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
+    FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
+  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`);
+/**
+ * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
+ * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
+ */
+const WAITING_IF_SMALL = delivered(
   WAITING_SEQS,
   `CASE WHEN octet_length(m.content) <= $3 THEN m.content
     WHEN (
@@ -47,24 +54,17 @@ const WAITING_LIGHT = delivered(
     ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
 );
 
-/** This many messages of the largest size stay under MESSAGES_ANSWER_MAX_BYTES without being measured. */
-const UNMEASURED_MAX = 32;
-
 /** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  const sql = limit <= UNMEASURED_MAX ? WAITING : WAITING_MEASURED;
-  return many(sql, [nodeId, limit], toDelivery, mailboxReads(nodeId));
+  return many(WAITING, [nodeId, limit], toDelivery, mailboxReads(nodeId));
 }
 
 const mailboxReads = (nodeId: string): readonly string[] => [rowsOf.mailbox(nodeId), rowsOf.publications];
 
-/**
- * What waits for a node, as waitingDeliveries(), if all of it makes a small answer; null if not. What is too large for
- * that is not read: its length stands beside it.
- */
-export function lightDeliveries(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
+/** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
+export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   return {
-    sql: WAITING_LIGHT,
+    sql: WAITING_IF_SMALL,
     params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
     shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
     reads: mailboxReads(nodeId),
@@ -129,11 +129,8 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
 /** A part of the order of arrival: places after `since` and before `before`; null is no bound. */
 export type Between = { readonly since: number | null; readonly before: number | null };
 
-/**
- * What a node sent or got, newest first, measured: at most `limit` messages before a place in the order, and one answer's
- * worth of content.
- */
-export function history(nodeId: string, before: number | null, limit: number): Query<readonly Sized[]> {
+/** What a node sent or got, newest first, as sizes: with `before`, the newest before this place in the order. */
+export function historySizes(nodeId: string, before: number | null, limit: number): Query<readonly Sized[]> {
   const newest = (rows: string): string =>
     `SELECT seq FROM ${rows} = $1 AND seq < $3 AND ${IS_WHOLE} ORDER BY seq DESC LIMIT $2`;
   const seqs = `
@@ -141,53 +138,53 @@ export function history(nodeId: string, before: number | null, limit: number): Q
       SELECT seq FROM (${newest("messages WHERE from_node")}) AS sent
       UNION SELECT seq FROM (${newest("deliveries WHERE to_node")}) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return many(measured(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER], toSized);
+  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER]);
 }
 
-/** What a node got, as history(): the newest, or with `since` the first `limit` after it. */
-export function mailbox(nodeId: string, { since, before }: Between, limit: number): Query<readonly Sized[]> {
+/** What a node got, as sizes: the newest first, or with `since` the oldest after this place in the order. */
+export function mailboxSizes(
+  nodeId: string,
+  { since, before }: Between,
+  limit: number,
+): Query<readonly Sized[]> {
   const order = since === null ? "DESC" : "ASC";
   const seqs = `
     SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 AND seq < $4 AND ${IS_SETTLED}
     ORDER BY seq ${order} LIMIT $2`;
-  const params = [nodeId, limit, since ?? 0, before ?? Number.MAX_SAFE_INTEGER];
-  const query = many(measured(seqs, order), params, toSized);
-  return since === null ? query : { ...query, shape: (rows) => query.shape(rows).toReversed() };
+  return sizes(messageSizes(seqs, order), [nodeId, limit, since ?? 0, before ?? Number.MAX_SAFE_INTEGER]);
 }
+
+function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
+  return `
+    SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) ORDER BY seq ${order}`;
+}
+
+const PARKED = `deliveries WHERE to_node = $1 AND state = 'parked'`;
 
 export function parkedCount(nodeId: string): Query<number> {
   return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId]);
 }
 
-/** A slice of a node's parked messages, oldest first: the slice's "newest" end is their oldest. */
-export function parkedSizes(nodeId: string, slice: Slice): Query<readonly Sized[]> {
+/** A slice of a node's parked messages, oldest first, as sizes: the slice's "newest" end is their oldest. */
+export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Query<readonly Sized[]> {
+  const order = from === "newest" ? "ASC" : "DESC";
+  const seqs = `SELECT seq FROM ${PARKED} ORDER BY seq ${order} LIMIT $2 OFFSET $3`;
+  return sizes(messageSizes(seqs, "ASC"), [nodeId, limit, offset]);
+}
+
+/** Some messages, and what became of them as one node sees it. */
+export function messageFates(
+  nodeId: string,
+  seqs: readonly number[],
+  order: "newest first" | "oldest first",
+): Query<readonly MessageFate[]> {
+  const filled = filledUp(seqs);
   const sql = `
-    SELECT message_id AS id, octet_length(content) AS bytes FROM messages
-    WHERE seq IN (${parkedSeqs(slice)}) ORDER BY seq`;
-  return many(sql, [nodeId, slice.limit, slice.offset], toSized);
-}
-
-/** The same, loaded. */
-export function parkedFates(nodeId: string, slice: Slice): Query<readonly MessageFate[]> {
-  const sql = `${FATES} WHERE m.seq IN (${parkedSeqs(slice)}) ORDER BY m.seq`;
-  return many(sql, [nodeId, slice.limit, slice.offset], toMessageFate);
-}
-
-function parkedSeqs({ from }: Slice): string {
-  return `SELECT seq FROM ${PARKED} ORDER BY seq ${from === "newest" ? "ASC" : "DESC"} LIMIT $2 OFFSET $3`;
-}
-
-const PARKED = `deliveries WHERE to_node = $1 AND state = 'parked'`;
-
-const FATES = `
-  SELECT ${MESSAGE}, d.state, d.deliveries, b.waiting, b.delivered, b.acked FROM messages m
-  LEFT JOIN deliveries d ON d.seq = m.seq AND d.to_node = coalesce(m.to_node, $1)
-  LEFT JOIN broadcasts b ON b.seq = m.seq AND m.from_node = $1`;
-
-/** Some messages, in any order, and what became of them as one node sees it. */
-export function messageFates(nodeId: string, messageIds: readonly string[]): Query<readonly MessageFate[]> {
-  const ids = filledUp(messageIds);
-  return many(`${FATES} WHERE m.message_id IN (${places(ids, 2)})`, [nodeId, ...ids], toMessageFate);
+    SELECT ${MESSAGE}, d.state, d.deliveries, b.waiting, b.delivered, b.acked FROM messages m
+    LEFT JOIN deliveries d ON d.seq = m.seq AND d.to_node = coalesce(m.to_node, $1)
+    LEFT JOIN broadcasts b ON b.seq = m.seq AND m.from_node = $1
+    WHERE m.seq IN (${places(filled, 2)}) ORDER BY m.seq ${order === "newest first" ? "DESC" : "ASC"}`;
+  return many(sql, [nodeId, ...filled], toMessageFate);
 }
 
 /** A broadcast that is not whole; null for one that is, or that was dropped. */
@@ -233,25 +230,4 @@ export function databaseId(): Query<string> {
 
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
   return { message: toMessage(row), seq: Number(row["seq"]) };
-}
-
-type Order = "ASC" | "DESC";
-
-/** What is in the first of these numbers, up to where they pass what one answer carries, in their order. */
-function measured(seqs: string, order: Order): string {
-  return `
-    SELECT m.message_id AS id, octet_length(m.content) AS bytes FROM messages m
-    WHERE m.seq IN (${oneAnswerOf(seqs, order)}) ORDER BY m.seq ${order}`;
-}
-
-/**
- * The first of these numbers, up to where their contents pass what one answer carries; the first is always there. It
- * looks at the lengths alone: what is cut off, which may be 256 MiB, is never read.
- */
-function oneAnswerOf(seqs: string, order: Order): string {
-  return `
-    SELECT seq FROM (
-      SELECT seq, sum(bytes) OVER (ORDER BY seq ${order} ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-      FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs})) AS measured
-    ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`;
 }

@@ -58,11 +58,23 @@ export function union(ranges: readonly string[]): string {
   return ranges.map((range, i) => `SELECT * FROM (${range}) AS r${i}`).join(" UNION ALL ");
 }
 
-/** A row of a list and about how much it holds, in bytes. */
-export type Sized = { readonly id: string; readonly bytes: number };
+/** A row of a list that is not loaded yet: its number, and about how many bytes it holds. */
+export type Sized = { readonly seq: number; readonly bytes: number };
 
-export function toSized(row: Row): Sized {
-  return { id: String(row["id"]), bytes: Number(row["bytes"]) };
+/** A query with the columns `seq` and `bytes`: the first of the two that load a list whose rows may be large. */
+export function sizes(sql: string, params: readonly Param[]): Query<readonly Sized[]> {
+  return many(sql, params, (row) => ({ seq: Number(row["seq"]), bytes: Number(row["bytes"]) }));
+}
+
+/** The second: the rows that were measured, by their numbers. `select` has a column seq, and no WHERE yet. */
+export function rowsBySeq<R>(
+  select: string,
+  seqs: readonly number[],
+  order: string,
+  of: (row: Row) => R,
+): Query<readonly R[]> {
+  const filled = filledUp(seqs);
+  return many(`${select} WHERE seq IN (${places(filled)}) ORDER BY ${order}`, filled, of);
 }
 
 /**

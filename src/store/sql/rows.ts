@@ -31,15 +31,13 @@ function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
 }
 
-/** The capabilities of many nodes that are read again and again: the same text of a node gives the same list. */
-export class KnownCapabilities {
-  readonly #byNode = new Map<string, { readonly stored: string; readonly list: readonly string[] }>();
+/** Decodes each different list once: for a caller that reads the same nodes again and again. */
+export class CapabilityLists {
+  readonly #decoded = new Map<string, readonly string[]>();
 
-  of(nodeId: string, stored: string): readonly string[] {
-    const known = this.#byNode.get(nodeId);
-    if (known?.stored === stored) return known.list;
-    const list = decodeCapabilities(stored);
-    this.#byNode.set(nodeId, { stored, list });
+  decode(stored: string): readonly string[] {
+    let list = this.#decoded.get(stored);
+    if (!list) this.#decoded.set(stored, (list = decodeCapabilities(stored)));
     return list;
   }
 }

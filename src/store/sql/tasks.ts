@@ -1,6 +1,6 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
-import { PER_PAGE_MAX, PULL_ANSWER_MAX_BYTES } from "../../domain/limits.ts";
+import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import type { Task, TaskStatus } from "../../domain/model.ts";
 import type { Param, Query } from "../store.ts";
 import { rowsOf } from "./conflict-keys.ts";
@@ -15,7 +15,8 @@ import {
   orderOf,
   pageRows,
   places,
-  toSized,
+  rowsBySeq,
+  sizes,
   union,
 } from "./query.ts";
 import { toTask } from "./rows.ts";
@@ -52,21 +53,11 @@ export function taskTotals(): Query<TaskTotals> {
   };
 }
 
-/**
- * Open tasks that a node with these capabilities could take, best first (priority, then age): at most `limit`, and at
- * most one answer's worth of descriptions.
- */
-export function claimable(capabilities: readonly string[], limit: number): Query<readonly Task[]> {
-  return poolQuery([0, 1], capabilities, null, limit);
-}
-
-/** The same tasks, measured, up to where their descriptions pass what one answer carries; the first is always there. */
+/** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
-  const { best, params } = bestOfPool([0, 1], capabilities, null, limit);
-  const sql = `
-    SELECT task_id AS id, octet_length(description) AS bytes FROM tasks WHERE seq IN (${oneAnswerOf(best)})
-    ORDER BY priority, seq`;
-  return many(sql, params, toSized);
+  const { best, params } = bestOpen([0, 1], capabilities, null, limit);
+  const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return sizes(sql, params);
 }
 
 /** Open tasks that the balancer may give to this node by itself, best first. */
@@ -74,16 +65,13 @@ export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[] },
   limit: number,
 ): Query<readonly Task[]> {
-  return poolQuery([1], node.capabilities, node.nodeId, limit);
-}
-
-function poolQuery(...asked: Parameters<typeof bestOfPool>): Query<readonly Task[]> {
-  const { best, params } = bestOfPool(...asked);
+  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, limit);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return many(sql, params, toTask);
 }
 
-function bestOfPool(
+/** SQL for the numbers of the best open tasks. Each range has a limit: SQLite cannot merge ranges below an IN, and sorts. */
+function bestOpen(
   balanced: readonly number[],
   capabilities: readonly string[],
   notRevokedFrom: string | null,
@@ -108,14 +96,6 @@ function bestOfPool(
   return { best, params };
 }
 
-function oneAnswerOf(best: string): string {
-  return `
-    SELECT seq FROM (
-      SELECT seq, sum(bytes) OVER (ORDER BY priority, seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
-      FROM (SELECT seq, priority, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best})) AS measured
-    ) AS sized WHERE bytes_before < ${PULL_ANSWER_MAX_BYTES}`;
-}
-
 /** Unfinished tasks whose node is offline. */
 export function strandedTasks(limit: number): Query<readonly Task[]> {
   const sql = `
@@ -125,17 +105,6 @@ export function strandedTasks(limit: number): Query<readonly Task[]> {
   return many(sql, [limit], toTask);
 }
 
-/** Tasks in any of `statuses` (of one node, if given), newest first. */
-export function taskPage(
-  statuses: readonly TaskStatus[],
-  nodeId: string | null,
-  slice: Slice,
-): Query<readonly Task[]> {
-  const found = pageOfTasks(statuses, nodeId, slice);
-  if (!found) return { ...NOTHING, shape: () => [] };
-  return many(`SELECT ${TASK_COLUMNS} FROM tasks t ${found.where}`, found.params, toTask);
-}
-
 const TASK_BYTES = [
   ...["title", "description", "problem", "improvement", "lesson"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
@@ -143,7 +112,7 @@ const TASK_BYTES = [
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
 ].join(" + ");
 
-/** What is on a page of tasks. */
+/** Tasks in any of `statuses` (of one node, if given), newest first, as sizes. */
 export function taskSizes(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -151,11 +120,12 @@ export function taskSizes(
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
   if (!found) return { ...NOTHING, shape: () => [] };
-  return many(
-    `SELECT task_id AS id, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`,
-    found.params,
-    toSized,
-  );
+  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params);
+}
+
+/** Some tasks, newest first. */
+export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask);
 }
 
 /**

@@ -15,7 +15,7 @@ import { GROUP_MAX, QUEUE_MAX } from "../../domain/limits.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { namingDatabase } from "./integrity-check.ts";
 import { type Group, type Job, type Outcome, type Written, answer } from "../pending-transaction.ts";
-import { type BroughtForward, migrate, schemaVersion } from "./migrate.ts";
+import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { listTakers } from "./capability-index.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
@@ -87,13 +87,13 @@ export function joinSqlite(path: string): SqliteStore {
   }
 }
 
-/** The owner makes the database, brings it forward and writes its log back; a guest leaves all that to the owner. */
+/** The owner makes the database, migrates it and checkpoints its log; a guest leaves all that to the owner. */
 type Role = "owner" | "guest";
 
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
   /** What opening did to the schema; null when there was nothing to do, or nothing before. */
-  readonly broughtForward: BroughtForward | null;
+  readonly migration: Migration | null;
   readonly #db: Database;
   readonly #role: Role;
   readonly #statements = new Map<string, Statement<Row, Param[]>>();
@@ -114,7 +114,7 @@ export class SqliteStore implements Store {
     this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
     try {
       this.#prepareConnection();
-      this.broughtForward = role === "owner" ? this.#prepareDatabase(path) : null;
+      this.migration = role === "owner" ? this.#prepareDatabase(path) : null;
       if (role === "guest") refuseOtherSchema(schemaVersion(this.#db));
     } catch (error) {
       this.#db.close(true);
@@ -205,14 +205,14 @@ export class SqliteStore implements Store {
     this.#db.run("PRAGMA cell_size_check = ON"); // a page that is not in order is found when it is read
   }
 
-  #prepareDatabase(path: string): BroughtForward | null {
+  #prepareDatabase(path: string): Migration | null {
     patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY");
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    const broughtForward = migrate(this.#db, path, SQLITE_MIGRATIONS);
+    const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
     listTakers(this.#db);
-    return broughtForward;
+    return migration;
   }
 
   #schedule(): void {
@@ -240,7 +240,7 @@ export class SqliteStore implements Store {
   #commitGroup(group: readonly Job[]): Job | null {
     let done: Group;
     try {
-      done = this.#runGroup(group);
+      done = this.#runGroupWithRoom(group);
     } catch (error) {
       if (error instanceof MemberFault) {
         const cause = this.#fault(error.cause);
@@ -255,6 +255,34 @@ export class SqliteStore implements Store {
     if (done.written.length > 0) this.#writable = true; // one that writes nothing needs no room
     this.#publish(done);
     return null;
+  }
+
+  /** When the disk is full, once more after a checkpoint that made room. */
+  #runGroupWithRoom(group: readonly Job[]): Group {
+    try {
+      return this.#runGroup(group);
+    } catch (error) {
+      const cause = error instanceof MemberFault ? error.cause : error;
+      if (!this.#writable || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog()) throw error;
+      return this.#runGroup(group);
+    }
+  }
+
+  /**
+   * Writes the log back into the database and gives its room back to the disk; false when there was none, or somebody
+   * reads from it, or the database would have to grow. Only while the store still takes writes: a flood of writes to a
+   * full disk must not become one of checkpoints.
+   */
+  #truncateLog(): boolean {
+    try {
+      this.#db.run("PRAGMA busy_timeout = 0"); // no reader is waited for
+      const [row] = this.#db.query("PRAGMA wal_checkpoint(TRUNCATE)").values();
+      return row?.[0] === 0;
+    } catch {
+      return false;
+    } finally {
+      this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    }
   }
 
   /**

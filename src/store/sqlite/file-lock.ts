@@ -37,6 +37,7 @@ function begin(path: string, waitMs: number, steps: readonly string[]): Lock | n
   try {
     db = new Database(path, { create: true });
     db.run(`PRAGMA busy_timeout = ${waitMs}`);
+    db.run("PRAGMA journal_mode = MEMORY"); // nothing is ever written: a journal on disk would only need room
     for (const step of steps) db.run(step);
     if (isNew) giveToOwner(path);
     const held = db;

@@ -1,5 +1,5 @@
 /**
- * Brings a database forward, step by step, never back. Before an older one is touched, a copy of it is laid beside it.
+ * Migrates a database, step by step, never back. Before an older one is touched, a copy of it is laid beside it.
  *
  * Invariant: the steps are one transaction, so that a database is of one schema or of the next; the copy is whole and on
  * disk before the first step begins.
@@ -9,7 +9,7 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 
 /** What a migration did: the schema it found, and where the copy of that is. */
-export type BroughtForward = { readonly from: number; readonly to: number; readonly copy: string };
+export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
 
 /** The schema of a database: how many steps it has seen. 0 is an empty one. */
 export function schemaVersion(db: Database): number {
@@ -17,10 +17,10 @@ export function schemaVersion(db: Database): number {
 }
 
 /**
- * Runs the steps that the database in `path` has not seen; null when there was nothing to bring forward.
+ * Runs the steps that the database in `path` has not seen; null when there was nothing to migrate.
  * @throws {Error} one line when the database is of a newer luxhub; when a step fails, and then nothing has changed
  */
-export function migrate(db: Database, path: string, steps: readonly string[]): BroughtForward | null {
+export function migrate(db: Database, path: string, steps: readonly string[]): Migration | null {
   const found = schemaVersion(db);
   const older = found > 0 && found < steps.length;
   const copy = older ? keepCopy(db, `${path}.schema-${found}.bak`) : null;

@@ -55,7 +55,7 @@ test("a filled store is one that a hub could have left", async () => {
   expect(rows("SELECT count(*) AS n FROM deliveries d JOIN messages m USING (seq, to_node)")).toEqual([
     { n: 1_000 },
   ]);
-  const tools = { clock: systemClock(), tell: () => {}, signal: new AbortController().signal };
+  const tools = { clock: systemClock(), onProgress: () => {}, signal: new AbortController().signal };
   const findings = await Array.fromAsync(examine(dataDirAt(data), tools));
   expect(findings.length).toBeGreaterThan(10);
   expect(findings.filter(({ grade }) => grade === "bad")).toEqual([]);

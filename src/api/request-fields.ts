@@ -1,28 +1,29 @@
 /**
- * The fields that requests are made of, each once (specification 2, decisions.md): what is taken, how long it may be,
- * and what it means inside. Nothing is coerced but priority and capabilities, and numbers in a query.
+ * The schemas of request fields, each defined once: type, limits, and the conversion to the domain's value. Values are
+ * not coerced, except priority, capabilities, and numbers in a query.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
+import type { PageRequest } from "../service/list-pages.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 
-/** NUL and half a surrogate pair cannot be stored and given back unchanged. */
+/** The stores cannot return NUL or a lone surrogate unchanged. */
 function isStorable(value: string): boolean {
   return value.isWellFormed() && !value.includes("\0");
 }
 
 const NOT_STORABLE = "must be well-formed Unicode without NUL";
 
-/** A string counted in characters. */
+/** A string whose length is limited in UTF-16 units. */
 function chars(max: number) {
   return z
     .string()
     .check(z.maxLength(max, `must be at most ${max} characters`), z.refine(isStorable, NOT_STORABLE));
 }
 
-/** A string counted in bytes of UTF-8. */
+/** A string whose length is limited in bytes of UTF-8. */
 function bytes(max: number) {
   // A UTF-16 unit takes at most 3 bytes: short strings need no counting.
   const fits = (value: string): boolean => value.length * 3 <= max || Buffer.byteLength(value) <= max;
@@ -38,7 +39,7 @@ export const nodeId = () =>
   z
     .string()
     .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
-/** An id that the hub made. */
+/** An id that the hub has made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
 export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
 export const host = () => chars(limit.HOST_MAX_CHARS);
@@ -56,7 +57,7 @@ export const content = () => bytes(limit.CONTENT_MAX_BYTES);
 export const sendType = () => z.enum(SEND_TYPES);
 export const broadcastType = () => z.enum(BROADCAST_TYPES);
 
-/** 0, 1, 2 or a word of either variant; inside, the stored number. */
+/** 0, 1, 2 or a word of either variant, parsed to the stored number. */
 export const priority = () =>
   z.pipe(
     z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
@@ -75,7 +76,7 @@ function isShortEnough(value: string | readonly unknown[]): boolean {
 const capability = () =>
   chars(limit.CAPABILITY_MAX_CHARS).check(z.refine((value) => !value.includes(","), "must not hold a comma"));
 
-/** A comma-separated string or an array; inside, the distinct names in their order. */
+/** A comma-separated string or an array, parsed to the distinct names in their order. */
 export const capabilities = () =>
   z
     .pipe(
@@ -85,7 +86,7 @@ export const capabilities = () =>
             .union([z.string(), z.array(z.unknown())], {
               error: "must be a comma-separated string or an array of strings",
             })
-            .check(z.refine(isShortEnough, TOO_MANY_CAPABILITIES)), // before each is looked at
+            .check(z.refine(isShortEnough, TOO_MANY_CAPABILITIES)), // before parsing each of them
           z.transform((value) => (typeof value === "string" ? value.split(",") : value)),
         ),
         z.array(capability()),
@@ -94,7 +95,7 @@ export const capabilities = () =>
     )
     .check(z.refine((names) => names.length <= limit.CAPABILITIES_MAX, TOO_MANY_CAPABILITIES));
 
-/** LUX with at most 6 decimals; inside, whole millionths. */
+/** LUX with at most 6 decimals, parsed to whole millionths. */
 export const luxReward = () =>
   z.pipe(
     z.number().check(
@@ -109,19 +110,19 @@ const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 export const result = () =>
   z.object({ problem: resultText(), improvement: resultText(), lesson: resultText() });
 
-/** How many, in a JSON body. */
-export function howMany(max: number) {
+/** A number of items, in a JSON body. */
+export function itemCount(max: number) {
   return z.int().check(z.minimum(1), z.maximum(max));
 }
 
-/** Seconds to wait, in a JSON body; inside, milliseconds. */
+/** Seconds to wait, in a JSON body, parsed to milliseconds. */
 export const waitSeconds = () =>
   z.pipe(
     z.number().check(z.minimum(0), z.maximum(limit.WAIT_MAX_SECONDS)),
     z.transform((seconds: number) => Math.round(seconds * 1_000)),
   );
 
-// ---- In a query everything is text.
+// ---- Query parameters: always text.
 
 function digits(min: number, max: number) {
   return z.pipe(
@@ -130,15 +131,15 @@ function digits(min: number, max: number) {
   );
 }
 
-/** How many, in a query. */
+/** A number of items, in a query. */
 export function queryCount(max: number) {
   return digits(1, max);
 }
 
-/** An event id to go on from; 0 is the beginning. */
+/** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 
-/** Seconds to wait, in a query; inside, milliseconds. */
+/** Seconds to wait, in a query, parsed to milliseconds. */
 export const queryWaitSeconds = () =>
   z.pipe(
     z.pipe(
@@ -154,7 +155,7 @@ export const statusFilter = () =>
     z.transform((word) => STATUS_FILTERS[word]),
   );
 
-/** Paging of every list: `per_page` over its limit is read as the limit, everything else out of range is bad. */
+/** The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is refused. */
 export const paging = () => ({
   page: z.optional(digits(1, limit.PAGE_MAX)),
   per_page: z.optional(
@@ -165,6 +166,15 @@ export const paging = () => ({
   ),
 });
 
+/** `unpaged` is the size of a page when the caller sends neither field. */
+export function pageRequest(
+  asked: { readonly page?: number | undefined; readonly per_page?: number | undefined },
+  unpaged: number,
+): PageRequest {
+  if (asked.page === undefined && asked.per_page === undefined) return { page: 1, perPage: unpaged };
+  return { page: asked.page ?? 1, perPage: asked.per_page ?? limit.PER_PAGE_DEFAULT };
+}
+
 function keysOf<K extends string>(words: Readonly<Record<K, unknown>>): K[] {
-  return Object.keys(words) as K[]; // of a record that is written out in full
+  return Object.keys(words) as K[]; // the callers' records have exactly these keys
 }

@@ -1,8 +1,8 @@
 /**
- * Slows down who guesses secrets: counts the wrong ones by address over a minute.
- * The memory is bounded; when it is full the oldest address is forgotten.
+ * Fixed-window rate limit on failures (wrong secrets) for each client address, against guessing.
+ * Memory is bounded: when it is full, the address whose window began first is dropped.
  */
-export class Throttle {
+export class RateLimiter {
   readonly #limit: number;
   readonly #windowMs: number;
   readonly #maxAddresses: number;
@@ -15,14 +15,14 @@ export class Throttle {
   }
 
   /**
-   * Counts one wrong guess. Answers 0 while the address is under the limit, else the milliseconds until its window
-   * ends. `now` is a reading of a clock that does not jump.
+   * Counts one failure. Returns 0 while the address is under the limit, else the milliseconds until its window ends.
+   * `now` is a reading of a monotonic clock.
    */
-  strike(address: string, now: number): number {
+  recordFailure(address: string, now: number): number {
     let window = this.#windows.get(address);
     if (!window || window.endsAt <= now) {
       this.#windows.delete(address);
-      if (this.#windows.size >= this.#maxAddresses) this.#forgetOldest();
+      if (this.#windows.size >= this.#maxAddresses) this.#dropOldest();
       window = { count: 0, endsAt: now + this.#windowMs };
       this.#windows.set(address, window);
     }
@@ -30,12 +30,12 @@ export class Throttle {
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
-  /** Addresses that are remembered. */
+  /** The number of addresses held. */
   get size(): number {
     return this.#windows.size;
   }
 
-  #forgetOldest(): void {
+  #dropOldest(): void {
     const oldest = this.#windows.keys().next();
     if (!oldest.done) this.#windows.delete(oldest.value);
   }

@@ -1,29 +1,29 @@
 /**
- * The ids that the hub is known to know, for requests to be about something. A request names one as `_.task.3._`; what that
- * is, is settled when it is sent. Only the newest are kept, so that they meet one another.
+ * A pool of ids that exist in the hub. A generated request contains placeholders such as `_.task.3._`, which are replaced
+ * by ids when it is sent. The pool keeps only the newest ids, so that several requests use the same ones.
  */
 export type IdKind = "task" | "node" | "message" | "file";
 
 const KEPT = 10;
-const MARK = /_\.(task|node|message|file)\.(\d)\._/g;
+const PLACEHOLDER = /_\.(task|node|message|file)\.(\d)\._/g;
 
-/** An id of a kind; its form is that of an id, for a schema to take it. */
-export function mark(kind: IdKind, n: number): string {
+/** A placeholder for an id. It has the form of an id, so that schemas accept it. */
+export function placeholder(kind: IdKind, n: number): string {
   return `_.${kind}.${n}._`;
 }
 
-export class Known {
+export class IdPool {
   readonly #ids: Readonly<Record<IdKind, string[]>> = { task: [], node: [], message: [], file: [] };
 
-  /** Puts ids in the place of the marks. */
-  settle(text: string): string {
-    return text.replace(MARK, (_, kind: IdKind, n: string) => {
+  /** Replaces the placeholders by ids. */
+  resolve(text: string): string {
+    return text.replace(PLACEHOLDER, (_, kind: IdKind, n: string) => {
       const ids = this.#ids[kind];
       return ids[Number(n) % Math.max(ids.length, 1)] ?? `no-${kind}`;
     });
   }
 
-  /** Notes the ids in the answer to a POST. */
+  /** Adds the ids in the answer to a POST. */
   learn(body: Readonly<Record<string, unknown>>): void {
     for (const kind of ["task", "message", "file"] as const) {
       const id = body[`${kind}_id`];

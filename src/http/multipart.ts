@@ -1,37 +1,35 @@
 /**
- * What the parts of a multipart/form-data body mean (RFC 7578): which is the file, which are text, what is refused.
+ * Interprets the parts of a multipart/form-data body (RFC 7578): finds the file and the text fields, and refuses bodies
+ * over a limit. upload.ts moves the bytes. Must not read from a socket or write to a sink.
  *
- * Synchronous but for waiting on the parser; upload.ts moves the bytes. Must not: read from a socket or write to a sink.
- *
- * Parts are taken apart by Dicer, the parser within busboy: busboy itself hides the headers that carry `filename*`.
+ * Dicer, the parser inside busboy, splits the body: busboy itself does not show the header that has `filename*`.
  */
 import { Dicer } from "@fastify/busboy";
 import { safeMediaType } from "./download.ts";
 import { type Problem, invalidRequest, tooLarge } from "./problem.ts";
 
-/** The part that goes to the sink. */
+/** The name of the part that goes to the sink. */
 const FILE_FIELD = "file";
-const NAMELESS = "file";
+const DEFAULT_FILE_NAME = "file";
 const HEADER_PAIRS_MAX = 32;
 /** `; name=token` or `; name="quoted \" string"`, as in a Content-Disposition. */
 const PARAMETER = /;[ \t]*([\w!#$&+.^`|~-]+\*?)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]*))/g;
-/** Cannot be seen in a list, break a line of it, or turn its reading direction. */
+/** Characters that a list cannot show, that break its lines, or that reverse its reading direction. */
 const INVISIBLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** In bytes, except where the name says otherwise. */
 export type UploadLimits = {
   readonly fileMaxBytes: number;
-  /** The text fields to read, with the most bytes of each. Parts of other names are read over. */
+  /** The text fields to read, and the largest size of each. Parts of other names are skipped. */
   readonly textMaxBytes: Readonly<Record<string, number>>;
-  /** All parts, whatever their names. */
+  /** Counts all parts, also the skipped ones. */
   readonly partsMax: number;
-  /** The headers of one part together. */
+  /** For all headers of one part together. */
   readonly partHeadersMaxBytes: number;
   readonly fileNameMaxChars: number;
 };
 
 export type UploadedFile = {
-  /** A base name without path, control characters or broken Unicode; never empty. For people, not for paths. */
+  /** A base name without control characters or broken Unicode; never empty. For display: never build a path from it. */
   readonly filename: string;
   /** A safe media type. */
   readonly contentType: string;
@@ -39,27 +37,27 @@ export type UploadedFile = {
 };
 
 /**
- * The last part of whatever path the uploader gave, for people to read: no separators, control or direction
- * characters, no lone surrogates, at most `maxChars` UTF-16 units; `file` if nothing is left.
+ * The base name of the path that the client sent, for display: no separators, control or direction characters and no
+ * lone surrogates, at most `maxChars` UTF-16 units; `file` if nothing is left.
  */
-export function baseName(given: string, maxChars: number): string {
-  const name = given
+export function baseName(sent: string, maxChars: number): string {
+  const name = sent
     .toWellFormed()
     .replace(INVISIBLE, "")
     .replace(/^.*[/\\]/s, "")
     .trim();
-  // A cut through a surrogate pair would leave half a character.
+  // The slice may have split a surrogate pair.
   const cut = name
     .slice(0, maxChars)
     .replace(/[\ud800-\udbff]$/, "")
     .trim();
-  return cut === "" || cut === "." || cut === ".." ? NAMELESS : cut;
+  return cut === "" || cut === "." || cut === ".." ? DEFAULT_FILE_NAME : cut;
 }
 
 type PartConsumer = (bytes: Uint8Array) => void;
 
-/** The synchronous half: what the parts mean. Refusals are kept, not thrown, because Dicer calls from within. */
-export class Form {
+/** One form being read. It stores a refusal to throw it later: Dicer calls its listeners from within write(). */
+export class MultipartForm {
   readonly limits: UploadLimits;
   readonly #dicer: Dicer;
   readonly #texts = new Map<string, Uint8Array[]>();
@@ -67,7 +65,7 @@ export class Form {
   readonly #partEnds: Promise<void>[] = [];
   #file: { filename: string; contentType: string; sizeBytes: number } | null = null;
   #fileBytes: Uint8Array[] = [];
-  #parts = 0;
+  #partCount = 0;
   #refusal: Problem | null = null;
 
   constructor(boundary: string, limits: UploadLimits) {
@@ -75,15 +73,15 @@ export class Form {
     const config = {
       boundary,
       maxHeaderPairs: HEADER_PAIRS_MAX,
-      // What is over it is dropped in silence: one byte more shows that it was.
+      // Dicer silently drops header bytes over its limit: one byte more shows that there were too many.
       maxHeaderSize: limits.partHeadersMaxBytes + 1,
-      // Never full: Dicer 3.2.6 forgets to go on when the part that filled it ends in the same chunk. The brake is
-      // that take() is called with one chunk, and again only after the sink has what was in it.
+      // No backpressure inside Dicer: 3.2.6 stops for ever when the part that fills its buffer ends in the same chunk.
+      // The caller limits the memory: it calls write() with one chunk, and again when the sink has taken its bytes.
       partHwm: Number.MAX_SAFE_INTEGER,
     };
     this.#dicer = new Dicer(config);
     this.#dicer.on("part", (part) => this.#onPart(part));
-    // Dicer says "finish" once or more after the closing delimiter, or "error" when end() comes before one.
+    // Dicer emits "finish" once or more after the closing delimiter, or "error" when end() is called before it.
     this.#ended = new Promise((resolve) => {
       this.#dicer.on("finish", () => resolve());
       this.#dicer.on("error", () => {
@@ -93,8 +91,8 @@ export class Form {
     });
   }
 
-  /** Resolves when the parser wants more; throws the refusal if there is one. */
-  async take(chunk: Uint8Array): Promise<void> {
+  /** Parses a chunk. Resolves when the parser has consumed it; throws the refusal if there is one. */
+  async write(chunk: Uint8Array): Promise<void> {
     await new Promise<void>((resolve) => {
       try {
         this.#dicer.write(chunk, () => resolve());
@@ -106,7 +104,7 @@ export class Form {
     this.throwIfRefused();
   }
 
-  /** After the last chunk: resolves when every part has given what it had. Throws if the form is not closed. */
+  /** Call after the last chunk. Resolves when every part has ended; throws if the closing delimiter is missing. */
   async end(): Promise<void> {
     this.#dicer.end();
     await this.#ended;
@@ -115,11 +113,11 @@ export class Form {
     this.throwIfRefused();
   }
 
-  /** The file's bytes since the last call. */
+  /** Removes and returns the bytes of the file that have been parsed since the last call. */
   takeFileBytes(): readonly Uint8Array[] {
-    const taken = this.#fileBytes;
+    const bytes = this.#fileBytes;
     this.#fileBytes = [];
-    return taken;
+    return bytes;
   }
 
   throwIfRefused(): void {
@@ -134,9 +132,9 @@ export class Form {
   }
 
   #onPart(part: Dicer.PartStream): void {
-    if (++this.#parts > this.limits.partsMax) {
+    if (++this.#partCount > this.limits.partsMax) {
       this.#refuse(invalid("", `send at most ${this.limits.partsMax} parts`));
-      throw this.#refusal; // out of the parser, which would go on to the chunk's end: a part for every four bytes
+      throw this.#refusal; // stops the parser: a chunk can hold a part for every four bytes
     }
     let consume: PartConsumer | null = null;
     part.on("header", (header) => {
@@ -144,14 +142,14 @@ export class Form {
       consume = this.#consumerFor(header);
       if (consume) this.#partEnds.push(new Promise((resolve) => part.on("end", () => resolve())));
     });
-    // Without a "data" listener a part that nobody wants would hold the parser up for ever.
+    // Also for a skipped part: without a "data" listener the parser would wait for ever.
     part.on("data", (bytes: Buffer | string) => {
       if (typeof bytes !== "string" && !this.#refusal) consume?.(bytes);
     });
-    part.on("error", () => {}); // truncated: the parser says it too
+    part.on("error", () => {}); // truncated: the parser emits it as well
   }
 
-  /** Who takes the part with these headers; null to read over it. */
+  /** The consumer of the part with these headers; null to skip the part. */
   #consumerFor(header: object): PartConsumer | null {
     const disposition = headerValue(header, "content-disposition") ?? "";
     const parameters = parseParameters(disposition);
@@ -173,9 +171,9 @@ export class Form {
 
   #fileConsumer(header: object, parameters: ReadonlyMap<string, string>): PartConsumer | null {
     if (this.#file) return this.#refuse(invalid(FILE_FIELD, `send only one part named ${FILE_FIELD}`));
-    const given = decodeExtended(parameters.get("filename*")) ?? parameters.get("filename") ?? "";
+    const sent = decodeExtended(parameters.get("filename*")) ?? parameters.get("filename") ?? "";
     const file = {
-      filename: baseName(given, this.limits.fileNameMaxChars),
+      filename: baseName(sent, this.limits.fileNameMaxChars),
       contentType: safeMediaType(headerValue(header, "content-type") ?? ""),
       sizeBytes: 0,
     };
@@ -199,27 +197,27 @@ export class Form {
     };
   }
 
-  /** The first refusal stands. Null, so that a caller can return it as "nobody takes this part". */
+  /** Keeps the first refusal. Returns null, which a consumer factory returns to skip the part. */
   #refuse(problem: Problem): null {
     this.#refusal ??= problem;
     return null;
   }
 }
 
-/** Parameters of a header value by lower-case name, as UTF-8 text (RFC 7578 5.1); the first of a name counts. */
+/** The parameters of a header value by lower-case name, as UTF-8 text (RFC 7578 5.1). Of several with one name, the first. */
 export function parseParameters(value: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const [, name = "", quoted, token = ""] of value.matchAll(PARAMETER)) {
-    // Only \" and \\ are escapes: some browsers send C:\path\name in quotes as it is.
+    // Only \" and \\ are escapes: some browsers send C:\path\name in quotes without escaping it.
     const raw = quoted === undefined ? token : quoted.replace(/\\(["\\])/g, "$1");
     const key = name.toLowerCase();
-    // Dicer gives header bytes as Latin-1.
+    // Dicer decodes header bytes as Latin-1.
     if (!found.has(key)) found.set(key, Buffer.from(raw, "latin1").toString("utf8"));
   }
   return found;
 }
 
-/** RFC 8187 `UTF-8''percent-encoded`; undefined if absent or not readable as that. */
+/** Decodes RFC 8187 `UTF-8''percent-encoded`; undefined if the value is absent or invalid. */
 function decodeExtended(value: string | undefined): string | undefined {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value ?? "")?.[1];
   if (encoded === undefined) return undefined;
@@ -238,7 +236,7 @@ function decodeText(name: string, chunks: readonly Uint8Array[]): string {
   }
 }
 
-/** The first value of a part's header; Dicer's header object maps lower-case names to lists. */
+/** The first value of a header. Dicer's header object maps lower-case names to lists. */
 function headerValue(header: object, name: string): string | undefined {
   const values: unknown = Reflect.get(header, name);
   const first: unknown = Array.isArray(values) ? values[0] : undefined;
@@ -254,12 +252,11 @@ function sizeOf(header: object): number {
   return bytes;
 }
 
-/** 400 for one part of the form, "" for the body. */
+/** 400. `path`: the name of a part, or "" for the body. */
 export function invalid(path: string, message: string): Problem {
   return invalidRequest([{ path, message }]);
 }
 
-/** 400: the body ends in the middle. */
 export function truncated(): Problem {
   return invalid("", "the body ends before its closing boundary, or its parts cannot be told apart");
 }

@@ -1,22 +1,21 @@
 /**
- * Reading a JSON body: bounded in size and in time.
- * A body that drips resets the server's idle timer, so it has a deadline of its own.
+ * Reads a JSON request body, bounded in size, in values and in time.
+ * The read deadline is its own: a client that sends a byte now and then keeps resetting the server's idle timer.
  */
 import { Deadlines } from "./deadlines.ts";
-import { linger } from "./linger.ts";
+import { discardRemainingBody } from "./lingering-close.ts";
 import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
 
-const DEADLINES = new Deadlines();
+const READ_DEADLINES = new Deadlines();
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
-/** A JSON object and nothing else. */
 export type JsonObject = { readonly [name: string]: unknown };
 
 /**
- * The body as a JSON object.
- * @param emptyAs what an empty body stands for; without it, an empty body is bad
- * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 for what is no JSON object or
- *   holds more than `maxValues`
+ * Reads the body as a JSON object.
+ * @param emptyAs the value of an empty body; without it, an empty body is refused
+ * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 when the body is not a JSON object
+ *   or has more than `maxValues` values
  */
 export async function readJsonObject(
   request: Request,
@@ -33,7 +32,7 @@ export async function readJsonObject(
   }
   const bytes = await readBytes(request, limits);
   if (bytes.length === 0 && emptyAs) return emptyAs;
-  if (holdsMoreValues(bytes, limits.maxValues)) {
+  if (hasMoreValues(bytes, limits.maxValues)) {
     throw notAnObject(`The body must hold at most ${limits.maxValues} values, lists and objects.`);
   }
   const value = parse(bytes);
@@ -44,8 +43,8 @@ export async function readJsonObject(
 }
 
 /**
- * Whether a JSON value has more than `levels` levels. What walks through a value level by level asks first: JSON.parse
- * takes any depth, the stack of a walk does not.
+ * Whether a JSON value is nested deeper than `levels`. Check this before a recursive function walks the value:
+ * JSON.parse accepts any depth, the call stack does not.
  */
 export function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
@@ -59,10 +58,10 @@ const OPEN_LIST = 0x5b;
 const OPEN_OBJECT = 0x7b;
 
 /**
- * Whether a JSON text has more than `most` commas and opening brackets: what a value costs to parse and to walk through
- * is counted by its parts, not by its bytes. Of what is no JSON it may answer either.
+ * Whether a JSON text has more than `most` commas and opening brackets. The cost of parsing and walking a value depends
+ * on the number of values in it, not on its bytes. For text that is not JSON the result is undefined.
  */
-export function holdsMoreValues(json: Uint8Array, most: number): boolean {
+export function hasMoreValues(json: Uint8Array, most: number): boolean {
   if (json.length <= most) return false;
   let values = 0;
   for (let at = 0; at < json.length; at++) {
@@ -73,7 +72,7 @@ export function holdsMoreValues(json: Uint8Array, most: number): boolean {
   return false;
 }
 
-/** Where the string that begins at `start` has its closing quote; the text's end if it has none. */
+/** The index of the closing quote of the string that begins at `start`; the text's length if there is none. */
 function endOfString(json: Uint8Array, start: number): number {
   const quote = json.indexOf(QUOTE, start + 1);
   if (quote === -1) return json.length;
@@ -89,8 +88,8 @@ function parse(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(UTF8.decode(bytes));
   } catch {
-    const found = bytes.byteLength === 0 ? "it is empty" : "this cannot be read as JSON";
-    throw notAnObject(`The body must be a JSON object in UTF-8; ${found}.`);
+    const fault = bytes.byteLength === 0 ? "it is empty" : "this cannot be read as JSON";
+    throw notAnObject(`The body must be a JSON object in UTF-8; ${fault}.`);
   }
 }
 
@@ -101,63 +100,64 @@ function readBytes(
   const length = request.headers.get("content-length");
   if (length === null) return readChunked(request, maxBytes, deadlineMs);
   if (Number(length) > maxBytes) throw closing(tooLarge(maxBytes));
-  return inTime(request.bytes(), deadlineMs);
+  return withDeadline(request.bytes(), deadlineMs);
 }
 
 /**
- * A body of unknown length is counted as it comes, and left at the first byte too many. It is told to be whole before
- * the parser has seen what follows its last chunk, so it counts a turn later, if the connection still stands: Bun 1.4.5
- * answers trailers, and whatever else follows there, with a bare 400, and what is refused must not be done.
+ * Reads a chunked body, whose length is unknown, up to the first byte over the limit. Bun 1.4.5 reports the end of the
+ * body before it has parsed what follows the last chunk, and answers trailers or anything else there with a bare 400.
+ * A request that Bun refuses must have no effect, so the body is accepted only one event-loop tick later, if the
+ * connection is still open.
  */
 async function readChunked(request: Request, maxBytes: number, deadlineMs: number): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array();
   const reader = request.body.getReader();
   const chunks: Uint8Array[] = [];
   let size = 0;
-  const gather = async (): Promise<Uint8Array> => {
+  const readAll = async (): Promise<Uint8Array> => {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return Buffer.concat(chunks);
       size += value.length;
       if (size > maxBytes) {
         chunks.length = 0;
-        await linger(reader);
+        await discardRemainingBody(reader);
         throw closing(tooLarge(maxBytes));
       }
       chunks.push(value);
     }
   };
   try {
-    const bytes = await inTime(gather(), deadlineMs);
+    const bytes = await withDeadline(readAll(), deadlineMs);
     await new Promise(setImmediate);
-    if (request.signal.aborted) throw brokenOff();
+    if (request.signal.aborted) throw truncated();
     return bytes;
   } finally {
-    reader.cancel().catch(() => {}); // of a body read to its end there is nothing left to cancel
+    reader.cancel().catch(() => {}); // rejects after a complete body: nothing is left to cancel
   }
 }
 
-function inTime(body: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
+function withDeadline(body: Promise<Uint8Array>, deadlineMs: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    const late = DEADLINES.add(deadlineMs, () => {
+    const deadline = READ_DEADLINES.add(deadlineMs, () => {
       const detail = "The body did not arrive in time. Send it again, faster.";
       reject(closing(new Problem(408, "request_timeout", "Request timeout", detail)));
     });
     body.then(
       (bytes) => {
-        DEADLINES.delete(late);
+        READ_DEADLINES.delete(deadline);
         resolve(bytes);
       },
       (error: unknown) => {
-        DEADLINES.delete(late);
-        // A caller who hangs up in the middle of a body is a bad request, not a fault of ours.
-        reject(error instanceof Problem ? error : brokenOff());
+        READ_DEADLINES.delete(deadline);
+        // When the client hangs up within a body, the request is bad (400); the hub has not failed (500).
+        reject(error instanceof Problem ? error : truncated());
       },
     );
   });
 }
 
-function brokenOff(): Problem {
+function truncated(): Problem {
   return closing(notAnObject("The body broke off. Send it whole."));
 }
 

@@ -1,19 +1,20 @@
 /**
- * What an answer has to be, from the request and from what its endpoint declares. A fault is a sentence; null is none.
+ * The test oracle: checks an answer against the request and the declaration of its endpoint. Returns a sentence that
+ * names the fault, or null.
  *
- * Where the declaration decides (the secret, the schema) exactly that answer is right; where the state of things does,
- * any that the endpoint declares.
+ * Where the declaration determines the answer (the secret, the schema), only that answer is correct; where the hub's
+ * state does, every answer that the endpoint declares.
  */
 import { Rejection, reject, REJECTION_CODES } from "../../src/domain/decision.ts";
 import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../src/domain/limits.ts";
-import type { AnswerShape } from "../../src/api/endpoint.ts";
+import type { AnswerSchema } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
-import { holdsMoreValues, isNestedDeeper } from "../../src/http/body.ts";
+import { hasMoreValues, isNestedDeeper } from "../../src/http/json-body.ts";
 import { TARGETS, type Target } from "./requests.ts";
 import { type Sent, objectOf } from "./sent.ts";
 import type { WireAnswer } from "./wire.ts";
 
-/** The status of every code that a caller of these requests may see; 5xx are not among them. */
+/** The status of every code that these requests may get; 5xx are always faults. */
 const STATUS: ReadonlyMap<string, number> = new Map([
   ...REJECTION_CODES.map((code) => [code, problemOf(new Rejection(reject(code, "")))?.status ?? 0] as const),
   ["invalid_request", 400],
@@ -35,7 +36,6 @@ const SANE_IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 /** "ok" or the code of a problem. */
 type Outcome = string;
 
-/** What is wrong with an answer, or null. */
 export function faultOf(sent: Sent, answer: WireAnswer): string | null {
   const given = sent.headers.get("x-request-id") ?? "";
   const requestId = answer.headers.get("x-request-id");
@@ -59,7 +59,6 @@ export function faultOf(sent: Sent, answer: WireAnswer): string | null {
   return problemFault(answer, body);
 }
 
-/** Whether nothing may have changed: a refusal, or a read. */
 export function wasRefused({ status }: WireAnswer): boolean {
   return status >= 400;
 }
@@ -73,7 +72,8 @@ function problemFault(answer: WireAnswer, body: Readonly<Record<string, unknown>
     if (typeof body[name] !== "string" || body[name] === "") return `a problem without ${name}`;
   }
   const { errors } = body;
-  if ((answer.status === 400) !== Array.isArray(errors)) return "errors stand with 400, and only there";
+  if ((answer.status === 400) !== Array.isArray(errors))
+    return "a 400 without errors, or errors without a 400";
   for (const error of Array.isArray(errors) ? errors : []) {
     if (typeof error?.path !== "string" || !/\w/.test(String(error?.message)))
       return "an error without path or message";
@@ -90,21 +90,21 @@ function successFault(target: Target | undefined, answer: WireAnswer): string | 
   if (answer.status !== 200 || body?.["success"] !== true)
     return `a success that does not say so: ${answer.status}`;
   const { success: _, ...fields } = body;
-  const shape = target && shapeOf(target);
-  const checked = shape?.safeParse(fields);
+  const schema = target && schemaOf(target);
+  const checked = schema?.safeParse(fields);
   return checked && !checked.success ? `not as declared: ${checked.error.message}` : null;
 }
 
-const shapes = new Map<Target, ReturnType<AnswerShape>>();
+const schemas = new Map<Target, ReturnType<AnswerSchema>>();
 
-/** The shape of an endpoint's answers, made once. */
-function shapeOf(target: Target): ReturnType<AnswerShape> | undefined {
-  const shape = shapes.get(target) ?? target.answer?.();
-  if (shape) shapes.set(target, shape);
-  return shape;
+/** The schema of an endpoint's answers, made once. */
+function schemaOf(target: Target): ReturnType<AnswerSchema> | undefined {
+  const schema = schemas.get(target) ?? target.answer?.();
+  if (schema) schemas.set(target, schema);
+  return schema;
 }
 
-/** Every outcome that is right for a request. */
+/** All correct outcomes of a request. */
 function expectedOf(sent: Sent): ReadonlySet<Outcome> {
   const { request, path } = sent;
   if (targetsAt(path).length === 0) return new Set(["not_found"]);
@@ -117,18 +117,18 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
   const outcomes = new Set<Outcome>(["ok", ...target.rejections]);
   if (request.secret === "bound") outcomes.add("key_bound_to_other_node");
   if (target.method === "POST" && sent.headers.has("idempotency-key")) outcomes.add("idempotency_key_reused");
-  // What its list holds is checked after the declared schema.
+  // batch-assign validates the items of its list after the declared schema.
   if (target.path === "/api/v1/task/batch-assign") outcomes.add("invalid_request");
   return outcomes;
 }
 
-/** The endpoint that answers, which is another than was aimed at when a parameter is a word of another path. */
+/** The endpoint that answers. It is not request.target when a path parameter makes the path that of another endpoint. */
 function targetOf({ path, request }: Sent): Target | undefined {
   const method = request.method === "HEAD" ? "GET" : request.method;
   return targetsAt(path).find((target) => target.method === method);
 }
 
-/** The endpoints at a path: a literal path wins over a parameter. */
+/** The endpoints at a path. A literal path takes precedence over a parameter. */
 function targetsAt(path: string): readonly Target[] {
   const literal = TARGETS.filter((target) => target.path === path);
   if (literal.length > 0) return literal;
@@ -147,11 +147,11 @@ function barredBy({ request }: Sent, { auth }: Target): ReadonlySet<Outcome> | n
   return null;
 }
 
-/** The refusals of what is not as declared; null when it is. */
+/** The refusals of an invalid request; null for a valid one. */
 function badInput(sent: Sent, target: Target): ReadonlySet<Outcome> | null {
   const bad = new Set<Outcome>(["invalid_request"]);
   if (target.method !== "POST") {
-    // A path's parameter is any text: only the query can be bad.
+    // A path parameter may be any text: only a query can be invalid.
     if (target.path.includes(":")) return null;
     const query = Object.fromEntries(new URLSearchParams(sent.query));
     return target.input?.safeParse(query).success ? null : bad;
@@ -159,7 +159,7 @@ function badInput(sent: Sent, target: Target): ReadonlySet<Outcome> | null {
   const type = sent.headers.get("content-type") ?? "";
   if (type.startsWith("multipart/")) return new Set(["unsupported_media_type"]);
   if ((sent.body?.length ?? 0) > JSON_BODY_MAX_BYTES) return new Set(["body_too_large"]);
-  if (sent.body && holdsMoreValues(sent.body, JSON_VALUES_MAX)) return bad;
+  if (sent.body && hasMoreValues(sent.body, JSON_VALUES_MAX)) return bad;
   const body = bodyOf(sent, target);
   if (!body || !target.input?.safeParse(body).success) return bad;
   const key = sent.headers.get("idempotency-key");
@@ -179,7 +179,7 @@ function bodyOf({ body }: Sent, { emptyBody }: Target): Record<string, unknown> 
   }
 }
 
-/** Of an upload, a download and a stream, what is not declared by a schema. */
+/** The outcomes of upload, download and stream, which have no schema. */
 function rawOutcomes(sent: Sent, target: Target): ReadonlySet<Outcome> | null {
   const outcomes = new Set<Outcome>(["ok", ...target.rejections, "invalid_request"]);
   if (target.path.includes("download")) return outcomes.add("range_not_satisfiable");

@@ -1,8 +1,8 @@
-/** Who a caller is, for counting: every form of an address, and whose word in X-Forwarded-For is believed how far. */
+/** The client's address: the forms of IP addresses, networks, X-Forwarded-For behind trusted proxies; the rate limiter. */
 import { describe, expect, test } from "bun:test";
-import { callerOf } from "../../src/http/caller.ts";
-import { Throttle } from "../../src/http/wrong-secret-throttle.ts";
-import { type Network, isWithin, parseIp, parseNetwork } from "../../src/lib/ip.ts";
+import { clientAddress } from "../../src/http/client-address.ts";
+import { RateLimiter } from "../../src/http/rate-limiter.ts";
+import { type Network, blockListOf, canonicalIp, isListed, parseNetwork } from "../../src/lib/ip.ts";
 
 const network = (text: string): Network => {
   const parsed = parseNetwork(text);
@@ -25,8 +25,8 @@ describe("an address", () => {
   ];
   for (const [a, b] of same)
     test(`${a} is ${b}`, () => {
-      expect(parseIp(a)).not.toBeNull();
-      expect(parseIp(a)).toBe(parseIp(b));
+      expect(canonicalIp(a)).not.toBeNull();
+      expect(canonicalIp(a)).toBe(canonicalIp(b));
     });
 
   const none = [
@@ -37,7 +37,8 @@ describe("an address", () => {
       "|",
     ),
   ];
-  for (const text of none) test(`${JSON.stringify(text)} is none`, () => expect(parseIp(text)).toBeNull());
+  for (const text of none)
+    test(`${JSON.stringify(text)} is none`, () => expect(canonicalIp(text)).toBeNull());
 });
 
 describe("a network", () => {
@@ -52,21 +53,24 @@ describe("a network", () => {
       ["192.168.7.9", ["192.168.7.9"], ["192.168.7.8", "::1"]],
       ["0.0.0.0/0", ["1.2.3.4"], ["::1", "2001:db8::1"]],
       ["::/0", ["::1", "1.2.3.4"], []],
+      ["::ffff:10.0.0.0/104", ["10.9.9.9"], ["11.9.9.9"]],
+      ["fe80::1%eth0", ["fe80::1", "fe80::1%eth1"], ["fe80::2"]],
       ["fd00::/8", ["fd12:3456::1"], ["fc00::1", "fe80::1"]],
       ["2001:db8::/33", ["2001:db8:7fff::"], ["2001:db8:8000::"]],
     ];
   for (const [text, within, without] of rows)
     test(text, () => {
-      for (const ip of within) expect([ip, isWithin(parseIp(ip) ?? -1n, network(text))]).toEqual([ip, true]);
-      for (const ip of without)
-        expect([ip, isWithin(parseIp(ip) ?? -1n, network(text))]).toEqual([ip, false]);
+      const list = blockListOf([network(text)]);
+      for (const ip of within) expect([ip, isListed(canonicalIp(ip) ?? "", list)]).toEqual([ip, true]);
+      for (const ip of without) expect([ip, isListed(canonicalIp(ip) ?? "", list)]).toEqual([ip, false]);
     });
   for (const text of ["", "/8", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "::/129", "10.0.0.0/8/8", "host"])
     test(`${JSON.stringify(text)} is none`, () => expect(parseNetwork(text)).toBeNull());
 });
 
 describe("X-Forwarded-For", () => {
-  const TRUSTED = ["127.0.0.1", "10.0.0.0/8", "fd00::/8"].map(network);
+  const TRUSTED = blockListOf(["127.0.0.1", "10.0.0.0/8", "fd00::/8"].map(network));
+  const NOBODY = blockListOf([]);
   /** `is`: the address that is counted. */
   const rows: readonly { peer: string; header: string | null; is: string; why: string }[] = [
     { peer: "203.0.113.9", header: null, is: "203.0.113.9", why: "no header, no proxy" },
@@ -74,17 +78,27 @@ describe("X-Forwarded-For", () => {
       peer: "203.0.113.9",
       header: "198.51.100.1",
       is: "203.0.113.9",
-      why: "a stranger's word does not count",
+      why: "the header of an untrusted peer does not count",
     },
     { peer: "127.0.0.1", header: null, is: "127.0.0.1", why: "the proxy itself" },
     { peer: "127.0.0.1", header: "", is: "127.0.0.1", why: "an empty header" },
-    { peer: "127.0.0.1", header: "198.51.100.1", is: "198.51.100.1", why: "the proxy's word" },
-    { peer: "::ffff:127.0.0.1", header: "198.51.100.1", is: "198.51.100.1", why: "on a listener for both" },
+    {
+      peer: "127.0.0.1",
+      header: "198.51.100.1",
+      is: "198.51.100.1",
+      why: "the address that the proxy has added",
+    },
+    {
+      peer: "::ffff:127.0.0.1",
+      header: "198.51.100.1",
+      is: "198.51.100.1",
+      why: "a proxy with an IPv4-mapped address",
+    },
     {
       peer: "127.0.0.1",
       header: "1.1.1.1, 198.51.100.1",
       is: "198.51.100.1",
-      why: "what stands further left is the caller's own",
+      why: "addresses further left come from the client",
     },
     {
       peer: "127.0.0.1",
@@ -96,60 +110,60 @@ describe("X-Forwarded-For", () => {
       peer: "127.0.0.1",
       header: "10.0.0.3, 10.0.0.2",
       is: "10.0.0.3",
-      why: "proxies all the way: the farthest",
+      why: "only proxies: the farthest",
     },
     {
       peer: "127.0.0.1",
       header: "198.51.100.1, unknown, 10.0.0.2",
       is: "10.0.0.2",
-      why: "what is no address ends the walk",
+      why: "an invalid address ends the search",
     },
-    { peer: "127.0.0.1", header: "198.51.100.1, ", is: "127.0.0.1", why: "so does nothing" },
+    { peer: "127.0.0.1", header: "198.51.100.1, ", is: "127.0.0.1", why: "an empty address ends the search" },
     { peer: "127.0.0.1", header: "fd00::7, 2001:db8::5", is: "2001:db8::9", why: "IPv6 counts by its /64" },
     {
       peer: "fd00::1",
       header: "2001:db8:0:1::5",
       is: "2001:db8:0:1:ffff::",
-      why: "so does one behind a proxy on IPv6",
+      why: "IPv6 counts by its /64 behind an IPv6 proxy",
     },
   ];
   for (const { peer, header, is, why } of rows)
     test(`${why}: ${peer}, ${header}`, () => {
       const headers = new Headers(header === null ? {} : { "X-Forwarded-For": header });
-      expect(callerOf(peer, headers, TRUSTED)).toBe(callerOf(is, new Headers(), []));
+      expect(clientAddress(peer, headers, TRUSTED)).toBe(clientAddress(is, new Headers(), NOBODY));
     });
 
-  test("callers that are not one are told apart", () => {
+  test("different callers stay distinct", () => {
     const peers = ["1.2.3.4", "1.2.3.5", "2001:db8::1", "2001:db8:0:1::1", "::1.2.3.4", "unix"];
-    expect(new Set(peers.map((peer) => callerOf(peer, new Headers(), []))).size).toBe(peers.length);
+    expect(new Set(peers.map((peer) => clientAddress(peer, new Headers(), NOBODY))).size).toBe(peers.length);
   });
 
-  test("a header of 10,000 addresses is walked in no time", () => {
+  test("a header of 10,000 addresses is read within a second", () => {
     const headers = new Headers({
       "X-Forwarded-For": Array.from({ length: 10_000 }, () => "10.0.0.1").join(","),
     });
     const startedMs = performance.now();
-    expect(callerOf("127.0.0.1", headers, TRUSTED)).toBe(callerOf("10.0.0.1", headers, []));
+    expect(clientAddress("127.0.0.1", headers, TRUSTED)).toBe(clientAddress("10.0.0.1", headers, NOBODY));
     expect(performance.now() - startedMs).toBeLessThan(1_000);
   });
 });
 
-describe("the throttle", () => {
-  test("keeps no more addresses than it may, and forgets the oldest", () => {
-    const throttle = new Throttle(2, 1_000, 3);
-    for (const address of ["a", "b", "c"]) expect(throttle.strike(address, 0)).toBe(0);
-    expect(throttle.strike("a", 1)).toBe(999);
-    for (let i = 0; i < 10_000; i++) throttle.strike(`stranger ${i}`, 2);
-    expect(throttle.size).toBe(3);
-    expect(throttle.strike("a", 3)).toBe(0);
+describe("the rate limiter", () => {
+  test("keeps at most its limit of addresses and forgets the oldest", () => {
+    const limiter = new RateLimiter(2, 1_000, 3);
+    for (const address of ["a", "b", "c"]) expect(limiter.recordFailure(address, 0)).toBe(0);
+    expect(limiter.recordFailure("a", 1)).toBe(999);
+    for (let i = 0; i < 10_000; i++) limiter.recordFailure(`stranger ${i}`, 2);
+    expect(limiter.size).toBe(3);
+    expect(limiter.recordFailure("a", 3)).toBe(0);
   });
 
-  test("an address that begins anew is no longer the oldest", () => {
-    const throttle = new Throttle(2, 1_000, 2);
-    throttle.strike("a", 0);
-    throttle.strike("b", 500);
-    throttle.strike("a", 1_000);
-    throttle.strike("c", 1_001);
-    expect(throttle.strike("a", 1_002)).toBeGreaterThan(0);
+  test("an address that starts a new window is no longer the oldest", () => {
+    const limiter = new RateLimiter(2, 1_000, 2);
+    limiter.recordFailure("a", 0);
+    limiter.recordFailure("b", 500);
+    limiter.recordFailure("a", 1_000);
+    limiter.recordFailure("c", 1_001);
+    expect(limiter.recordFailure("a", 1_002)).toBeGreaterThan(0);
   });
 });

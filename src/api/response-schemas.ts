@@ -1,6 +1,6 @@
 /**
- * What leaves the hub: for each thing its shape (for tests and descriptions) and its wording in a variant.
- * Epoch milliseconds become ISO 8601 here, millionths become LUX, and nowhere else.
+ * Response schemas and encoders: for each resource the zod schema of its JSON (tests check the answers against it) and
+ * its encoding in a variant. Encoding turns epoch milliseconds into ISO 8601, and millionths into LUX.
  */
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
@@ -26,7 +26,7 @@ import type { JsonAnswer } from "./endpoint.ts";
 export const time = () => z.iso.datetime({ precision: 3 });
 const count = () => z.int().check(z.minimum(0));
 
-export const nodeShape = () =>
+export const nodeSchema = () =>
   z.strictObject({
     node_id: z.string(),
     name: z.string(),
@@ -61,7 +61,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
 
 export const statusWord = () => z.enum(["open", "assigned", "pending", "completed"]);
 
-export const taskShape = () =>
+export const taskSchema = () =>
   z.strictObject({
     task_id: z.string(),
     title: z.string(),
@@ -100,7 +100,7 @@ export function encodeTask(task: Task, variant: Variant): JsonAnswer {
 
 const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);
 
-export const messageShape = () =>
+export const messageSchema = () =>
   z.strictObject({
     id: z.string(),
     from_node: z.string(),
@@ -124,8 +124,8 @@ export function encodeMessage(message: Message): JsonAnswer {
   };
 }
 
-export const deliveryShape = () =>
-  z.extend(messageShape(), { redelivered: z.boolean(), deliveries: z.int().check(z.minimum(1)) });
+export const deliverySchema = () =>
+  z.extend(messageSchema(), { redelivered: z.boolean(), deliveries: z.int().check(z.minimum(1)) });
 
 export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
   return { ...encodeMessage(message), redelivered: deliveries > 1, deliveries };
@@ -133,8 +133,8 @@ export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
 
 export const stateWord = () => z.enum(["waiting", "delivered", "acked", "parked"]);
 
-export const fateShape = () =>
-  z.extend(messageShape(), {
+export const fateSchema = () =>
+  z.extend(messageSchema(), {
     state: z.nullable(stateWord()),
     deliveries: z.nullable(count()),
     recipients: z.nullable(
@@ -161,7 +161,7 @@ const STATE_WORDS: Readonly<Record<DeliveryState, string>> = {
   parked: "parked",
 };
 
-export const entryShape = () =>
+export const entrySchema = () =>
   z.strictObject({
     id: z.string(),
     node_id: z.string(),
@@ -182,7 +182,7 @@ export function encodeEntry(entry: LedgerEntry): JsonAnswer {
   };
 }
 
-export const fileShape = () =>
+export const fileSchema = () =>
   z.strictObject({
     file_id: z.string(),
     name: z.string(),
@@ -196,7 +196,7 @@ export const fileShape = () =>
     url: z.string(),
   });
 
-/** `url` is a path: the hub does not know by which name the caller reached it. */
+/** `url` is a path: the hub does not know under which host name the client reaches it. */
 export function encodeFile(file: FileRecord): JsonAnswer {
   return {
     file_id: file.fileId,
@@ -212,7 +212,7 @@ export function encodeFile(file: FileRecord): JsonAnswer {
   };
 }
 
-export const eventShape = () =>
+export const eventSchema = () =>
   z.strictObject({
     id: z.int().check(z.minimum(1)),
     kind: z.enum(EVENT_KINDS),
@@ -233,17 +233,17 @@ export function encodeEvent(event: LoggedEvent): JsonAnswer {
   };
 }
 
-export const pageShape = () => ({
+export const pageSchema = () => ({
   page: z.int().check(z.minimum(1)),
   per_page: z.int().check(z.minimum(1)),
   total: count(),
   pages: count(),
 });
 
-/** One page of a list under its name. */
+/** One page of a list; `name` is the field that has the items. */
 export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {
   return {
-    [name]: page.items.map(encode),
+    [name]: page.rows.map(encode),
     page: page.page,
     per_page: page.perPage,
     total: page.total,

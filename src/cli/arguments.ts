@@ -1,0 +1,120 @@
+/**
+ * The command line's grammar: which flags and words a command takes, and how they are read. node:util splits the line
+ * into tokens; what is refused, and in which words, is decided here.
+ *
+ * Invariant: nothing is ignored. An unknown flag, a word too many or a flag given twice is an error, not a guess.
+ */
+import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
+import { readPath } from "../config.ts";
+import { didYouMean } from "../lib/closest.ts";
+
+/** What a command takes. */
+export type Form = {
+  /** As it is called: "backup", "keys add". */
+  readonly name: string;
+  /** The words beside the flags, as its help has them: "FILE", "ID A|B|none", "" for none. */
+  readonly words: string;
+  /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be given many times. */
+  readonly flags: Readonly<Record<string, ParseArgsOptionDescriptor>>;
+};
+
+/** Flags by name, each with its values (one empty value for a flag that takes none), and the words. */
+export type Arguments = {
+  readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
+  readonly words: readonly string[];
+  /** Help was asked for: then nothing else counts. */
+  readonly help: boolean;
+};
+
+/** A command that was called wrongly; the message is one line for the user. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+
+  /** @param command whose help tells more: "keys add"; "" for that of the whole program */
+  constructor(message: string, command: string) {
+    super(`${message}; see luxhub ${command === "" ? "help" : `${command} --help`}`);
+  }
+}
+
+const HELP: Form["flags"] = { help: { type: "boolean", short: "h" } };
+
+/**
+ * Reads flags as --flag VALUE or --flag=VALUE, and words, in any order; after `--` all are words. A value that begins
+ * with a dash is written --flag=-VALUE.
+ * @throws {UsageError}
+ */
+export function readArguments(argv: readonly string[], form: Form): Arguments {
+  const flags: Record<string, string[]> = {};
+  const words: string[] = [];
+  const known = { ...form.flags, ...HELP };
+  const refuse: (message: string) => never = (message) => {
+    throw new UsageError(message, form.name);
+  };
+  for (const token of tokensOf(argv, form.flags)) {
+    if (token.kind === "positional") words.push(token.value);
+    if (token.kind !== "option") continue;
+    const { name, rawName, value, inlineValue } = token;
+    const flag = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (!flag) refuse(`unknown flag ${rawName}${didYouMean(rawName, namesOf(known))}`);
+    if (flag.type === "boolean" && value !== undefined) refuse(`${rawName} takes no value`);
+    if (name === "help") return { flags, words, help: true };
+    if (flag.type === "string" && value === undefined) refuse(`${rawName} wants a value`);
+    if (inlineValue === false && value.startsWith("-"))
+      refuse(`${rawName} wants a value; one with a dash in front is given as ${rawName}=…`);
+    if (flags[name] && !flag.multiple) refuse(`${rawName} is given twice`);
+    (flags[name] ??= []).push(value ?? "");
+  }
+  refuseWords(words, form);
+  return { flags, words, help: false };
+}
+
+/**
+ * The command of a group that is named in the first word, and its arguments, which may also stand before that word.
+ * Null when help was asked for, or nothing at all.
+ * @throws {UsageError}
+ */
+export function readSubcommand<T extends Form>(
+  argv: readonly string[],
+  group: string,
+  forms: readonly T[],
+): { readonly form: T; readonly args: Arguments } | null {
+  const flags = Object.assign({}, ...forms.map((form) => form.flags)) as Form["flags"];
+  const tokens = tokensOf(argv, flags);
+  const first = tokens.find((token) => token.kind === "positional");
+  const names = forms.map((form) => form.name.slice(group.length + 1));
+  if (!first) {
+    if (argv.length === 0 || readArguments(argv, { name: group, words: "", flags }).help) return null;
+    throw new UsageError(`${group} wants ${names.join(", ")}`, group);
+  }
+  const form = forms[names.indexOf(first.value)];
+  if (!form) {
+    const unknown = `unknown command ${group} ${first.value}`;
+    throw new UsageError(`${unknown}${didYouMean(first.value, names)}`, group);
+  }
+  const args = readArguments(argv.toSpliced(first.index, 1), form);
+  return args.help ? null : { form, args };
+}
+
+function tokensOf(argv: readonly string[], flags: Form["flags"]) {
+  const options = { ...flags, ...HELP };
+  return parseArgs({ args: argv, options, strict: false, allowPositionals: true, tokens: true }).tokens;
+}
+
+function namesOf(flags: Form["flags"]): readonly string[] {
+  return Object.keys(flags).map((name) => `--${name}`);
+}
+
+function refuseWords(words: readonly string[], { name, words: wanted }: Form): void {
+  const names = wanted.split(" ").filter((word) => word !== "");
+  const extra = words[names.length];
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, name);
+  if (words.length < names.length) throw new UsageError(`${name} wants ${wanted}`, name);
+}
+
+/** The FILE of a command, which must be able to go back and forth in it: no stream. @throws {UsageError} */
+export function fileOf({ words: [word = ""] }: Arguments, { name }: Form): string {
+  if (word === "-") throw new UsageError(`${name} wants a FILE, not - (a file of that name is ./-)`, name);
+  const read = readPath(word);
+  if ("value" in read) return read.value;
+  throw new UsageError(`the FILE is ${JSON.stringify(word)}; it must be ${read.must}`, name);
+}

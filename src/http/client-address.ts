@@ -1,0 +1,25 @@
+/**
+ * The client's address, for rate limits. Anyone can send X-Forwarded-For. Each proxy appends the address of its peer at
+ * the right, so this reads the header from the right and only as far as each address is that of a trusted proxy. What
+ * the client itself wrote stands further left and is never reached.
+ */
+import type { BlockList } from "node:net";
+import { callerKey, canonicalIp, isListed } from "../lib/ip.ts";
+
+/**
+ * One key for each client: that of `peer`, the other end of the connection, or, if that is a trusted proxy, of the first
+ * address from the right in X-Forwarded-For that is not one. Text that is not an address ends the search: the last
+ * address before it counts.
+ */
+export function clientAddress(peer: string, headers: Headers, trusted: BlockList): string {
+  let address = canonicalIp(peer);
+  if (address === null) return peer;
+  let forwarded: string[] | undefined;
+  while (isListed(address, trusted)) {
+    forwarded ??= headers.get("x-forwarded-for")?.split(",") ?? [];
+    const before = canonicalIp(forwarded.pop()?.trim() ?? "");
+    if (before === null) break;
+    address = before;
+  }
+  return callerKey(address);
+}

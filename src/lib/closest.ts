@@ -1,0 +1,36 @@
+/** Suggestions ("did you mean"): the known word that an unknown one was most likely meant to be, by edit distance. */
+
+/** How many edits one word is away from another: letters put in, left out, replaced, or two neighbours swapped. */
+export function editDistance(a: string, b: string): number {
+  // Optimal string alignment: a row for each prefix of `a`, a column for each prefix of `b`.
+  const rows = Array.from({ length: a.length + 1 }, (_, i) => [i]);
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? Math.max(i, j);
+  for (let i = 1; i <= a.length; i++) {
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwap ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      rows[i]?.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
+    }
+  }
+  return at(a.length, b.length);
+}
+
+/** Null when none is close: more than every third letter would have to change. The first of several that are as close. */
+export function closest(word: string, known: readonly string[]): string | null {
+  const longest = Math.max(...known.map((other) => other.length));
+  if (word.length > 2 * longest) return null; // no need to measure it
+  let best: { readonly word: string; readonly edits: number } | null = null;
+  for (const other of known) {
+    const edits = editDistance(word.toLowerCase(), other);
+    const most = Math.max(1, Math.floor(Math.max(word.length, other.length) / 3));
+    if (edits <= most && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) best = { word: other, edits };
+  }
+  return best?.word ?? null;
+}
+
+/** ` (did you mean WORD?)`, or nothing, for the end of a message. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const meant = closest(word, known);
+  return meant === null ? "" : ` (did you mean ${meant}?)`;
+}

@@ -1,0 +1,110 @@
+/** A weighted semaphore: callers share a bounded amount, and whoever asks for more than is free waits in FIFO order. */
+export class Semaphore {
+  readonly #limit: number;
+  #held = 0;
+  readonly #waiters = new Set<Waiter>();
+  #isClosed = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /**
+   * Resolves when the amount is acquired. An amount above the limit is acquired when nothing else is held.
+   * @throws {AcquireTimeout} after `withinMs`, or when the semaphore is closed; then nothing is acquired
+   */
+  acquire(amount: number, withinMs?: number): Promise<void> {
+    if (this.tryAcquire(amount)) return Promise.resolve();
+    if (this.#isClosed) return Promise.reject(new AcquireTimeout());
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const refuse = (): void => {
+      this.#remove(waiter);
+      reject(new AcquireTimeout());
+      this.#grant(); // smaller amounts may have waited behind this one
+    };
+    const timer = withinMs === undefined ? undefined : setTimeout(refuse, withinMs);
+    const waiter: Waiter = { amount, timer, grant: resolve, refuse };
+    this.#waiters.add(waiter);
+    return promise;
+  }
+
+  /** Acquires the amount if it is free and nobody waits. */
+  tryAcquire(amount: number): boolean {
+    if (this.#waiters.size > 0 || !this.#fits(amount)) return false;
+    this.#held += amount;
+    return true;
+  }
+
+  /** Acquires without waiting, past the limit if need be: for what is in memory already. */
+  overdraw(amount: number): void {
+    this.#held += amount;
+  }
+
+  release(amount: number): void {
+    this.#held -= amount;
+    this.#grant();
+  }
+
+  /** From now on nobody waits: who does already is refused. What is free can still be acquired. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { refuse } of [...this.#waiters].toReversed()) refuse(); // the last first: a refusal grants to nobody
+  }
+
+  /** Whether somebody waits. */
+  get contended(): boolean {
+    return this.#waiters.size > 0;
+  }
+
+  get waiting(): number {
+    return this.#waiters.size;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  #grant(): void {
+    for (const waiter of this.#waiters) {
+      if (!this.#fits(waiter.amount)) return;
+      this.#remove(waiter);
+      this.#held += waiter.amount;
+      waiter.grant();
+    }
+  }
+
+  #remove(waiter: Waiter): void {
+    clearTimeout(waiter.timer);
+    this.#waiters.delete(waiter);
+  }
+
+  #fits(amount: number): boolean {
+    return this.#held === 0 || this.#held + amount <= this.#limit;
+  }
+}
+
+type Waiter = {
+  readonly amount: number;
+  readonly timer: Timer | undefined;
+  readonly grant: () => void;
+  readonly refuse: () => void;
+};
+
+/** The amount was not free in time. */
+export class AcquireTimeout extends Error {
+  override readonly name = "AcquireTimeout";
+}
+
+/** A FIFO queue of which one caller goes on per tick of the event loop, so that other requests are served in between. */
+export class TickQueue {
+  readonly #mutex = new Semaphore(1);
+
+  async next(): Promise<void> {
+    await this.#mutex.acquire(1);
+    setImmediate(() => this.#mutex.release(1));
+  }
+
+  get waiting(): number {
+    return this.#mutex.waiting;
+  }
+}

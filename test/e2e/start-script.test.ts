@@ -1,0 +1,33 @@
+/** The start script: a signal to whoever was told to start the hub ends the hub, and leaves no process behind. */
+import { expect, test } from "bun:test";
+import { PROJECT, Program, TempDir, until } from "./program.ts";
+
+const STARTERS: readonly (readonly string[])[] = [
+  [process.execPath, "run", "start"],
+  ["npm", "start"],
+];
+
+for (const command of STARTERS) {
+  const [program = "", ...words] = command;
+  const missing = Bun.which(program) === null ? ` (skipped: there is no ${program})` : "";
+  test.skipIf(missing !== "")(
+    `SIGTERM to ${program.split("/").at(-1)} ${words.join(" ")} ends the hub in order${missing}`,
+    async () => {
+      using dir = new TempDir();
+      const env = { LUXHUB_PORT: "0", LUXHUB_HOST: "127.0.0.1", LUXHUB_DATA: dir.join("data") };
+      await using starter = new Program([], { command, cwd: PROJECT, env });
+      const [, url = ""] = await starter.printed(/(http:\S+) {2}variant A[\s\S]*task\/create/);
+      expect((await fetch(`${url}/api/v1/status`)).status).toBe(200);
+      starter.child.kill("SIGTERM");
+      const isGone = (): Promise<boolean> =>
+        fetch(`${url}/api/v1/status`).then(
+          () => false,
+          () => true,
+        );
+      await until(isGone, 8_000);
+      await until(() => starter.child.exitCode !== null || starter.child.signalCode !== null, 8_000);
+      expect(starter.stdout).toMatch(/ ended\n/);
+    },
+    60_000,
+  );
+}

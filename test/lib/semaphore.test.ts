@@ -1,0 +1,125 @@
+/** The weighted semaphore: never above its limit but for one alone, and FIFO. */
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { AcquireTimeout, Semaphore, TickQueue } from "../../src/lib/semaphore.ts";
+
+/** Who has acquired so far, by number. */
+function ask(semaphore: Semaphore, amounts: readonly number[]): readonly number[] {
+  const served: number[] = [];
+  for (const [i, amount] of amounts.entries()) void semaphore.acquire(amount).then(() => served.push(i));
+  return served;
+}
+
+test("grants what is free, then lets callers wait in order, small amounts behind large ones", async () => {
+  const semaphore = new Semaphore(10);
+  const served = ask(semaphore, [6, 4, 5, 1, 1]);
+  await Bun.sleep(0);
+  expect([served, semaphore.held, semaphore.contended]).toEqual([[0, 1], 10, true]);
+  semaphore.release(4);
+  await Bun.sleep(0);
+  expect([served, semaphore.held]).toEqual([[0, 1], 6]); // 5 do not fit yet, and 1 does not go before them
+  semaphore.release(1);
+  await Bun.sleep(0);
+  expect([served, semaphore.held, semaphore.contended]).toEqual([[0, 1, 2], 10, true]);
+  semaphore.release(6);
+  await Bun.sleep(0);
+  expect([served, semaphore.held, semaphore.contended]).toEqual([[0, 1, 2, 3, 4], 6, false]);
+});
+
+test("an amount above the limit is granted when nothing else is held", async () => {
+  const semaphore = new Semaphore(10);
+  const served = ask(semaphore, [50, 1]);
+  await Bun.sleep(0);
+  expect([served, semaphore.held]).toEqual([[0], 50]);
+  semaphore.release(50);
+  await Bun.sleep(0);
+  expect([served, semaphore.held]).toEqual([[0, 1], 1]);
+});
+
+test("an overdraft is counted without waiting", async () => {
+  const semaphore = new Semaphore(10);
+  ask(semaphore, [2]);
+  semaphore.overdraw(100);
+  const served = ask(semaphore, [1]);
+  await Bun.sleep(0);
+  expect([served, semaphore.held]).toEqual([[], 102]);
+  semaphore.release(102);
+  await Bun.sleep(0);
+  expect([served, semaphore.held]).toEqual([[0], 1]);
+});
+
+test("tryAcquire acquires at once or not at all, and never before a waiter", async () => {
+  const semaphore = new Semaphore(10);
+  expect([semaphore.tryAcquire(8), semaphore.tryAcquire(3), semaphore.tryAcquire(2)]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+  const served = ask(semaphore, [5]);
+  semaphore.release(4);
+  expect([semaphore.tryAcquire(1), semaphore.held]).toEqual([false, 6]);
+  semaphore.release(1);
+  await Bun.sleep(0);
+  expect([served, semaphore.held]).toEqual([[0], 10]);
+});
+
+test("a waiter with a time limit acquires in time, or nothing, and then the next is granted", async () => {
+  const semaphore = new Semaphore(10);
+  await semaphore.acquire(8, 1);
+  const late = semaphore.acquire(5, 10);
+  const next = semaphore.acquire(2, 10_000);
+  await expect(late).rejects.toBeInstanceOf(AcquireTimeout);
+  await next;
+  expect([semaphore.held, semaphore.contended]).toEqual([10, false]);
+  const last = semaphore.acquire(10, 10_000);
+  semaphore.release(10);
+  await last;
+  expect(semaphore.held).toBe(10);
+});
+
+test("closed, it refuses all who wait and grants what is free", async () => {
+  const semaphore = new Semaphore(10);
+  await semaphore.acquire(8);
+  const waiters = [semaphore.acquire(5), semaphore.acquire(2), semaphore.acquire(2, 10_000)];
+  semaphore.close();
+  const ends = await Promise.allSettled(waiters);
+  expect(ends.map((end) => end.status === "rejected" && end.reason)).toEqual(
+    new Array(3).fill(expect.any(AcquireTimeout)),
+  );
+  await expect(semaphore.acquire(3, 10_000)).rejects.toBeInstanceOf(AcquireTimeout);
+  await semaphore.acquire(2);
+  expect([semaphore.held, semaphore.contended]).toEqual([10, false]);
+});
+
+test("whatever is acquired and released, all are granted and nothing stays held", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 15 }), { maxLength: 40 }), async (amounts) => {
+      const semaphore = new Semaphore(10);
+      let most = 0;
+      await Promise.all(
+        amounts.map(async (amount) => {
+          await semaphore.acquire(amount);
+          if (semaphore.held !== amount) most = Math.max(most, semaphore.held);
+          await Bun.sleep(0);
+          semaphore.release(amount);
+        }),
+      );
+      expect(most).toBeLessThanOrEqual(10);
+      expect([semaphore.held, semaphore.contended]).toEqual([0, false]);
+    }),
+    { numRuns: 50, seed: 1 },
+  );
+});
+
+test("a tick queue lets one caller through per tick, in order", async () => {
+  const queue = new TickQueue();
+  const passed: (readonly [caller: number, tick: number])[] = [];
+  let tick = 0;
+  const callers = Array.from({ length: 5 }, (_, i) => queue.next().then(() => passed.push([i, tick])));
+  expect(queue.waiting).toBe(4);
+  const count = (): unknown => passed.length < 5 && setImmediate(() => (tick++, count()));
+  count();
+  await Promise.all(callers);
+  expect(passed.map(([caller]) => caller)).toEqual([0, 1, 2, 3, 4]);
+  expect(new Set(passed.map(([, at]) => at)).size).toBe(5);
+});
