@@ -7,11 +7,12 @@ import {
 import type { Registered, UnfinishedBroadcast } from "../../domain/message.ts";
 import type { Delivery, DeliveryStub, Message, MessageFate } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
-import { rowsOf } from "./conflict-keys.ts";
-import { type Sized, type Slice, count, filledUp, many, one, places, sizes } from "./query.ts";
+import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { type Sized, type Slice, byKey, count, filledUp, many, one, places, query, sizes } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
 
-// A message does not change, and goes only with its deliveries: a mailbox is reloaded when its deliveries change.
+const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
+const HISTORY_READ: readonly ConflictKey[] = [...MAIL_READ, "publications"];
 
 const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
@@ -36,16 +37,20 @@ const WAITING_SEQS = `
  * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
  * lengths alone: what is cut off, which may be 256 MiB, is never read.
  */
-const WAITING = delivered(`
+const WAITING = byKey(
+  ["text", "bigint"],
+  delivered(`
   SELECT seq FROM (
     SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
     FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
-  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`);
+  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`),
+  true,
+);
 /**
  * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
  * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
  */
-const WAITING_IF_SMALL = delivered(
+const IF_SMALL = delivered(
   WAITING_SEQS,
   `CASE WHEN octet_length(m.content) <= $3 THEN m.content
     WHEN (
@@ -54,31 +59,35 @@ const WAITING_IF_SMALL = delivered(
     ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
 );
 
+const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
+
 /** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
   return many(WAITING, [nodeId, limit], toDelivery, mailboxReads(nodeId));
 }
 
-const mailboxReads = (nodeId: string): readonly string[] => [rowsOf.mailbox(nodeId), rowsOf.publications];
+const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];
 
 /** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
-  return {
-    sql: WAITING_IF_SMALL,
-    params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
-    shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
-    reads: mailboxReads(nodeId),
-  };
+  return query(
+    WAITING_IF_SMALL,
+    [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
+    (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
+    mailboxReads(nodeId),
+  );
 }
 
 /** A part of what waits for a node: how many, and the place in the order of the last of them. */
 export type WaitingPart = { readonly count: number; readonly last: number };
 
-const WAITING_PART = `
-  SELECT count(*) AS n, max(seq) AS last FROM (
+const WAITING_PART = byKey(
+  ["text", "bigint"],
+  `SELECT count(*) AS n, max(seq) AS last FROM (
     SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 AND ${IS_WHOLE}
     ORDER BY seq LIMIT ${WAITING_PART_MAX}
-  ) AS part`;
+  ) AS part`,
+);
 
 /** Counts what waits for a node after a place in the order (0: from its beginning), up to WAITING_PART_MAX of it. */
 export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
@@ -86,13 +95,15 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
     count: Number(row?.["n"]),
     last: Number(row?.["last"] ?? after),
   });
-  return { sql: WAITING_PART, params: [nodeId, after], shape, reads: mailboxReads(nodeId) };
+  return query(WAITING_PART, [nodeId, after], shape, mailboxReads(nodeId));
 }
+
+const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1`);
 
 /** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
-  const sql = `SELECT node_id FROM nodes WHERE node_id = $1`;
-  return one(sql, [nodeId], (row) => ({ nodeId: String(row["node_id"]) }), [rowsOf.registration(nodeId)]);
+  const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
+  return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
 }
 
 /** The deliveries to one node of certain messages. */
@@ -101,29 +112,33 @@ export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<rea
   const sql = `
     SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
-  return many(sql, [nodeId, ...filled], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
+  return many(sql, [nodeId, ...filled], toDeliveryStub, [keyOf.mailbox(nodeId)]);
 }
 
+const DELIVERY_OF = byKey(
+  ["text", "text"],
+  `SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE m.message_id = $1 AND d.to_node = $2`,
+);
+
 export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStub | null> {
-  const sql = `
-    SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
-    WHERE m.message_id = $1 AND d.to_node = $2`;
-  return one(sql, [messageId, nodeId], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
+  return one(DELIVERY_OF, [messageId, nodeId], toDeliveryStub, [keyOf.mailbox(nodeId)]);
 }
 
 export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {
   const sql = `
     SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.state = 'leased' AND d.lease_until <= $1 ORDER BY d.lease_until LIMIT $2`;
-  return many(sql, [steady, limit], toDeliveryStub);
+  return many(sql, [steady, limit], toDeliveryStub, MAIL_READ);
 }
 
 /** A message and its place in the order of arrival. */
 export type PlacedMessage = { readonly message: Message; readonly seq: number };
 
+const MESSAGE_BY_ID = byKey(["text"], `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`);
+
 export function messageById(messageId: string): Query<PlacedMessage | null> {
-  const sql = `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`;
-  return one(sql, [messageId], toPlaced, [rowsOf.message(messageId)]);
+  return one(MESSAGE_BY_ID, [messageId], toPlaced, [keyOf.message(messageId)]);
 }
 
 /** A part of the order of arrival: places after `since` and before `before`; null is no bound. */
@@ -138,7 +153,7 @@ export function historySizes(nodeId: string, before: number | null, limit: numbe
       SELECT seq FROM (${newest("messages WHERE from_node")}) AS sent
       UNION SELECT seq FROM (${newest("deliveries WHERE to_node")}) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER]);
+  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER], HISTORY_READ);
 }
 
 /** What a node got, as sizes: the newest first, or with `since` the oldest after this place in the order. */
@@ -151,7 +166,8 @@ export function mailboxSizes(
   const seqs = `
     SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 AND seq < $4 AND ${IS_SETTLED}
     ORDER BY seq ${order} LIMIT $2`;
-  return sizes(messageSizes(seqs, order), [nodeId, limit, since ?? 0, before ?? Number.MAX_SAFE_INTEGER]);
+  const params = [nodeId, limit, since ?? 0, before ?? Number.MAX_SAFE_INTEGER];
+  return sizes(messageSizes(seqs, order), params, HISTORY_READ);
 }
 
 function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
@@ -162,14 +178,14 @@ function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
 const PARKED = `deliveries WHERE to_node = $1 AND state = 'parked'`;
 
 export function parkedCount(nodeId: string): Query<number> {
-  return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId]);
+  return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId], ["deliveries"]);
 }
 
 /** A slice of a node's parked messages, oldest first, as sizes: the slice's "newest" end is their oldest. */
 export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Query<readonly Sized[]> {
   const order = from === "newest" ? "ASC" : "DESC";
   const seqs = `SELECT seq FROM ${PARKED} ORDER BY seq ${order} LIMIT $2 OFFSET $3`;
-  return sizes(messageSizes(seqs, "ASC"), [nodeId, limit, offset]);
+  return sizes(messageSizes(seqs, "ASC"), [nodeId, limit, offset], MAIL_READ);
 }
 
 /** Some messages, and what became of them as one node sees it. */
@@ -184,7 +200,7 @@ export function messageFates(
     LEFT JOIN deliveries d ON d.seq = m.seq AND d.to_node = coalesce(m.to_node, $1)
     LEFT JOIN broadcasts b ON b.seq = m.seq AND m.from_node = $1
     WHERE m.seq IN (${places(filled, 2)}) ORDER BY m.seq ${order === "newest first" ? "DESC" : "ASC"}`;
-  return many(sql, [nodeId, ...filled], toMessageFate);
+  return many(sql, [nodeId, ...filled], toMessageFate, [...MAIL_READ, "broadcasts"]);
 }
 
 /** A broadcast that is not whole; null for one that is, or that was dropped. */
@@ -192,7 +208,7 @@ export function unfinishedBroadcast(messageId: string): Query<UnfinishedBroadcas
   const sql = `
     SELECT m.message_id, b.seq, b.write_until FROM messages m JOIN broadcasts b ON b.seq = m.seq
     WHERE m.message_id = $1 AND b.write_until IS NOT NULL`;
-  return one(sql, [messageId], toUnfinished, [rowsOf.publications]);
+  return one(sql, [messageId], toUnfinished, ["publications"]);
 }
 
 /** The first broadcast that was not finished in time. */
@@ -200,7 +216,7 @@ export function lateBroadcast(steady: number): Query<UnfinishedBroadcast | null>
   const sql = `
     SELECT m.message_id, b.seq, b.write_until FROM broadcasts b JOIN messages m ON m.seq = b.seq
     WHERE b.write_until <= $1 ORDER BY b.seq LIMIT 1`;
-  return one(sql, [steady], toUnfinished);
+  return one(sql, [steady], toUnfinished, ["publications"]);
 }
 
 function toUnfinished(row: Row): UnfinishedBroadcast {
@@ -216,16 +232,13 @@ export function queuedDeliveries(seq: number, limit: number): Query<number> {
   return count(
     `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS some`,
     [seq, limit],
+    ["deliveries"],
   );
 }
 
 /** The name that this database has among others: made with it, never changed. */
 export function databaseId(): Query<string> {
-  return {
-    sql: "SELECT database_id FROM identity",
-    params: [],
-    shape: ([row]) => String(row?.["database_id"]),
-  };
+  return query("SELECT database_id FROM identity", [], ([row]) => String(row?.["database_id"]), ["identity"]);
 }
 
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
