@@ -230,7 +230,7 @@ function toUnfinished(row: Row): UnfinishedBroadcast {
 /** How many deliveries a message has, up to `limit`. */
 export function queuedDeliveries(seq: number, limit: number): Query<number> {
   return count(
-    `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS some`,
+    `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS queued`,
     [seq, limit],
     ["deliveries"],
   );
