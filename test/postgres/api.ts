@@ -26,9 +26,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
-  messages: ["messages", "stream"],
+  messages: ["messages", "stream", "broadcasts"],
   requests: ["envelope", "idempotency", "variants", "files", "nodes"],
-  alone: ["offline", "keys", "system", "large-lists"],
+  alone: ["offline", "fates", "keys", "system", "large-lists"],
 } as const;
 
 /**
