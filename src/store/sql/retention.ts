@@ -68,7 +68,7 @@ export function oldDeliveries(
     SELECT m.message_id, m.from_node, d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until,
       d.broadcast
     FROM deliveries d JOIN messages m ON m.seq = d.seq
-    WHERE (d.to_node, d.seq) IN (${broadcast ? OLD_BROADCASTS : OLD_DELIVERIES})`;
+    WHERE (d.to_node, d.seq) IN (${broadcast ? OLD_BROADCASTS : OLD_DELIVERIES}) ORDER BY d.seq, d.to_node`;
   return many(sql, [before, limit, now], toDeliveryStub, ["deliveries", "messages"]);
 }
 
