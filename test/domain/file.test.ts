@@ -78,8 +78,8 @@ test("the kinds of events are these, and poll waits for those of tasks", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
       "node.registered node.updated node.online node.offline node.deleted task.created task.assigned task.requeued " +
-      "task.revoked task.released task.completed " +
-      "task.deleted lux.paid lux.signin message.sent message.acked message.parked file.uploaded file.deleted " +
+      "task.revoked task.released task.completed task.deleted lux.paid lux.signin message.sent message.acked " +
+      "message.parked message.expired file.uploaded file.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );
