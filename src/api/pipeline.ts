@@ -9,6 +9,7 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -32,6 +33,8 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
+  /** Whether A's public paths need the secret too. */
+  readonly isPrivate: boolean;
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
 };
@@ -45,11 +48,11 @@ export class Pipeline {
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, trustedProxies, isPrivate, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#clock = clock;
-    this.#authenticator = new Authenticator(keys, clock, trustedProxies);
+    this.#authenticator = new Authenticator(keys, clock, trustedProxies, isPrivate);
     this.#backpressure = new ResponseBackpressure(answers);
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
@@ -130,7 +133,13 @@ function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
-  return readJsonObject(request, BODY_LIMITS, endpoint.emptyBody ? {} : undefined);
+  const { emptyBody, exactNumbers } = endpoint;
+  return readJsonObject(
+    request,
+    BODY_LIMITS,
+    emptyBody ? {} : undefined,
+    exactNumbers ? parseExact : undefined,
+  );
 }
 
 function readParameters<In, Out>({ method }: JsonEndpoint<In, Out>, { request }: Exchange): JsonObject {

@@ -8,6 +8,7 @@ import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
 import type { PageRequest } from "../service/list-pages.ts";
+import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -150,8 +151,58 @@ export const luxReward = () =>
   );
 
 const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
+
+/** Three texts, and whatever else a worker says of its work; parsed to a TaskResult. */
 export const result = () =>
-  z.object({ problem: resultText(), improvement: resultText(), lesson: resultText() });
+  z.pipe(
+    z.pipe(
+      z.pipe(
+        z.custom<object>(isObject, {
+          error: ({ input }) => (input === undefined ? "is required: an object" : "must be an object"),
+        }),
+        z.transform(splitResult),
+      ),
+      z
+        .object({
+          problem: resultText(),
+          improvement: resultText(),
+          lesson: resultText(),
+          extra: z.unknown(),
+        })
+        .check(
+          z.refine(
+            ({ extra }) => !isTooDeep(extra),
+            `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`,
+          ),
+          z.refine(
+            ({ extra }) => isTooDeep(extra) || encodedBytes(extra) <= limit.RESULT_EXTRA_MAX_BYTES,
+            `must have at most ${limit.RESULT_EXTRA_MAX_BYTES} bytes of JSON besides problem, improvement and lesson`,
+          ),
+        ),
+    ),
+    z.transform(({ extra, ...texts }) => {
+      const json = JSON.stringify(extra);
+      return { ...texts, extra: json === "{}" ? null : json };
+    }),
+  );
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** By hand, because a schema for an object of any keys loses one that is called __proto__. */
+function splitResult(value: object): Record<string, unknown> {
+  const { problem, improvement, lesson, ...extra }: Record<string, unknown> = { ...value };
+  return { problem, improvement, lesson, extra };
+}
+
+function isTooDeep(value: unknown): boolean {
+  return isNestedDeeper(value, limit.JSON_DEPTH_MAX);
+}
+
+function encodedBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
 
 /** A number of items, in a JSON body. */
 export function itemCount(max: number) {
@@ -213,12 +264,15 @@ export const paging = () => ({
   ),
 });
 
+type PagingFields = { readonly page?: number | undefined; readonly per_page?: number | undefined };
+
+export function asksForPage({ page, per_page }: PagingFields): boolean {
+  return page !== undefined || per_page !== undefined;
+}
+
 /** `unpaged` is the size of a page when the caller sends neither field. */
-export function pageRequest(
-  asked: { readonly page?: number | undefined; readonly per_page?: number | undefined },
-  unpaged: number,
-): PageRequest {
-  if (asked.page === undefined && asked.per_page === undefined) return { page: 1, perPage: unpaged };
+export function pageRequest(asked: PagingFields, unpaged: number): PageRequest {
+  if (!asksForPage(asked)) return { page: 1, perPage: unpaged };
   return { page: asked.page ?? 1, perPage: asked.per_page ?? limit.PER_PAGE_DEFAULT };
 }
 

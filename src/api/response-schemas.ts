@@ -9,16 +9,20 @@ import { toLux } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
   type Delivery,
+  type DeliveryState,
   FAILURE_KINDS,
   type FileRecord,
   type LedgerEntry,
   type Message,
+  type MessageFate,
   type Moment,
   type Node,
   SEND_TYPES,
   type Task,
+  type TaskResult,
 } from "../domain/model.ts";
 import { isReady } from "../domain/task.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -78,7 +82,7 @@ export const taskSchema = () =>
     status: statusWord(),
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
-    result: z.nullable(z.strictObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    result: z.nullable(z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
     ready: z.boolean(),
     attempts: count(),
     max_attempts: z.nullable(count()),
@@ -112,7 +116,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     status: variant.statusWord(task.status),
     lux_reward: toLux(task.luxRewardMicro),
     assigned_node: task.assignedNode,
-    result: task.result,
+    result: task.result && encodeResult(task.result),
     ready: isReady(task, now),
     attempts: task.attempts,
     max_attempts: task.maxAttempts,
@@ -139,6 +143,10 @@ export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.
 /** The lease runs on the steady clock; it is shown by the wall clock. */
 export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment): JsonAnswer {
   return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
+}
+
+function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
+  return extra === null ? texts : { ...texts, ...(parseExact(extra) as JsonAnswer) }; // it is what JSON.stringify made
 }
 
 const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);
@@ -173,6 +181,36 @@ export const deliverySchema = () =>
 export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
   return { ...encodeMessage(message), redelivered: deliveries > 1, deliveries };
 }
+
+export const stateWord = () => z.enum(["waiting", "delivered", "acked", "parked"]);
+
+export const fateSchema = () =>
+  z.extend(messageSchema(), {
+    state: z.nullable(stateWord()),
+    deliveries: z.nullable(count()),
+    recipients: z.nullable(
+      z.strictObject({ waiting: count(), delivered: count(), acked: count(), parked: count() }),
+    ),
+  });
+
+/** `state` and `deliveries` are null for a broadcast that the node sent, `recipients` for every other message. */
+export function encodeFate({ message, delivery, recipients }: MessageFate): JsonAnswer {
+  return {
+    ...encodeMessage(message),
+    state: delivery && STATE_WORDS[delivery.state],
+    deliveries: delivery && delivery.deliveries,
+    recipients: recipients && { ...recipients, parked: 0 }, // a broadcast asks for no ACK
+  };
+}
+
+/** Leased: its ACK may still come. */
+const STATE_WORDS: Readonly<Record<DeliveryState, string>> = {
+  waiting: "waiting",
+  leased: "delivered",
+  gone: "delivered",
+  acked: "acked",
+  parked: "parked",
+};
 
 export const entrySchema = () =>
   z.strictObject({

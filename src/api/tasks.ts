@@ -267,6 +267,7 @@ const complete = jsonEndpoint({
     "lux_balance_limit",
   ],
   input: () => z.extend(ofHolder(), { result: field.result() }),
+  exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
   handle: ({ services, variant, transact }, { result, ...holder }) =>
@@ -403,8 +404,11 @@ const list = jsonEndpoint({
       ...field.paging(),
     }),
   answer: () => z.strictObject({ tasks: z.array(taskSchema()), ...pageSchema() }),
-  handle: ({ services, variant }, { status, node_id, ...paging }) =>
-    services.tasks.list(status ?? TASK_STATUSES, node_id ?? null, field.pageRequest(paging, variant.unpaged)),
+  handle: ({ services, variant }, { status, node_id, ...paging }) => {
+    const page = field.pageRequest(paging, variant.unpaged);
+    const unfinishedFirst = variant.unfinishedFirst && !field.asksForPage(paging);
+    return services.tasks.list(status ?? TASK_STATUSES, node_id ?? null, page, unfinishedFirst);
+  },
   encode: (page, variant, at) => encodePage("tasks", page, (task) => encodeTask(task, variant, at)),
 });
 

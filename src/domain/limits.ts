@@ -40,6 +40,8 @@ export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
+/** The further keys of a result together, as JSON. */
+export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
 /** Why an attempt failed, as its node says. */
 export const ERROR_MAX_CHARS = 4_000;
@@ -122,6 +124,19 @@ export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; past it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
 
+// Broadcasts.
+/** Registered nodes; of one more the registration is refused. The default of --max-nodes. */
+export const NODES_DEFAULT_MAX = 100_000;
+export const NODES_HIGHEST_MAX = 1_000_000;
+/** Nodes that one commit of a broadcast looks at: 2 to 3 ms, in which nobody else is served. */
+export const BROADCAST_STEP_NODES = 250;
+/** A broadcast whose hub was not heard of for so long is dropped. */
+export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
+/** Broadcasts that wait for the one that is being written, each with its content; past it the answer is 503. */
+export const BROADCASTS_WAITING_MAX = 256;
+/** Waiting calls and streams that a broadcast wakes in one tick of the event loop. */
+export const WAKE_UPS_TOGETHER = 100;
+
 // Leases and periods.
 export const ACK_LEASE_MS = 30 * SECOND_MS;
 /** How often a message that wants an ACK comes back before it is parked. */
@@ -139,7 +154,8 @@ export const BALANCE_TYPES_MAX = 10_000;
 /** Types that are looked up in one query, and types whose open tasks are looked up in one. */
 export const BACKLOG_TYPES_PART = 500;
 export const BACKLOG_TYPES_TOGETHER = 32;
-export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
+/** What is past its time is gone within a minute. */
+export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */
 export const QUIET_CPU_SHARE = 0.05;
@@ -156,6 +172,15 @@ export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Of the log, what its reader has not taken; lines past it are lost, and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
+/** Path and query of a request in its log line. */
+export const LOG_PATH_MAX_CHARS = 1 * KIB;
+/** A caller's text in a log line, such as the title of a task. */
+export const LOG_TEXT_MAX_CHARS = 100;
+/** Requests that are logged as warnings in each second; the others are counted. */
+export const LOG_WARNINGS_PER_SECOND = 20;
+/** Events are gathered for so long before they become lines of the log; past so many lines they are counted. */
+export const ACTIVITY_WINDOW_MS = 250;
+export const ACTIVITY_LINES_MAX = 20;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
@@ -209,12 +234,18 @@ export const SIGNIN_LUX = 10;
 /** A balance must fit the 64-bit integer of the store. */
 export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 
+// TLS.
+/** A changed certificate is in use after two of these at the latest. */
+export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+
 // Secrets.
 export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
 export const SECRET_MAX_CHARS = 512;
+/** A shorter secret can be guessed, and is a warning. */
+export const SECRET_SAFE_CHARS = 16;
 
 /** Tasks completed since the top nodes were last asked for, up to which only their nodes are looked at again. */
 export const TOP_NODES_STEPS_MAX = 200;

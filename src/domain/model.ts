@@ -70,7 +70,13 @@ export type Failure = {
 /** 0 is the highest; 5 is background work, after 2. */
 export type Priority = 0 | 1 | 2 | 5;
 
-export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
+export type TaskResult = {
+  readonly problem: string;
+  readonly improvement: string;
+  readonly lesson: string;
+  /** The further keys that the worker sent: the text of a JSON object, or null. */
+  readonly extra: string | null;
+};
 
 export type Task = {
   /** Its place in the order of creation; 0 until it is stored. */
@@ -180,7 +186,24 @@ export type Delivery = {
 };
 
 /** A delivery without the message's content: what acking and expiring look at. */
-export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
+export type DeliveryStub = Omit<Delivery, "message"> & {
+  readonly messageId: string;
+  readonly fromNode: string;
+  /** One of many deliveries of one message. */
+  readonly broadcast: boolean;
+};
+
+/** The recipients of a broadcast by state. It asks for no ACK, so that none of them is leased or parked. */
+export type BroadcastTally = { readonly waiting: number; readonly delivered: number; readonly acked: number };
+
+/** A message, and what became of it as the node sees it that asks. */
+export type MessageFate = {
+  readonly message: Message;
+  /** The delivery to its recipient, of a broadcast to the node that asks; null for a broadcast of the node itself. */
+  readonly delivery: Pick<Delivery, "state" | "deliveries"> | null;
+  /** Of a broadcast of the node itself. */
+  readonly recipients: BroadcastTally | null;
+};
 
 // ---- Files
 

@@ -10,7 +10,16 @@
  * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
 import type { Change } from "./change.ts";
-import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
+import {
+  type Accepted,
+  type Decision,
+  type Rejected,
+  UNDECIDED,
+  type Undecided,
+  accept,
+  nodeNotFound,
+  reject,
+} from "./decision.ts";
 import type { EventData, NewEvent } from "./event.ts";
 import { balance } from "./balancer.ts";
 import type { Moment, Node, Pulse, Task } from "./model.ts";
@@ -72,6 +81,12 @@ export function register(
   const given = giveWaiting(node, waiting, beat);
   changes.push(...given.changes);
   return accept({ node: given.node, created: !existing }, changes);
+}
+
+/** Why a hub that has `most` nodes takes no new one. */
+export function tooManyNodes(most: number): Rejected {
+  const detail = `The hub has as many nodes as it may (${most}). Delete those that are gone, or start it with a larger --max-nodes.`;
+  return reject("nodes_limit", detail);
 }
 
 /**

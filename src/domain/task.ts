@@ -39,6 +39,7 @@ import type { EventData, EventKind } from "./event.ts";
 import { BACKOFF_MAX_SECONDS, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import { payReward } from "./lux.ts";
 import { SECOND_MS } from "../lib/clock.ts";
+import { isSameJson } from "../lib/exact-json.ts";
 import type { Failure, Moment, Node, Task, TaskResult, TaskStatus } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
@@ -638,7 +639,8 @@ function completion({ taskId, luxRewardMicro, hasDependents }: Task, madeRoom: b
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {
-  return a !== null && a.problem === b.problem && a.improvement === b.improvement && a.lesson === b.lesson;
+  if (a === null || a.problem !== b.problem || a.improvement !== b.improvement) return false;
+  return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
 }
 
 function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {

@@ -1,5 +1,5 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the leases of nodes, which end when a node is silent. */
-import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
+import { NODES_DEFAULT_MAX, NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import type { Node, Pulse } from "../domain/model.ts";
 import {
@@ -12,6 +12,7 @@ import {
   leave,
   register,
   remove,
+  tooManyNodes,
 } from "../domain/node.ts";
 import { releaseAll } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -20,6 +21,7 @@ import { waitingPart } from "../store/sql/messages.ts";
 import {
   deletedNode,
   expiredNodes,
+  hasNodes,
   nextLeaseEnd,
   nodeById,
   nodesAfter,
@@ -50,27 +52,30 @@ export class NodeService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
+  readonly #maxNodes: number;
   /** Steady clock: no lease ends before this, so until then expireSome() has nothing to read. */
   #leasesHoldUntil = 0;
   /** Mailboxes are counted one step per tick. */
   readonly #counting = new TickQueue();
 
-  constructor(store: Store, clock: Clock, tasks: TaskService) {
+  constructor(store: Store, clock: Clock, tasks: TaskService, maxNodes: number = NODES_DEFAULT_MAX) {
     this.#store = store;
     this.#clock = clock;
     this.#tasks = tasks;
+    this.#maxNodes = maxNodes;
   }
 
-  /** `leaseMs`: how long the variant lets a node be silent. */
+  /** `leaseMs`: how long the variant lets a node be silent. @throws {Rejection} nodes_limit */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
     const beat = this.#beat(leaseMs);
     const load = {
-      existing: nodeById(profile.nodeId),
+      node: nodeById(profile.nodeId),
       former: deletedNode(profile.nodeId),
       waiting: waitingFor(profile, SWEEP_BATCH),
+      isFull: hasNodes(this.#maxNodes),
     };
-    const registered = await transact(load, (rows) =>
-      register(profile, rows.existing, rows.waiting, beat, rows.former),
+    const registered = await transact(load, ({ node, former, waiting, isFull }) =>
+      !node && isFull ? tooManyNodes(this.#maxNodes) : register(profile, node, waiting, beat, former),
     );
     await this.#fillFurther(registered.node);
     return registered;

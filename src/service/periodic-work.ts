@@ -10,18 +10,20 @@
  *                     into the backlog, and tells those that waited for others (domain/task.ts)
  *   owed              puts messages back whose receiver hung up, where that failed at the time (messages.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
+ *   broadcasts        removes broadcasts that were not finished (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
- *   prune             deletes messages, events and stored answers past their retention
+ *   prune             deletes messages, events and stored answers past their retention; tells of messages that nobody took
  *   orphans           deletes bytes of files without a record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
+import { expire } from "../domain/message.ts";
 import * as limit from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { oldAnswers, oldBroadcasts, oldEvents, oldMessages } from "../store/sql/retention.ts";
+import { oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
@@ -68,11 +70,24 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
     { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
-    writing("nodes", everySweep, (signal) => expireNodes(parts, balancer, signal)),
-    writing("tasks", everySweep, (signal) => runTasks(parts, balancer, signal)),
+    writing("nodes", everySweep, (signal, lateMs) =>
+      expireNodes(parts, balancer, signal, () => clock.check(lateMs)),
+    ),
+    writing("tasks", everySweep, async (signal, lateMs) => {
+      await clock.check(lateMs); // a standstill since the chore above ends no lease
+      await runTasks(parts, balancer, signal);
+    }),
     // Each hub remembers in its own memory what it could not put back.
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
-    writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
+    writing("messages", everySweep, (signal, lateMs) =>
+      untilFewer(signal, async () => {
+        await clock.check(lateMs); // a standstill since the chore above ends no visibility timeout
+        return messages.expireSome();
+      }),
+    ),
+    writing("broadcasts", everySweep, async (signal) => {
+      while (!signal.aborted && (await messages.dropUnfinished()));
+    }),
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
@@ -82,9 +97,14 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
 
 /**
  * Renews all leases: of nodes (how long they may be silent), of tasks (their timeout) and of messages (the visibility
- * timeout). For when the hub or the machine stood still, or could not write: nobody else is to blame for that.
+ * timeout). For when the hub or the machine stood still, or could not write: nobody else is to blame for that. A broadcast
+ * that was being written then is given up: its hub may be gone.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
+  await store.transact({}, () => accept(null, renewalAt(clock)));
+}
+
+function renewalAt(clock: Clock): readonly Change[] {
   const steady = clock.steady();
   const nodes = Object.values(VARIANTS).map(({ name, offlineAfterMs }): Change => ({
     kind: "node.leases.renewed",
@@ -93,7 +113,7 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
   const tasks: Change = { kind: "task.leases.renewed", steady };
-  await store.transact({}, () => accept(null, [PROBE, ...nodes, tasks, mail]));
+  return [PROBE, ...nodes, tasks, mail, { kind: "broadcasts.abandoned" }];
 }
 
 /** A write that changes nothing: if it succeeds, the disk takes writes. */
@@ -101,32 +121,47 @@ const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 
 
 /**
  * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last
- * check), or that the process stood still. Retention is measured in time that the hub has lived through: a jump of the
+ * check), or that the process stood still. It is asked in each sweep, and again right before leases are judged. Retention is measured in time that the hub has lived through: a jump of the
  * clock makes nothing older.
  */
 class ClockWatch {
   readonly #parts: ChoreParts;
   /** Wall clock minus steady clock at the last check. */
   #apart: number;
+  /** How long the process stood still, until the leases are renewed. */
+  #lateMs = 0;
   /** Steady clock: until then dates may be wrong about age. */
   #pausedUntil: number;
 
   constructor(parts: ChoreParts) {
     this.#parts = parts;
-    this.#apart = this.#now();
+    this.#apart = this.#offset();
     this.#pausedUntil = parts.clock.steady();
   }
 
-  async check(lateMs: number): Promise<void> {
-    const movedMs = this.#now() - this.#apart;
-    this.#apart += movedMs;
+  async check(lateMs: () => number): Promise<void> {
+    this.#lateMs = Math.max(this.#lateMs, lateMs());
+    const movedMs = this.#offset() - this.#apart;
     const jumped = Math.abs(movedMs) >= limit.CLOCK_JUMP_MS;
-    if (jumped) await this.#onJump(movedMs);
-    if (!jumped && lateMs < limit.CLOCK_JUMP_MS) return;
+    if (!jumped) this.#apart += movedMs;
+    if (!jumped && this.#lateMs < limit.CLOCK_JUMP_MS) return void (this.#lateMs = 0);
+    const { store, clock, log } = this.#parts;
+    const before = clock.now() - movedMs;
+    const after = before - limit.IDEMPOTENCY_RETAIN_MS;
+    const shift: Change = { kind: "answers.shifted", after, upTo: before, movedMs };
+    await store.transact({}, () => accept(null, [...(jumped ? [shift] : []), ...renewalAt(clock)]));
+    // Only after the commit: if it fails, the next check notices the jump or standstill again.
+    if (jumped) this.#remember(movedMs);
     const what = jumped ? "the clock jumped or the machine slept" : "the hub stood still";
-    const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(lateMs) };
-    this.#parts.log.warn(`${what}: all leases are renewed`, fields);
-    await renewLeases(this.#parts);
+    const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(this.#lateMs) };
+    this.#lateMs = 0;
+    log.warn(`${what}: all leases are renewed`, fields);
+  }
+
+  /** The wall clock, for ages: a jump after the last check makes nothing older. */
+  now(): number {
+    const { clock } = this.#parts;
+    return Math.min(clock.now(), clock.steady() + this.#apart);
   }
 
   /** Whether the age of messages and events cannot be judged by their dates. */
@@ -134,18 +169,16 @@ class ClockWatch {
     return this.#parts.clock.steady() < this.#pausedUntil;
   }
 
-  async #onJump(movedMs: number): Promise<void> {
-    const { store, clock, retainMs } = this.#parts;
+  #remember(movedMs: number): void {
+    const { clock, retainMs } = this.#parts;
+    this.#apart += movedMs;
     // For as long as the jump was long, and no longer than the retention. A jump back shortens the pause again.
     const steady = clock.steady();
     const paused = Math.max(this.#pausedUntil, steady) - steady + movedMs;
     this.#pausedUntil = steady + Math.min(Math.max(paused, 0), retainMs);
-    const before = clock.now() - movedMs;
-    const after = before - limit.IDEMPOTENCY_RETAIN_MS;
-    await store.transact({}, () => accept(null, [{ kind: "answers.shifted", after, upTo: before, movedMs }]));
   }
 
-  #now(): number {
+  #offset(): number {
     return this.#parts.clock.now() - this.#parts.clock.steady();
   }
 }
@@ -192,8 +225,12 @@ async function expireNodes(
   { nodes, tasks, requeueOffline }: ChoreParts,
   balancer: PeriodicBalancer,
   signal: AbortSignal,
+  checkClock: () => Promise<void>,
 ): Promise<void> {
-  await untilFewer(signal, () => nodes.expireSome());
+  await untilFewer(signal, async () => {
+    await checkClock(); // a standstill since the last check ends no lease
+    return nodes.expireSome();
+  });
   // Every time, not only after a node expired: so what a stop left half done is completed.
   const requeued = requeueOffline ? await tasks.requeueStranded(signal) : 0;
   const released = await tasks.releaseDeleted(signal);
@@ -210,21 +247,36 @@ async function runTasks(
 
 /** Deletes messages, events and stored answers past their retention. */
 async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
-  const { store, clock, retainMs } = parts;
-  const now = clock.now();
+  const { store, retainMs } = parts;
+  const now = watch.now();
   const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
   const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
   await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
   if (watch.pausesPruning) return;
   // Deliveries first: they are found through their messages.
-  await remove({ store, signal }, oldBroadcasts(limits), [
-    { kind: "deliveries.pruned", broadcast: true, ...limits },
-  ]);
-  await remove({ store, signal }, oldMessages(limits), [
-    { kind: "deliveries.pruned", broadcast: false, ...limits },
-    { kind: "deliveries.pruned", broadcast: true, ...limits },
-    { kind: "messages.pruned", ...limits },
-  ]);
+  const broadcasts = oldDeliveries(limits, true);
+  const pruned: Change = { kind: "deliveries.pruned", broadcast: true, ...limits };
+  await untilFewer(signal, () =>
+    store.transact({ broadcasts }, (rows) =>
+      accept(
+        rows.broadcasts.length,
+        rows.broadcasts.length === 0 ? [] : [...expire(rows.broadcasts, now), pruned],
+      ),
+    ),
+  );
+  const load = { old: oldMessages(limits), broadcasts, others: oldDeliveries(limits, false) };
+  await untilFewer(signal, () =>
+    store.transact(load, ({ old, broadcasts, others }) => {
+      if (old === 0) return accept(0);
+      return accept(old, [
+        ...expire([...others, ...broadcasts], now),
+        { kind: "deliveries.pruned", broadcast: false, ...limits },
+        pruned,
+        { kind: "broadcasts.pruned", ...limits },
+        { kind: "messages.pruned", ...limits },
+      ]);
+    }),
+  );
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
 }
 

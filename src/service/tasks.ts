@@ -30,7 +30,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { nodeById, nodesById } from "../store/sql/nodes.ts";
+import { deletedNode, nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
@@ -50,6 +50,8 @@ import {
   tasksHeld,
   tasksOfDeleted,
   timedOutTasks,
+  unfinishedFirstBySeq,
+  unfinishedFirstSizes,
   waitingFor,
 } from "../store/sql/tasks.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
@@ -373,16 +375,28 @@ export class TaskService {
     }
   }
 
-  /** One page of the tasks in any of `statuses`, of one node if given, newest first. */
-  list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
+  /**
+   * One page of the tasks in any of `statuses`, of one node if given, newest first.
+   * @param unfinishedFirst of the first page: the unfinished ones, newest first, then the others, newest first
+   */
+  list(
+    statuses: readonly TaskStatus[],
+    nodeId: string | null,
+    page: PageRequest,
+    unfinishedFirst = false,
+  ): Promise<Page<Task>> {
     return this.#pages.load(page, async (read) => {
-      const node = nodeId === null ? null : await read(nodeById(nodeId));
+      const node =
+        nodeId === null ? null : ((await read(nodeById(nodeId))) ?? (await read(deletedNode(nodeId))));
       if (nodeId !== null && node === null) return null;
       const totals = node ? totalsOf(node) : await read(taskTotals());
       return {
         total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        sizes: (slice) => taskSizes(statuses, nodeId, slice),
-        rowsBySeq: tasksBySeq,
+        sizes: (slice) =>
+          unfinishedFirst
+            ? unfinishedFirstSizes(statuses, nodeId, slice.limit)
+            : taskSizes(statuses, nodeId, slice),
+        rowsBySeq: unfinishedFirst ? unfinishedFirstBySeq : tasksBySeq,
       };
     });
   }

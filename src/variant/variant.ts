@@ -20,6 +20,8 @@ export interface Variant {
   readonly listedBatch: boolean;
   /** The page size when the caller does not ask for one. */
   readonly unpaged: number;
+  /** Whether that page of tasks begins with the unfinished ones. */
+  readonly unfinishedFirst: boolean;
   /** The words for task status, in the order in which task/stats shows them. */
   readonly statusWords: readonly string[];
   statusWord(status: TaskStatus): string;

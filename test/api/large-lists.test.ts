@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => hub.close());
 
-test("the pages are those of the newest first", () => {
+test("pages are newest first", () => {
   expect(new Set(taskIds).size).toBe(TASKS);
   expect(taskIds).toEqual(taskIds.toSorted().toReversed());
 });
@@ -44,16 +44,18 @@ describe.each(VARIANTS)("on %s", (variant) => {
     "?status=completed&per_page=50",
     "?per_page=50&page=3",
   ])
-    test(`task/list${query} is whole, in order and as declared`, async () => {
+    test(`task/list${query} is complete, in order and as declared`, async () => {
       // The test hub checks every answer against its declared schema.
       const answer = await hub.get(`/task/list${query}`, { variant });
       const body = await ok(answer);
       const unpaged = variant === "B" ? 500 : 20;
       const perPage = query.includes("per_page") ? Number(/per_page=(\d+)/.exec(query)?.[1]) : unpaged;
       const page = Number(/[?&]page=(\d+)/.exec(query)?.[1] ?? 1);
-      const all = query.includes("completed")
-        ? taskIds.filter((_, i) => (TASKS - 1 - i) % 10 === 0)
-        : taskIds;
+      const isDone = (_: string, i: number): boolean => (TASKS - 1 - i) % 10 === 0;
+      const done = taskIds.filter(isDone);
+      const unfinishedFirst = [...taskIds.filter((id, i) => !isDone(id, i)), ...done];
+      const listed = variant === "B" && query === "" ? unfinishedFirst : taskIds;
+      const all = query.includes("completed") ? done : listed;
       expect(pick(body, "tasks", "task_id")).toEqual(all.slice((page - 1) * perPage, page * perPage));
       expect(body).toMatchObject({
         page,
@@ -162,7 +164,7 @@ test("a large stored answer is replayed completely", async () => {
   expect(again.body).toEqual(first.body);
 });
 
-test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is whole and in order", async (count) => {
+test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is complete and in order", async (count) => {
   await using own = await startHub();
   const ids = Array.from({ length: count }, (_, i) => `node-${String(i).padStart(5, "0")}`);
   for (let at = 0; at < count; at += 100)

@@ -319,6 +319,17 @@ describe("delete", () => {
     expect([await logged("task.released"), await logged("task.requeued")]).toEqual([600, 0]);
   });
 
+  test("makes room for another node under --max-nodes", async () => {
+    await using hub = await startHub({ maxNodes: 2 });
+    await addNodes(hub, ["n1", "n2"]);
+    const third = { node_id: "n3", name: "n3" };
+    const full = await hub.post("/node/register", third);
+    expect(full.body["success"]).toBe(false);
+    await ok(hub.admin("/node/delete", { node_id: "n1" }));
+    await ok(hub.post("/node/register", third));
+    expect((await hub.post("/node/register", { node_id: "n1", name: "n1" })).status).toBe(full.status);
+  });
+
   test("wants the administrator key", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");

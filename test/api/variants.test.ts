@@ -90,6 +90,16 @@ describe("every endpoint on both variants", () => {
     await post("/agent/message", { from_node: "op", to_node: "n1", content: "hi" });
     await post("/agent/broadcast", { from_node: "op", content: "all" });
     await get("/message/history", "?node_id=n1");
+    const worn = { from_node: "op", to_node: "n1", content: "hi", require_ack: true };
+    const { message_id } = await ok(hub.post("/message/send", worn));
+    for (let i = 0; i < 6; i++) {
+      await ok(hub.post("/message/receive", { node_id: "n1", count: 1_000 }));
+      hub.clock.pass(30_000);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+      await hub.sweep();
+    }
+    await get("/message/parked", "?node_id=n1");
+    await post("/message/redrive", { node_id: "n1", message_id });
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
@@ -137,7 +147,11 @@ describe("every endpoint on both variants", () => {
         expect(record(other["by_status"])).toEqual({ pending: 2, completed: 1, failed: 1 });
       } else {
         const plain = (names: string[]) =>
-          names.map((name) => name.replace(/capabilities\.\d+$/, "capabilities")).toSorted();
+          names
+            .map((name) =>
+              name.replace(/capabilities\.\d+$/, "capabilities").replace(/^\.tasks\.\d+/, ".tasks"),
+            )
+            .toSorted();
         expect([endpoint, ...plain(namesIn(body))]).toEqual([endpoint, ...plain(namesIn(other))]);
       }
     }
@@ -252,7 +266,8 @@ describe("task status", () => {
     expect(await listed("completed")).toEqual([completed]);
     await badFields(hub.get("/task/list?status=done", { variant }), ["status"]);
     expect(await listed("Open")).toEqual([open]);
-    expect(await listed("")).toEqual([completed, assigned, open]);
+    const all = variant === "A" ? [completed, assigned, open] : [assigned, open, completed];
+    expect(await listed("")).toEqual(all);
   });
 
   test.each([
@@ -443,6 +458,29 @@ describe("paging", () => {
     expect(await page("?per_page=50")).toMatchObject({ tasks: 50, per_page: 50, pages: 11 });
     expect(await page("?per_page=400")).toMatchObject({ tasks: 50, per_page: 50 });
     expect(await page("?page=2")).toMatchObject({ tasks: 20, page: 2, per_page: 20, pages: 26 });
+  });
+
+  test("B without paging fields answers what is unfinished first, however much is finished", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const [old, held] = [await addTask(hub), await addTaskOf(hub, "n1")];
+    for (let made = 0; made < 510; made += 102) {
+      const ids = await Promise.all(Array.from({ length: 102 }, () => addTask(hub)));
+      await Promise.all(ids.map((id) => complete(hub, id, "n1", { variant: "B" })));
+    }
+    const open = await addTask(hub);
+    const idsOf = async (query: string, variant: VariantName = "B") =>
+      pick(await ok(hub.get(`/task/list${query}`, { variant })), "tasks", "task_id");
+    const newest = (await idsOf("?page=1&per_page=3")).slice(1);
+    const all = await ok(hub.get("/task/list", { variant: "B" }));
+    expect(all).toMatchObject({ page: 1, per_page: 500, total: 513, pages: 2 });
+    expect(pick(all, "tasks", "task_id").slice(0, 5)).toEqual([open, held, old, ...newest]);
+    expect(new Set(pick(all, "tasks", "task_id")).size).toBe(500);
+    expect((await idsOf("?node_id=n1")).slice(0, 3)).toEqual([held, ...newest]);
+    expect(await idsOf("?status=pending")).toEqual([open, held, old]);
+    expect((await idsOf("?status=completed")).slice(0, 2)).toEqual(newest);
+    expect(await idsOf("?node_id=ghost")).toEqual([]);
+    expect((await idsOf("", "A")).slice(0, 3)).toEqual([open, ...newest]);
   });
 
   test.each(VARIANTS)("%s refuses a page out of range", async (variant) => {

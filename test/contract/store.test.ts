@@ -11,7 +11,13 @@ import { join } from "node:path";
 import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
-import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
+import {
+  EVENT_KINDS,
+  type LoggedEvent,
+  type NewEvent,
+  TASK_EVENT_KINDS,
+  senderOf,
+} from "../../src/domain/event.ts";
 import { FILE_ID_BYTES } from "../../src/domain/file.ts";
 import {
   BALANCE_MAX_MICRO,
@@ -54,7 +60,7 @@ import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/st
 import { message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
-const { oldAnswers, oldBroadcasts, oldEvents, oldMessages } = retention;
+const { oldAnswers, oldDeliveries, oldEvents, oldMessages } = retention;
 
 type OnFault = (error: unknown) => void;
 
@@ -215,12 +221,12 @@ for (const engine of ENGINES) {
       const load = {
         one: nodeReads.nodeById("n1"),
         none: nodeReads.nodeById("n2"),
-        all: nodeReads.onlineNodeIds(),
+        all: nodeReads.nodePart(0, 10),
       };
       expect(await store.transact(load, (rows) => accept(rows))).toMatchObject({
         one: { nodeId: "n1" },
         none: null,
-        all: ["n1"],
+        all: { online: ["n1"], next: null },
       });
     });
 
@@ -375,8 +381,15 @@ for (const engine of ENGINES) {
 
     test("reads see what is committed and nothing else", async () => {
       const { store } = await openFresh(engine);
-      const written = store.transact({}, log("a"));
       expect(await store.read(eventReads.lastEventId())).toBe(0);
+      const failed = store.transact({}, () => {
+        throw new Error("no decision");
+      });
+      expect(await outcome(failed)).toBeInstanceOf(Error);
+      expect(await store.read(eventReads.lastEventId())).toBe(0);
+      const written = store.transact({}, log("a"));
+      // The commit may be over before the read, or after it.
+      expect(await store.read(eventReads.lastEventId())).toBeWithin(0, 2);
       await written;
       expect(await store.read(eventReads.lastEventId())).toBe(1);
     });
@@ -597,7 +610,8 @@ function makeTasks(roll: (sides: number) => number): Tasks {
     if (status !== "open")
       changes.push({ kind: "tasks.tallied", open: -1, assigned: 1, completed: 0, failed: 0 });
     if (status !== "completed") return moved;
-    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł" };
+    const extra = i % 2 ? `{"ł":${i}.00,"n":12345678901234567890}` : null;
+    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł", extra };
     const done: Task = { ...moved, status: "completed", result, leaseUntil: null, updatedAt: 7_000 + i };
     changes.push({ kind: "task.moved", task: done });
     changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1, failed: 0 });
@@ -713,7 +727,7 @@ function makeRows(): Rows {
     at: 8_000 + i,
     nodeId: roll(3) ? `n0${roll(4)}` : null,
     taskId: roll(2) ? `t${i}` : null,
-    data: { i, text: "ß\"'", yes: true, none: null },
+    data: { i, text: "ß\"'", yes: true, none: null, from_node: `n0${i % 4}` },
   }));
   const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
     keyId: `k${i}`,
@@ -783,7 +797,7 @@ function queriesOf(engine: Engine): void {
 type Read = <R>(query: Query<R>) => Promise<R>;
 
 function nodeQueries({ nodes }: Rows, read: Read): void {
-  test("nodeById, nodesAfter, nodesById, nodesCount, onlineNodeIds", async () => {
+  test("nodeById, nodesAfter, nodesById, nodesCount, nodePart, hasNodes", async () => {
     for (const one of nodes) expect(await read(nodeReads.nodeById(one.nodeId))).toEqual(one);
     expect(await read(nodeReads.nodeById("nobody"))).toBeNull();
     const inOrder = nodes.toSorted(byId);
@@ -797,12 +811,20 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
       expect(found).toEqual(nodes.filter(({ nodeId }) => asked.includes(nodeId)).toSorted(byId));
     }
     expect(await read(nodeReads.nodesCount())).toBe(nodes.length);
-    expect(await read(nodeReads.onlineNodeIds())).toEqual(
+    const inParts: string[] = [];
+    for (let after: number | null = 0; after !== null;) {
+      const part: nodeReads.NodePart = await read(nodeReads.nodePart(after, 3));
+      inParts.push(...part.online);
+      after = part.next;
+    }
+    expect(inParts.toSorted()).toEqual(
       nodes
         .filter(({ online }) => online)
         .map(({ nodeId }) => nodeId)
         .toSorted(),
     );
+    expect(await read(nodeReads.hasNodes(nodes.length))).toBeTrue();
+    expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
 
   test("expiredNodes: whose lease has run out, longest first", async () => {
@@ -874,7 +896,11 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   });
 
   const bytesOf = ({ title, description, result, files }: Task): number =>
-    [title, description, ...(result ? [result.problem, result.improvement, result.lesson] : [])]
+    [
+      title,
+      description,
+      ...(result ? [result.problem, result.improvement, result.lesson, result.extra ?? ""] : []),
+    ]
       .map((text) => Buffer.byteLength(text))
       .reduce((sum, bytes) => sum + bytes, files.length * FILE_ID_BYTES);
 
@@ -903,6 +929,15 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
               const found = await read(taskReads.tasksBySeq(sizes.map(({ seq }) => seq)));
               expect(found.map(idOf)).toEqual(expected.map(idOf));
             }
+        const isDone = (one: Task): boolean => one.status === "completed";
+        const unfinishedFirst = [...all.filter((one) => !isDone(one)), ...all.filter(isDone)];
+        for (const limit of [1, 20, 500]) {
+          const sizes = await read(taskReads.unfinishedFirstSizes(statuses, nodeId, limit));
+          const expected = unfinishedFirst.slice(0, limit);
+          expect(sizes.map(({ bytes }) => bytes)).toEqual(expected.map(bytesOf));
+          const found = await read(taskReads.unfinishedFirstBySeq(sizes.map(({ seq }) => seq)));
+          expect(found.map(idOf)).toEqual(expected.map(idOf));
+        }
         const whole = { from: "newest", limit: 500, offset: 0 } as const;
         const seqs = (await read(taskReads.taskSizes(statuses, nodeId, whole))).map(({ seq }) => seq);
         expect(await read(taskReads.tasksBySeq(seqs))).toEqual([...all]);
@@ -974,6 +1009,13 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     expect(expected.length).toBeGreaterThan(2);
     expect(await read(balancer.openTasks(some.map(({ seq }) => seq)))).toEqual([...expected]);
     expect(await read(balancer.openTasks([]))).toEqual([]);
+  });
+
+  test("tasksHeld: unfinished ones of a node, oldest first", async () => {
+    const expected = tasks.filter((one) => one.status === "assigned" && one.assignedNode === "n01");
+    expect(expected.length).toBeGreaterThan(1);
+    expect(await read(taskReads.tasksHeld("n01", 500))).toEqual(expected);
+    expect(await read(taskReads.tasksHeld("n01", 1))).toEqual(expected.slice(0, 1));
   });
 
   test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
@@ -1073,6 +1115,9 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
       expect(await read(eventReads.eventsById(ids))).toEqual(events.filter(({ id }) => ids.includes(id)));
   });
 
+  const isShown = ({ kind, nodeId, data }: LoggedEvent, to: string): boolean =>
+    nodeId === to || (kind === "message.sent" && nodeId === null) || senderOf({ kind, data }) === to;
+
   test("a node's events in a part of the log: after one end, up to and with the other", async () => {
     for (const nodeId of ["n00", "n03", "nobody"])
       for (const after of [0, 1, 57, 200, 399, 400, 1_000])
@@ -1080,7 +1125,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
           for (const limit of [1, 9, 1_000])
             expect(await read(eventReads.nodeEventsIn(nodeId, { after, upTo }, limit))).toEqual(
               events
-                .filter((one) => one.nodeId === nodeId && one.id > after && one.id <= upTo)
+                .filter((one) => isShown(one, nodeId) && one.id > after && one.id <= upTo)
                 .slice(0, limit),
             );
   });
@@ -1098,7 +1143,10 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     return found;
   };
   const sizeOf = ({ seq, message: { content } }: Placed) => ({ seq, bytes: Buffer.byteLength(content) });
-  const stubOf = (got: Got) => ({ ...got, seq: find(got.messageId).seq });
+  const stubOf = (got: Got) => {
+    const { seq, message: sent } = find(got.messageId);
+    return { ...got, seq, fromNode: sent.fromNode, broadcast: sent.toNode === null };
+  };
   const nodeIds = ["n00", "n01", "n02", "n03", "n09"];
 
   test("waitingDeliveries and waitingPart: oldest first", async () => {
@@ -1137,12 +1185,17 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("messagesBySeq: some of them, newest first", async () => {
-    for (const length of [1, 3, 64]) {
-      const some = messages.slice(5, 5 + length);
-      const found = await read(mail.messagesBySeq(some.map(({ seq }) => seq)));
-      expect(found).toEqual(some.map(({ message: one }) => one).toReversed());
-    }
+  test("messageFates: some of them, in the order of the list", async () => {
+    for (const length of [1, 3, 64])
+      for (const order of ["newest first", "oldest first"] as const) {
+        const some = messages.slice(5, 5 + length);
+        const seqs = some.map(({ seq }) => seq);
+        const found = await read(mail.messageFates("n01", seqs, order));
+        const expected = some.map(({ message: one }) => one);
+        expect(found.map((fate) => fate.message)).toEqual(
+          order === "newest first" ? expected.toReversed() : expected,
+        );
+      }
   });
 
   test("waitingDeliveriesIfSmall: as waitingDeliveries, or null where all together are large", async () => {
@@ -1179,8 +1232,16 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
             deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
         )
         .toReversed();
-      for (const limit of [1, 7, 32, 50, 1_000])
-        expect(await read(mail.historySizes(nodeId, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+      for (const limit of [1, 7, 32, 50, 1_000]) {
+        expect(await read(mail.historySizes(nodeId, null, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+        for (const before of [1, 20, 150])
+          expect(await read(mail.historySizes(nodeId, before, limit))).toEqual(
+            own
+              .filter(({ seq }) => seq < before)
+              .map(sizeOf)
+              .slice(0, limit),
+          );
+      }
     }
   });
 
@@ -1190,11 +1251,11 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
         deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
       );
       for (const limit of [1, 7, 32, 50, 1_000]) {
-        expect(await read(mail.mailboxSizes(nodeId, null, limit))).toEqual(
+        expect(await read(mail.mailboxSizes(nodeId, { since: null, before: null }, limit))).toEqual(
           own.map(sizeOf).toReversed().slice(0, limit),
         );
         for (const since of [0, 20, 149, 150])
-          expect(await read(mail.mailboxSizes(nodeId, since, limit))).toEqual(
+          expect(await read(mail.mailboxSizes(nodeId, { since, before: null }, limit))).toEqual(
             own
               .filter(({ seq }) => seq > since)
               .map(sizeOf)
@@ -1244,10 +1305,15 @@ function unreadQueries(engine: Engine): void {
   test("messages that an answer has no room for are not read", async () => {
     const { store } = await openFresh(engine);
     const content = "c".repeat(CONTENT_MAX_BYTES);
-    for (let i = 0; i < 288; i++) {
-      const one = message(`m${i}`, { content });
-      const queued = { kind: "delivery.queued", messageId: `m${i}`, toNode: "n1", broadcast: false } as const;
-      await write(store, { kind: "message.stored", message: one }, queued);
+    for (let i = 0; i < 288; i += 32) {
+      const some = Array.from({ length: 32 }, (_, j): Change[] => {
+        const messageId = `m${i + j}`;
+        return [
+          { kind: "message.stored", message: message(messageId, { content }) },
+          { kind: "delivery.queued", messageId, toNode: "n1", broadcast: false },
+        ];
+      });
+      await write(store, ...some.flat());
     }
     const took = async (query: Query<readonly unknown[]>, rows: number): Promise<number> => {
       const started = performance.now();
@@ -1259,8 +1325,8 @@ function unreadQueries(engine: Engine): void {
     const fullMs = Math.min(...full);
     for (const [query, rows, mostMs] of [
       [mail.waitingDeliveries("n1", 1_000), 32, 3 * fullMs],
-      [mail.historySizes("n1", 1_000), 288, fullMs],
-      [mail.mailboxSizes("n1", null, 1_000), 288, fullMs],
+      [mail.historySizes("n1", null, 1_000), 288, fullMs],
+      [mail.mailboxSizes("n1", { since: null, before: null }, 1_000), 288, fullMs],
     ] as const) {
       // What else runs on the machine only adds: one that reads all is never as quick, however often it is asked.
       let best = await took(query, rows);
@@ -1409,6 +1475,42 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(keyReads.storedAnswer("t", 0))).toBeNull();
     await write(store, { kind: "answer.stored", answer: { ...answer, asked: "i", storedAt: 90 } });
     expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ asked: "i" });
+  });
+
+  test("a deleted node is found by no query but its own, keeps its totals, and may register again", async () => {
+    const { store } = await openFresh(engine);
+    const first = node("n1", { registeredAt: 1, tasksCompleted: 1 });
+    const done = task("t1", { status: "assigned", assignedNode: "n1" });
+    await write(
+      store,
+      ...saved(first),
+      { kind: "task.created", task: done },
+      tally({ nodeId: "n1", assigned: 1, completed: 1, entries: 3, idleSince: 44 }),
+      { kind: "node.deleted", nodeId: "n1" },
+      tally({ nodeId: "n1", balanceMicro: 5, idleSince: 45 }),
+    );
+    const found = await Promise.all([
+      store.read(nodeReads.nodeById("n1")),
+      store.read(nodeReads.pulseOf("n1")),
+      store.read(nodeReads.nodesAfter("", 10)),
+      store.read(nodeReads.nodesById(["n1"])),
+      store.read(nodeReads.topNodes(10)),
+      store.read(nodeReads.nodePart(0, 500)).then(({ online }) => online),
+      store.read(nodeReads.nodesCount()),
+      store.read(nodeReads.deletedNodesCount()),
+      store.read(mail.mailboxOwner("n1")),
+      store.read(balancer.candidatesFor("", null)),
+    ]);
+    expect(found).toEqual([null, null, [], [], [], [], 0, 1, null, []]);
+    const former = await store.read(nodeReads.deletedNode("n1"));
+    expect(former).toMatchObject({ online: false, entries: 3, balanceMicro: 5n, tasksCompleted: 1 });
+    expect((await store.read(taskReads.tasksOfDeleted(10))).map(idOf)).toEqual(["t1"]);
+    expect(await store.read(taskReads.strandedTasks(10))).toEqual([]);
+    await write(store, ...saved({ ...first, registeredAt: 9, name: "again" }));
+    expect(await store.read(nodeReads.deletedNode("n1"))).toBeNull();
+    const again = { registeredAt: 9, name: "again", online: true, entries: 3, balanceMicro: 5n };
+    expect(await store.read(nodeReads.nodeById("n1"))).toMatchObject(again);
+    expect(await store.read(nodeReads.nodesCount())).toBe(1);
   });
 
   test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
@@ -1699,6 +1801,10 @@ describe("store: sqlite: plans", () => {
     "taskSizes pending of a node": pageOf("open", "assigned"),
     "taskSizes all of a node": pageOf("open", "assigned", "completed"),
     tasksBySeq: taskReads.tasksBySeq([1, 2, 3]),
+    tasksHeld: taskReads.tasksHeld("n1", 500),
+    unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
+    "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
+    unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
@@ -1716,7 +1822,6 @@ describe("store: sqlite: plans", () => {
     expiredTasks: taskReads.expiredTasks(1, 500),
     timedOutTasks: taskReads.timedOutTasks(1, 500),
     dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
-    tasksHeld: taskReads.tasksHeld("n1", 500),
     lastSigninAt: luxReads.lastSigninAt("n1", 86_400_000),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),
@@ -1736,11 +1841,16 @@ describe("store: sqlite: plans", () => {
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),
     messageById: mail.messageById("m1"),
-    historySizes: mail.historySizes("n1", 50),
-    messagesBySeq: mail.messagesBySeq([1, 2, 3]),
+    historySizes: mail.historySizes("n1", null, 50),
+    messageFates: mail.messageFates("n1", [1, 2, 3], "newest first"),
+    parkedCount: mail.parkedCount("n1"),
+    parkedSizes: mail.parkedSizes("n1", { from: "newest", limit: 20, offset: 40 }),
+    unfinishedBroadcast: mail.unfinishedBroadcast("m1"),
+    lateBroadcast: mail.lateBroadcast(1),
+    queuedDeliveries: mail.queuedDeliveries(1, 500),
     waitingDeliveriesIfSmall: mail.waitingDeliveriesIfSmall("n1", 10),
-    mailboxSizes: mail.mailboxSizes("n1", null, 50),
-    "mailboxSizes since": mail.mailboxSizes("n1", 7, 50),
+    mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
+    "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
   };
   for (const [name, query] of Object.entries(hot))
@@ -1755,6 +1865,11 @@ describe("store: sqlite: plans", () => {
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page(...TASK_STATUSES), /^SCAN tasks$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
+    tasksOfDeleted: [taskReads.tasksOfDeleted(1), /^SCAN nodes USING INDEX nodes_(?:stranded|deleted)$/],
+    deletedNodesCount: [
+      nodeReads.deletedNodesCount(),
+      /^SCAN nodes USING (?:COVERING )?INDEX nodes_deleted$/,
+    ],
     newestEvents: [eventReads.newestEvents(null, 100), /^SCAN events$/],
     fileSizes: [fileReads.fileSizes(slice), /^SCAN files$/],
     oldMessages: [oldMessages({ before: 1, limit: 500, now: 2 }), /^SCAN messages$/],
@@ -1919,7 +2034,8 @@ describe("store: sqlite: plans", () => {
   /** The tables whose rows a conflict key stands for. */
   function covered(key: string): readonly string[] {
     const [table = "", id] = key.split(" ");
-    if (id === undefined) return [table];
+    if (key === "publications") return ["broadcasts", "messages"]; // with the messages that are broadcast
+    if (id === undefined && key !== "registrations") return [table];
     const withIt: Readonly<Record<string, readonly string[]>> = {
       nodes: ["nodes", "beats"],
       registrations: ["nodes"],
@@ -1947,8 +2063,10 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
-    oldBroadcasts: oldBroadcasts({ before: 1, limit: 500, now: 2 }),
-    onlineNodeIds: nodeReads.onlineNodeIds(),
+    oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
+    "oldDeliveries to one node": oldDeliveries({ before: 1, limit: 500, now: 2 }, false),
+    nodePart: nodeReads.nodePart(0, 500),
+    hasNodes: nodeReads.hasNodes(5),
     taskTotals: taskReads.taskTotals(),
     topNodes: nodeReads.topNodes(5),
   };

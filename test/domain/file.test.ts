@@ -74,13 +74,13 @@ test("a key is valid until it expires, and not once revoked", () => {
   for (const [patch, expected] of rows) expect(isValid({ ...key, ...patch }, NOW)).toBe(expected);
 });
 
-test("the kinds of events are those of decisions.md, and poll waits for those of tasks", () => {
+test("the kinds of events are these, and poll waits for those of tasks", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
-      "node.registered node.updated node.online node.offline node.draining node.left node.deleted task.created task.assigned task.requeued " +
-      "task.revoked task.released task.progress task.attempt_failed task.timed_out task.failed task.retried " +
-      "task.completed " +
-      "task.deleted lux.paid lux.signin message.sent message.acked message.parked file.uploaded file.deleted " +
+      "node.registered node.updated node.online node.offline node.draining node.left node.deleted task.created " +
+      "task.assigned task.requeued task.revoked task.released task.progress task.attempt_failed task.timed_out " +
+      "task.failed task.retried task.completed task.deleted lux.paid lux.signin message.sent message.acked " +
+      "message.parked message.expired file.uploaded file.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );

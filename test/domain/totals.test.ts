@@ -117,7 +117,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       return take(findTask(command.taskId), findNode(command.nodeId), { ...command, by }, at);
     }
     case "complete": {
-      const result = { problem: "p", improvement: "i", lesson: command.lesson };
+      const result = { problem: "p", improvement: "i", lesson: command.lesson, extra: null };
       const asked = { ...command, epoch: null, result, entryId: `e${now}` };
       return complete(findTask(command.taskId), findNode(command.nodeId), asked, at);
     }

@@ -3,11 +3,9 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { problemOf } from "../../src/api/error-table.ts";
 import { Rejection, reject } from "../../src/domain/decision.ts";
+import { HANG_MS } from "../support/hang.ts";
 import { type Answer, SECRET, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { type Event, type Model, Refused } from "./model.ts";
-
-/** What is not there by then does not come. */
-const STREAM_MAX_MS = 15_000;
 
 /** A clock that stands until it is moved: then every lease ends to the millisecond, as it does in the model. */
 class StandingClock extends TestClock {
@@ -97,7 +95,7 @@ export class Real implements AsyncDisposable {
     const response = await fetch(url, { headers, signal: hangUp.signal });
     expect(response.status).toBe(200);
     const frames = framesOf(response);
-    const late = setTimeout(() => hangUp.abort(), STREAM_MAX_MS);
+    const late = setTimeout(() => hangUp.abort(), HANG_MS);
     try {
       await expectFrames(frames, streamed(model, nodeId, after));
       const end = model.events.length;
@@ -157,8 +155,10 @@ function inOrder(texts: readonly string[], expected: readonly Event[]): string[]
 
 /** What a node's stream must carry of the events after the first so many. */
 function streamed(model: Model, nodeId: string, after: number): readonly Event[] {
-  const mine = model.events.slice(after).filter(({ node }) => node === nodeId);
-  return mine.filter(({ kind }) => kind === "message.sent" || kind.startsWith("task."));
+  return model.events.slice(after).filter(({ kind, node, message }) => {
+    if (kind === "message.sent") return message?.to.has(nodeId);
+    return message ? message.from === nodeId : node === nodeId && kind.startsWith("task.");
+  });
 }
 
 type Frame = {
@@ -180,7 +180,7 @@ async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Eve
       content: event === "message" ? String(data["content"]) : null,
     });
   }
-  const texts = expected.map((event) => (event.message ? "message" : expectedText(event)));
+  const texts = expected.map((event) => (event.kind === "message.sent" ? "message" : expectedText(event)));
   expect(
     inOrder(
       got.map(({ text }) => text),
@@ -188,7 +188,9 @@ async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Eve
     ),
   ).toEqual(inOrder(texts, expected));
   expect(got.every(({ id }, i) => i === 0 || id > (got[i - 1]?.id ?? 0))).toBe(true);
-  const contents = expected.flatMap(({ message }) => (message ? [message.content] : []));
+  const contents = expected.flatMap(({ kind, message }) =>
+    message && kind === "message.sent" ? [message.content] : [],
+  );
   expect(got.flatMap(({ content }) => content ?? [])).toEqual(contents);
 }
 

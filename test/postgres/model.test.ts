@@ -90,7 +90,7 @@ class World {
         return this.#tasks.take(transact, "claim", { taskId, nodeId });
       case 5:
       case 6: {
-        const result = { problem: "p", improvement: "NULL", lesson: "" };
+        const result = { problem: "p", improvement: "NULL", lesson: "", extra: '{"n":12345678901234567890}' };
         return this.#tasks.complete(transact, {
           taskId,
           nodeId,
@@ -199,7 +199,7 @@ suite(`groups on PostgreSQL and on SQLite${reason}`, () => {
     return [plain(ours), plain(theirs)];
   }
 
-  for (const seed of [1, 2, 3])
+  for (const seed of [1, 2])
     test(`${ROUNDS} times ${AT_ONCE} requests at once (seed ${seed})`, async () => {
       for (const world of worlds)
         for (const [nodeId, capabilities] of [
@@ -227,7 +227,7 @@ suite(`groups on PostgreSQL and on SQLite${reason}`, () => {
         const [ours, theirs] = await rows(table, order);
         expect([table, theirs]).toEqual([table, ours]);
       }
-    }, 60_000);
+    });
 
   /** About how many ids have been given: the newest that an answer names. */
   function idsOf(answers: readonly unknown[] | undefined): number {

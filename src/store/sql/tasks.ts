@@ -30,7 +30,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
   balanced, revoked_from, attempts, failures, max_attempts, backoff_ms, timeout_ms, lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, created_at, updated_at,
-  problem, improvement, lesson,
+  problem, improvement, lesson, result_extra,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 
@@ -165,10 +165,10 @@ export type TaskWork = {
 };
 
 export function taskWork(now: number, steady: number): Query<TaskWork> {
-  const any = (from: string): string => `CASE WHEN EXISTS (SELECT 1 FROM ${from}) THEN 1 ELSE 0 END`;
+  const exists = (from: string): string => `CASE WHEN EXISTS (SELECT 1 FROM ${from}) THEN 1 ELSE 0 END`;
   const sql = `
-    SELECT ${any(`tasks WHERE ${TIMED_OUT("$2")}`)} AS timed_out, ${any(`tasks WHERE ${EXPIRED("$1")}`)} AS expired,
-      ${any(`tasks WHERE ${DUE("$1")}`)} AS due, ${any("settlements")} AS settled`;
+    SELECT ${exists(`tasks WHERE ${TIMED_OUT("$2")}`)} AS timed_out, ${exists(`tasks WHERE ${EXPIRED("$1")}`)} AS expired,
+      ${exists(`tasks WHERE ${DUE("$1")}`)} AS due, ${exists("settlements")} AS settled`;
   const shape: Query<TaskWork>["shape"] = ([row]) => ({
     timedOut: row?.["timed_out"] === 1,
     expired: row?.["expired"] === 1,
@@ -203,7 +203,7 @@ export function firstDependents(limit: number): Query<readonly Task[]> {
 }
 
 const TASK_BYTES = [
-  ...["title", "description", "problem", "improvement", "lesson"].map(
+  ...["title", "description", "problem", "improvement", "lesson", "result_extra"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
   ),
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
@@ -223,6 +223,38 @@ export function taskSizes(
 /** Some tasks, newest first. */
 export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
+}
+
+const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
+const UNFINISHED_FIRST = `CASE WHEN status IN ('${UNFINISHED.join("', '")}') THEN 0 ELSE 1 END, seq DESC`;
+
+/** As taskSizes(), but the unfinished ones come first: only the first page is read so. */
+export function unfinishedFirstSizes(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  limit: number,
+): Query<readonly Sized[]> {
+  const params: Param[] = [limit];
+  const node = nodeId === null ? null : bind(params, nodeId);
+  const parts = [true, false].flatMap((unfinished, rank) => {
+    const own = statuses.filter((status) => UNFINISHED.includes(status) === unfinished);
+    const ranges = node === null ? own.map(rangeOf) : rangesOfNode(own, node);
+    if (ranges.length === 0) return [];
+    const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
+    return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
+  });
+  if (parts.length === 0) return { ...NOTHING, shape: () => [] };
+  const page = `SELECT seq FROM (${union(parts)}) AS halves ORDER BY place, seq DESC LIMIT $1`;
+  // DISTINCT and the second LIMIT: see pageRows().
+  const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
+  const sql = `
+    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${numbers}) ORDER BY ${UNFINISHED_FIRST}`;
+  return sizes(sql, params, TASKS_READ);
+}
+
+/** Some tasks, as unfinishedFirstSizes() orders them. */
+export function unfinishedFirstBySeq(seqs: readonly number[]): Query<readonly Task[]> {
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, UNFINISHED_FIRST, toTask, TASKS_READ);
 }
 
 /**
@@ -251,8 +283,10 @@ function pageOfTasks(
  */
 function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readonly string[] {
   if (statuses.length === TASK_STATUSES.length && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
-  return statuses.map((status) => `SELECT seq FROM tasks WHERE status = '${status}'`);
+  return statuses.map(rangeOf);
 }
+
+const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 
 /** An open or failed task has no node. The states are written out, so that the partial index of each is used. */
 function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
