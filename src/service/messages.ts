@@ -118,7 +118,7 @@ export class MessageService {
   /** A message never changes; one that is deleted while the list is being sent is left out. */
   async #load(sizes: readonly Sized[]): Promise<MessageList> {
     const rows = await loadRows(sizes, messagesBySeq, (query) => this.#store.read(query));
-    return { rows, count: sizes.length, transport: this.#store.engine };
+    return { rows, count: sizes.length, transport: this.#mail.transport };
   }
 
   /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */
