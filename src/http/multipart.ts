@@ -220,7 +220,7 @@ export function parseParameters(value: string): ReadonlyMap<string, string> {
 
 /** Browsers escape these three characters in a name, and nothing else (the HTML standard's multipart/form-data). */
 function unescapeName(name: string): string {
-  return name.replace(/%(?:22|0D|0A)/gi, decodeURIComponent);
+  return name.replace(/%(?:22|0D|0A)/g, decodeURIComponent);
 }
 
 /** Decodes RFC 8187 `UTF-8''percent-encoded`; undefined if the value is absent or invalid. */
