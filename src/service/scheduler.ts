@@ -26,22 +26,22 @@ export type Chore = {
  * with a database of its own always is.
  */
 export class Leadership {
-  readonly #election: Pick<Store, "turn">;
+  readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
   /** Elected after a time without a leader, and the leases have not been renewed yet. */
   #afterGap = false;
 
   /** `renewLeases`: without a leader no hub may have been there to hear the nodes, so their silence does not count. */
-  constructor(election: Pick<Store, "turn">, renewLeases: () => Promise<void>) {
+  constructor(election: Pick<Store, "lead">, renewLeases: () => Promise<void>) {
     this.#election = election;
     this.#renewLeases = renewLeases;
   }
 
   /** When it resolves to true, the leases are fit to be judged. */
   async isLeader(): Promise<boolean> {
-    const turn = await this.#election.turn();
-    if (turn === "another's") return false;
-    this.#afterGap ||= turn === "ours after a gap"; // the store says so once; renewing may fail and be tried again
+    const result = await this.#election.lead();
+    if (result === "follower") return false;
+    this.#afterGap ||= result === "elected after a gap"; // the store says so once; renewing may fail and be tried again
     if (this.#afterGap) {
       await this.#renewLeases();
       this.#afterGap = false;

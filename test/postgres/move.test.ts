@@ -123,8 +123,8 @@ suite(`luxhub move${reason}`, () => {
       expect((await run(["keys", ...words, "--data", data])).code).toBe(0);
     // As no caller gets there, but the columns hold it.
     const db = new Database(data + "/luxhub.db");
-    db.run(`INSERT INTO ledger VALUES ('e1', NULL, 'big', 1, ${BIG}, ${BIG}, 'signin', NULL, 86400000),
-      ('e2', 'e1', 'big', 2, ${BIG}, ${2n * BIG}, 'signin', NULL, 172800001)`);
+    db.run(`INSERT INTO ledger VALUES ('e1', 'big', 1, ${BIG}, ${BIG}, 'signin', NULL, 86400000),
+      ('e2', 'big', 2, ${BIG}, ${2n * BIG}, 'signin', NULL, 172800001)`);
     db.close();
 
     hub = await startHub({ dataDir: data, clock });
@@ -268,7 +268,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await number("SELECT count(*) AS n FROM blobs WHERE size_bytes IS NOT NULL")).toBe(2);
     writeFileSync(path, bytes);
     const { stdout } = await move("to", data);
-    expect(stdout).toContain("2 of them were there before");
+    expect(stdout).toContain("2 of them copied before");
     expect(readFileSync(`${data}/luxhub.db`).toBase64()).toBe(snapshot);
     await empty();
 

@@ -80,7 +80,7 @@ suite(`a database that goes away${reason}`, () => {
     expect(await ok(hub.get("/pg/diagnostic"))).toMatchObject({ connected: true });
   }, 60_000);
 
-  test("a connection lost in the middle of a commit: the answer is the server's word, or that nobody knows", async () => {
+  test("a connection lost during a commit: the answer is what the server did, or that the outcome is unknown", async () => {
     const { url } = await newSchema(server.url);
     using cable = new Cable(url);
     await using hub = await startHub({ database: cable.urlOf(url) });
@@ -117,7 +117,7 @@ suite(`a database that goes away${reason}`, () => {
     expect([response.status, await response.text()]).toEqual([200, "the bytes"]);
   }, 60_000);
 
-  test("a database whose transactions keep to their first moment: who waits for a lock sees what it waited for", async () => {
+  test("a database whose default is a snapshot for each transaction: after a wait for the lock, the loads see what it waited for", async () => {
     const sql = new SQL(server.url, { max: 1 });
     await sql.unsafe("CREATE DATABASE steady");
     await sql.unsafe("ALTER DATABASE steady SET default_transaction_isolation = 'repeatable read'");

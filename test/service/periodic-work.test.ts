@@ -155,6 +155,7 @@ describe("prune", () => {
     sql: `SELECT count(*) AS n FROM ${table}`,
     params: [],
     shape: ([row]) => Number(row?.["n"]),
+    reads: [table],
   });
 
   test("deletes old messages with all their deliveries, broadcasts too, and nothing that is young", async () => {

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
-import type { Turn } from "../../src/store/store.ts";
+import type { ElectionResult } from "../../src/store/store.ts";
 
 test("a failure is logged when it begins and when its cause changes, and the work goes on", async () => {
   const lines: string[] = [];
@@ -51,10 +51,17 @@ test("of several hubs only the leader runs the chores, but for those of every hu
 });
 
 test("a hub elected after a gap renews the leases once, and again only if that failed", async () => {
-  const turns: Turn[] = ["another's", "ours after a gap", "ours", "ours", "ours after a gap", "ours"];
+  const results: ElectionResult[] = [
+    "follower",
+    "elected after a gap",
+    "leader",
+    "leader",
+    "elected after a gap",
+    "leader",
+  ];
   let fails = true;
   let renewals = 0;
-  const election = { turn: async () => turns.shift() ?? "ours" };
+  const election = { lead: async () => results.shift() ?? "leader" };
   const leadership = new Leadership(election, async () => {
     renewals++;
     if (fails) throw new Error("full");

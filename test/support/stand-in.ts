@@ -11,7 +11,7 @@ export function standIn(store: Store, varied: Partial<Store>): Store {
     read: (query) => store.read(query),
     readTogether: (reads) => store.readTogether(reads),
     onCommit: (listener) => store.onCommit(listener),
-    turn: () => store.turn(),
+    lead: () => store.lead(),
     diagnose: () => store.diagnose(),
     close: () => store.close(),
     ...varied,
