@@ -56,7 +56,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   // What the engines on PostgreSQL, of the store and of the blobs, have in common.
   "database connection": {
     files: ["store/postgres/connection.ts"],
-    layers: ["store port"],
+    layers: ["domain", "lib", "store port"],
     packages: ["bun"],
   },
   "store engines": {
