@@ -254,6 +254,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   `,
+  `
+  -- What service/same-secrets.ts compares; NULL when the hub has ended.
+  ALTER TABLE hubs ADD COLUMN marks TEXT;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
