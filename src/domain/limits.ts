@@ -157,6 +157,11 @@ export const ELECTION_EVERY_MS = 1 * SECOND_MS;
 export const LEADER_LEASE_MS = 10 * SECOND_MS;
 /** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
+/** How often the hubs on one database compare their secrets, and how long a hub that is not heard of is compared with. */
+export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
+export const HUB_SILENT_MS = 30 * SECOND_MS;
+/** Of PBKDF2: some 50 ms at the start. */
+export const SECRET_MARK_ROUNDS = 100_000;
 /** Two readings of one clock over a network differ by so much for no reason. */
 export const CLOCK_NOISE_MS = 250;
 /** What the server may take for the lock and the loads of a group, for its commit, or for a read: then it is unavailable. */

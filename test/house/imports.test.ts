@@ -77,7 +77,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   service: {
     files: ["service/**"],
     layers: ["domain", "lib", ...PORTS, "queries", "variant"],
-    packages: ["node:crypto"],
+    packages: ["node:crypto", "node:util"],
   },
   http: { files: ["http/**"], layers: ["lib"], packages: ["bun", "node:*", "@fastify/busboy"] },
   variant: { files: ["variant/**"], layers: ["domain", "lib"] },

@@ -21,6 +21,7 @@ import {
   FATE_WAIT_MS,
   GROUP_MAX,
   HUB_FORGOTTEN_MS,
+  HUB_SILENT_MS,
   QUEUE_MAX,
   READS_GIVEN_UP_MAX,
   READ_CONNECTIONS,
@@ -42,7 +43,15 @@ import {
   toStoreError,
 } from "./connection.ts";
 import { type GroupWatch, runGroup } from "./group-commit.ts";
-import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema, schemaIsMigrated } from "./migrations.ts";
+import {
+  LOCK,
+  POSTGRES_MIGRATIONS,
+  SCHEMA,
+  migrate,
+  refuseHalfMoved,
+  refuseOtherSchema,
+  schemaIsMigrated,
+} from "./migrations.ts";
 import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
 import { LeaderElection } from "./leader-election.ts";
 import {
@@ -133,6 +142,16 @@ const MARK = upsert<{ hubId: string; group: number }>(
   { last_group: whole(({ group }) => group), seen_at: "clock_timestamp()" },
 );
 
+/** Leaves the hub's marks with its row, unless another luxhub has migrated the database. */
+const LEAVE_MARKS = `
+  INSERT INTO hubs (hub_id, last_group, seen_at, marks)
+  SELECT $1, 0, clock_timestamp(), $2 WHERE ${SCHEMA} = ${POSTGRES_MIGRATIONS.length}
+  ON CONFLICT (hub_id) DO UPDATE SET seen_at = excluded.seen_at, marks = excluded.marks`;
+const OTHER_MARKS = `
+  SELECT DISTINCT marks FROM hubs WHERE hub_id <> $1 AND marks IS NOT NULL
+    AND seen_at > clock_timestamp() - interval '${HUB_SILENT_MS} milliseconds'`;
+const TAKE_MARKS = `UPDATE hubs SET marks = NULL WHERE hub_id = $1`;
+
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
   readonly #pool: SQL;
@@ -144,6 +163,7 @@ export class PostgresStore implements Store {
   #groups = 0;
   #queue: Job[] = [];
   #writable = true;
+  #hasMarks = false;
   #running: Promise<void> | null = null;
   /** Reads that were given up and that the server has not answered yet. */
   #readsGivenUp = 0;
@@ -238,6 +258,16 @@ export class PostgresStore implements Store {
     };
   }
 
+  /** Leaves the hub's marks with its row, and returns the different marks of the other hubs that run. */
+  async shareMarks(marks: string): Promise<readonly string[]> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    this.#refuseIfOutdated();
+    this.#hasMarks = true;
+    await this.#answered(query(this.#pool, LEAVE_MARKS, [this.#hubId, marks]));
+    const others = await this.#answered(query(this.#pool, OTHER_MARKS, [this.#hubId]));
+    return Array.from(others, (row) => String(row["marks"]));
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -248,6 +278,7 @@ export class PostgresStore implements Store {
     await this.#published;
     await this.#election.close();
     await this.#notifications.close();
+    if (this.#hasMarks) await inTime(query(this.#pool, TAKE_MARKS, [this.#hubId])).catch(() => {}); // they expire
     await this.#writer?.release();
     await this.#pool.close({ timeout: 0 });
   }
