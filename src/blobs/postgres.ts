@@ -8,7 +8,7 @@
  * hub updates touched_at of its unfinished blobs every TOUCH_MS.
  */
 import type { SQL } from "bun";
-import { FILE_CONNECTIONS } from "../domain/limits.ts";
+import { ANSWER_UNCOUNTED_MAX_BYTES, FILE_CONNECTIONS } from "../domain/limits.ts";
 import { inTime, isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
 import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
@@ -83,7 +83,9 @@ class PostgresBlobs implements Blobs {
     checkedBlobId(blobId);
     const [row] = await inTime(query(this.#pool, SIZE, [blobId])).catch(toBlobsError);
     if (!row || Number(row["size_bytes"]) < endExclusive) return null;
-    return this.#stream(blobId, start, endExclusive);
+    const stream = this.#stream(blobId, start, endExclusive);
+    // Bun 1.4.5 sends every stream without the Content-Length that it was given, and a Blob with it.
+    return endExclusive - start > ANSWER_UNCOUNTED_MAX_BYTES ? stream : new Response(stream).blob();
   }
 
   async remove(blobId: string): Promise<boolean> {
