@@ -30,6 +30,8 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
+  /** Whether A's public paths need the secret too. */
+  readonly isPrivate: boolean;
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
 };
@@ -42,10 +44,10 @@ export class Pipeline {
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, trustedProxies, isPrivate, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#authenticator = new Authenticator(keys, clock, trustedProxies);
+    this.#authenticator = new Authenticator(keys, clock, trustedProxies, isPrivate);
     this.#backpressure = new ResponseBackpressure(answers);
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
