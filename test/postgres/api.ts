@@ -25,9 +25,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 
 export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
-  messages: ["messages", "stream"],
+  messages: ["messages", "stream", "broadcasts"],
   requests: ["envelope", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "keys", "system", "large-lists"],
+  periodic: ["offline", "fates", "keys", "system", "large-lists"],
 } as const;
 
 /**
