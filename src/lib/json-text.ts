@@ -1,6 +1,6 @@
 /**
  * JSON as text, for values that must be passed on as they were written: JSON.parse changes numbers beyond 2^53, and moves
- * keys that look like numbers to the front. Both functions take valid JSON only, nested no deeper than the call stack.
+ * keys that look like numbers to the front. compactJson() takes valid JSON only, nested no deeper than the call stack.
  */
 
 /** JSON that is written already: an encoder puts its text into an answer unchanged. */
@@ -14,25 +14,16 @@ export class JsonText {
 
 /** Without white space. Of two fields with one name the last is kept, in the place of the first, as JSON.parse does. */
 export function compactJson(json: string): string {
-  return new Rewriter(json, false).value();
+  return new Compactor(json).value();
 }
-
-/** Equal for two texts that say the same: neither the order of names nor escapes change it. Numbers count as written. */
-export function canonicalJson(json: string): string {
-  return new Rewriter(json, true).value();
-}
-
-type Field = { readonly name: string; readonly text: string };
 
 /** Reads one value after the other, and returns each as text. */
-class Rewriter {
+class Compactor {
   readonly #json: string;
-  readonly #canonical: boolean;
   #at = 0;
 
-  constructor(json: string, canonical: boolean) {
+  constructor(json: string) {
     this.#json = json;
-    this.#canonical = canonical;
   }
 
   value(): string {
@@ -49,17 +40,15 @@ class Rewriter {
   }
 
   #object(): string {
-    const fields = new Map<string, Field>();
+    const fields = new Map<string, string>();
     this.#list("}", () => {
       const token = this.#string();
       const name: string = JSON.parse(token);
       this.#peek();
       this.#at++; // the colon
-      fields.set(name, { name, text: `${token}:${this.value()}` });
+      fields.set(name, `${token}:${this.value()}`);
     });
-    const ordered = [...fields.values()];
-    if (this.#canonical) ordered.sort((a, b) => (a.name < b.name ? -1 : 1));
-    return `{${ordered.map(({ text }) => text).join(",")}}`;
+    return `{${[...fields.values()].join(",")}}`;
   }
 
   /** The items up to the closing bracket. */
@@ -79,8 +68,7 @@ class Rewriter {
     const start = this.#at;
     do this.#at = this.#json.indexOf('"', this.#at + 1);
     while (isEscaped(this.#json, this.#at));
-    const token = this.#json.slice(start, ++this.#at);
-    return this.#canonical ? JSON.stringify(JSON.parse(token)) : token;
+    return this.#json.slice(start, ++this.#at);
   }
 
   #scalar(): string {
