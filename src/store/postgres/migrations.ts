@@ -280,6 +280,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN result_extra TEXT;
   `,
   `
+  -- What service/same-secrets.ts compares; NULL when the hub has ended.
+  ALTER TABLE hubs ADD COLUMN marks TEXT;
+  `,
+  `
   ALTER TABLE nodes ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE tasks
     ADD COLUMN failures INTEGER NOT NULL DEFAULT 0,
