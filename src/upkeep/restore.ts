@@ -25,6 +25,8 @@ import {
 } from "./upkeep.ts";
 
 const DIR_MODE = 0o700;
+/** No task has been handed out more often since the backup was made. */
+const EPOCHS_RAISED_BY = 1_000_000;
 /** A manifest names missing and damaged files: a million of them fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
 /** What is moved into place, in this order. */
@@ -47,6 +49,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
             : `cannot write into ${path}: ${reasonOf(error)}`,
         );
       });
+      raiseEpochs(join(dir.unfinishedRestore, DATABASE_ENTRY));
       await putInPlace(dir);
       return manifest;
     } catch (error) {
@@ -156,6 +159,21 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const differing = unpacked.differing.find((fileId) => !damaged.has(fileId));
   if (differing !== undefined) throw new Error(`the file ${differing} is not what was backed up`);
   return manifest;
+}
+
+/**
+ * Ends all leases of tasks: what was handed out after the backup was made has an epoch that would come again, and whoever
+ * holds it must not complete a task under it. A database of a schema without epochs has none to raise.
+ */
+function raiseEpochs(path: string): void {
+  const db = new Database(path);
+  try {
+    const sql = "SELECT count(*) AS n FROM pragma_table_info('tasks') WHERE name = 'epoch'";
+    if (db.query<{ n: number }, []>(sql).get()?.n === 1)
+      db.run("UPDATE tasks SET epoch = epoch + ?", [EPOCHS_RAISED_BY]);
+  } finally {
+    db.close();
+  }
 }
 
 async function putInPlace(dir: DataDir): Promise<void> {

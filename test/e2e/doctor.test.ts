@@ -110,6 +110,26 @@ const ROWS: readonly Harm[] = [
     says: /BAD +tasks +task \S+ is assigned, and/,
   },
   {
+    name: "a lease of nobody",
+    harm: "UPDATE tasks SET lease_until = 5 WHERE status = 'open'",
+    says: /BAD +leases +task \S+ is open, and its lease/,
+  },
+  {
+    name: "a wait for nothing",
+    harm: "UPDATE tasks SET scheduled = 1 WHERE status = 'open'",
+    says: /BAD +leases +task \S+ is open, and its lease or its wait/,
+  },
+  {
+    name: "a dependency lost",
+    harm: "UPDATE tasks SET unmet = 1, scheduled = 1, depends_on = 'x' WHERE status = 'open'",
+    says: /BAD +dependencies +task \S+ waits for 1 others, 0 are listed/,
+  },
+  {
+    name: "a dependency that never ends",
+    harm: "INSERT INTO dependencies SELECT task_id, 'gone' FROM tasks WHERE status = 'open'",
+    says: /BAD +dependencies +task \S+ waits for gone, which will not tell it/,
+  },
+  {
     name: "a message lost",
     harm: "DELETE FROM messages WHERE to_node = 'b'",
     says: /BAD +messages +a delivery to b has no message/,

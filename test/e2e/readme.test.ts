@@ -232,7 +232,7 @@ function fieldsOf(schema: z.ZodMiniType, io: "input" | "output"): string {
 
 /** The text of a list item that begins with a word, as one line. */
 function item(text: string, word: string): string {
-  const [, found = ""] = new RegExp(`^- ${word}: ([\\s\\S]*?)(?=\n- |\n\n|$)`, "m").exec(text) ?? [];
+  const [, found = ""] = new RegExp(`^- ${word}: ([\\s\\S]*?)(?=\n- |\n\n|$(?![\\s\\S]))`, "m").exec(text) ?? [];
   return found.replaceAll(/\s+/g, " ").trim();
 }
 
@@ -364,7 +364,15 @@ describe("limits", () => {
     ["Capabilities of a node", count("CAPABILITIES_MAX"), count("CAPABILITY_MAX_CHARS")],
     ["`title` of a task", count("TITLE_MAX_CHARS")],
     ["`task_type` of a task", count("TASK_TYPE_MAX_CHARS")],
-    ["`reason` of a revoke", count("REASON_MAX_CHARS")],
+    ["`reason` of revoke, release and cancel", count("REASON_MAX_CHARS")],
+    ["`error` of task/fail", count("ERROR_MAX_CHARS")],
+    ["`note` of task/extend", count("NOTE_MAX_CHARS")],
+    ["`max_attempts`", "1", count("ATTEMPTS_MAX")],
+    ["Failures and timeouts of a task without `max_attempts`", count("FAILURES_DEFAULT_MAX")],
+    ["`backoff_s`", "0", `${count("BACKOFF_MAX_SECONDS")} s`],
+    ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
+    ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
+    ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
     ["Each text of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Further keys of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
@@ -376,7 +384,7 @@ describe("limits", () => {
     ["`limit` of task/pull", count("PULL_MAX")],
     ["`limit` of events", count("EVENTS_MAX")],
     ["`limit` and `count` of messages", count("MESSAGES_MAX")],
-    ["`timeout` of receive and poll", `${count("WAIT_MAX_SECONDS")} s`],
+    ["`timeout` of receive and poll, `wait` of task/<task_id>", `${count("WAIT_MAX_SECONDS")} s`],
     ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],
     ["Progress of an upload", bytes("UPLOAD_STALL_MIN_BYTES"), seconds("UPLOAD_STALL_MS")],
     ["`metadata` of a file", bytes("METADATA_MAX_BYTES")],
@@ -426,6 +434,7 @@ describe("limits", () => {
     ["docs/endpoints.md", `\`count\` messages (${count("RECEIVE_DEFAULT")} if left out)`],
     ["docs/endpoints.md", `seconds (${count("RECEIVE_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
     ["docs/endpoints.md", `\`count\` is ${count("HISTORY_DEFAULT")} if left out`],
+    ["docs/endpoints.md", `\`backoff_s\` (${count("BACKOFF_DEFAULT_SECONDS")})`],
     ["docs/endpoints.md", `A page has ${count("PER_PAGE_DEFAULT")} rows`],
     ["docs/endpoints.md", `one page of ${count("WHOLE_PAGE")}.`],
     ["docs/endpoints.md", `Pays ${count("SIGNIN_LUX")} LUX once per UTC day`],

@@ -44,6 +44,7 @@ beforeAll(async () => {
   mkdirSync(data);
   const hub = await startHub({ dataDir: data });
   await hub.post("/node/register", { node_id: "a", name: "A" });
+  await hub.post("/task/create", { title: "t", description: "d" });
   for (let i = 0; i < FILES; i++) {
     const body = new FormData();
     body.append("file", new Blob([`file ${i} `.repeat(100 * i)]), `file-${i}`);
@@ -239,7 +240,7 @@ describe("a restore", () => {
   });
 });
 
-test("what was restored is the database as it was", () => {
+test("what was restored is the database as it was, and nobody holds a lease of a task", () => {
   const rowsOf = (path: string) => {
     const db = new Database(join(path, "luxhub.db"), { readonly: true });
     try {
@@ -252,6 +253,10 @@ test("what was restored is the database as it was", () => {
       db.close();
     }
   };
+  const restored = new Database(join(folder, "whole", "luxhub.db"));
+  expect(restored.query("SELECT epoch FROM tasks").values()).toEqual([[1_000_000]]);
+  restored.run("UPDATE tasks SET epoch = epoch - 1000000");
+  restored.close();
   expect(rowsOf(join(folder, "whole"))).toEqual(rowsOf(data));
 });
 
