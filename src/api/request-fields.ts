@@ -74,13 +74,20 @@ export const backoff = () => seconds(0, limit.BACKOFF_MAX_SECONDS);
 export const taskTimeout = () => seconds(1, limit.TASK_TIMEOUT_MAX_SECONDS);
 export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
+const DATE =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
+const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
+
+/** A month has that many days; Date.parse takes the 31st of any. */
+function hasSuchADay(date: string): boolean {
+  const [year = 0, month = 0, day = 0] = date.slice(0, 10).split("-").map(Number);
+  return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
+}
+
 /** A date with its time zone, parsed to epoch milliseconds. */
 export const date = () =>
   z.pipe(
-    z.iso.datetime({
-      offset: true,
-      error: "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z",
-    }),
+    z.string().check(z.regex(DATE, NO_DATE), z.refine(hasSuchADay, NO_DATE)),
     z.transform((value: string) => Date.parse(value)),
   );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);

@@ -232,7 +232,8 @@ function fieldsOf(schema: z.ZodMiniType, io: "input" | "output"): string {
 
 /** The text of a list item that begins with a word, as one line. */
 function item(text: string, word: string): string {
-  const [, found = ""] = new RegExp(`^- ${word}: ([\\s\\S]*?)(?=\n- |\n\n|$(?![\\s\\S]))`, "m").exec(text) ?? [];
+  const [, found = ""] =
+    new RegExp(`^- ${word}: ([\\s\\S]*?)(?=\n- |\n\n|$(?![\\s\\S]))`, "m").exec(text) ?? [];
   return found.replaceAll(/\s+/g, " ").trim();
 }
 

@@ -118,10 +118,19 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
   const outcomes = new Set<Outcome>(["ok", ...target.rejections]);
   if (request.secret === "bound") outcomes.add("key_bound_to_other_node");
   if (target.method === "POST" && sent.headers.has("idempotency-key")) outcomes.add("idempotency_key_reused");
-  // batch-assign validates the items of its list after the declared schema.
-  if (target.path === "/api/v1/task/batch-assign") outcomes.add("invalid_request");
+  if (CHECKED_FURTHER.has(target.path)) outcomes.add("invalid_request");
   return outcomes;
 }
+
+/**
+ * These can refuse what their declared schema takes: batch-assign validates the items of its list after it, create looks
+ * at the clock and at the tasks there are, and of task/<id> a query can be invalid beside a path that is any text.
+ */
+const CHECKED_FURTHER: ReadonlySet<string> = new Set([
+  "/api/v1/task/batch-assign",
+  "/api/v1/task/create",
+  "/api/v1/task/:task_id",
+]);
 
 /** The endpoint that answers. It is not request.target when a path parameter makes the path that of another endpoint. */
 function targetOf({ path, request }: Sent): Target | undefined {

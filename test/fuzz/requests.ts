@@ -117,7 +117,8 @@ function pathOf(path: string): fc.Arbitrary<string> {
   const [before = "", parameter] = path.split(":");
   if (parameter === undefined)
     return often(path, 40, `${path}/`, `${path}/x`, path.toUpperCase(), `${path}%20`);
-  const known = fc.nat({ max: 9 }).map((n) => placeholder(parameter === "file_id" ? "file" : "node", n));
+  const kind = ({ file_id: "file", task_id: "task" } as const)[parameter] ?? "node";
+  const known = fc.nat({ max: 9 }).map((n) => placeholder(kind, n));
   return fc
     .oneof({ weight: 5, arbitrary: known }, { weight: 1, arbitrary: segment })
     .map((value) => before + value);

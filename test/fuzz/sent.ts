@@ -57,8 +57,13 @@ function compose(request: FuzzRequest, path: string, query: string, body: Buffer
   return { request, path, query, headers, body, bytes };
 }
 
-/** Appends timeout=0 to a poll that would wait: of two parameters with one name the last counts. */
+/** Appends timeout=0 to a poll, and wait=0 to a task, that would wait: of two parameters with one name the last counts. */
 function impatient({ target }: FuzzRequest, query: string): string {
+  if (target.path === "/api/v1/task/:task_id") {
+    const wait = new URLSearchParams(query).getAll("wait").at(-1);
+    const waits = wait !== undefined && target.input?.safeParse({ task_id: "t", wait }).success;
+    return waits ? `${query}&wait=0` : query;
+  }
   if (target.path !== "/api/v1/poll") return query;
   const timeout = new URLSearchParams(query).getAll("timeout").at(-1);
   const waits = timeout === undefined || target.input?.safeParse({ timeout }).success;

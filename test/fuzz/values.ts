@@ -91,6 +91,9 @@ const made = new WeakMap<Schema, fc.Arbitrary<JsonText>>();
 
 function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   const def = defOf(schema);
+  // A random epoch is never the current one.
+  if (name === "epoch" && def.type === "number")
+    return fc.oneof(fc.constantFrom("0", "1", "2"), numbers(schema));
   switch (def.type) {
     case "optional":
     case "default":
