@@ -7,6 +7,7 @@ import { isIP } from "node:net";
 import {
   ANSWERS_HELD_MAX_BYTES,
   DRAIN_MS,
+  KEYS_EVERY_MS,
   PRUNE_EVERY_MS,
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
@@ -132,7 +133,6 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     blobs,
     clock,
     log,
-    keys,
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
   };
@@ -156,11 +156,26 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
+  // Apart, so that a long sweep does not delay a revocation.
+  const keyChores = [keysChore(keys)];
+  const keyScheduler = new Scheduler({
+    clock,
+    log,
+    leadership,
+    chores: keyChores,
+    pauseMs: KEYS_EVERY_MS,
+  });
   scheduler.start();
+  keyScheduler.start();
   void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
   closing.push(() => scheduler.stop());
+  closing.push(() => keyScheduler.stop());
+  const sweep = async (): Promise<void> => {
+    await keyScheduler.sweep();
+    await scheduler.sweep();
+  };
   let closed: Promise<void> | null = null;
-  return { listeners, sweep: () => scheduler.sweep(), close: () => (closed ??= closeAll(closing)) };
+  return { listeners, sweep, close: () => (closed ??= closeAll(closing)) };
 }
 
 /** Opens the configured listeners. If one fails, those that are open are in `listeners`, to be closed. */
@@ -280,6 +295,11 @@ function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
 function uploadsChore(blobs: Blobs): Chore {
   const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
   return { name: "uploads", everyMs: PRUNE_EVERY_MS, onEveryHub: true, run };
+}
+
+/** Reads the keys that another process changed, and ends what those who lost their key have open. */
+function keysChore(keys: KeyRing): Chore {
+  return { name: "keys", everyMs: 0, onEveryHub: true, run: () => keys.refresh() };
 }
 
 /** Logs the event hub.started, once: at the start, or, on a full disk, as soon as there is room. */

@@ -17,6 +17,7 @@ import type { Transact } from "../store/store.ts";
 import type { Auth } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
+import type { Hold } from "./long-poll.ts";
 import type { Body } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
 
@@ -43,6 +44,10 @@ export type Call = {
   readonly repeatable: boolean;
   readonly idempotency: Idempotency;
   readonly exchange: Exchange;
+  /** Runs a call that waits: see long-poll.ts. */
+  readonly hold: Hold;
+  /** Calls `onLoss` once if the key is revoked or expires. Returns the way to unsubscribe. */
+  readonly watchKey: (onLoss: () => void) => () => void;
 };
 
 /** A GET may have one list whose value is Rows: what of it is not loaded yet is loaded as the caller reads. */

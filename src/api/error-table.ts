@@ -4,6 +4,7 @@ import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { Problem } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
+import { WaitAborted } from "../service/wait-queue.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
@@ -33,6 +34,7 @@ export function problemOf(error: unknown): Problem | null {
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
   if (error instanceof AcquireTimeout)
     return overloaded("Too many callers do not read the large answers they get.");
+  if (error instanceof WaitAborted) return clientClosedRequest();
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {
     const detail =
@@ -56,6 +58,30 @@ function isOutOfFiles(error: unknown): boolean {
 export function overloaded(what: string): Problem {
   const headers = { "Retry-After": "1" };
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
+}
+
+/** 429: the caller has reached a limit of its own. */
+export function tooManyCalls(what: string): Problem {
+  const detail = `${what} Try again when one of them has ended.`;
+  const headers = { "Retry-After": "1" };
+  return new Problem(429, "too_many_calls", "Too many requests", detail, { headers });
+}
+
+/** 499, as nginx calls it: nobody reads this answer, but the access log shows why the wait ended. */
+function clientClosedRequest(): Problem {
+  const detail = "The client hung up while its call waited.";
+  return new Problem(499, "client_closed_request", "Client closed request", detail);
+}
+
+/** 401 for a missing or wrong secret. */
+export function unauthorized(detail: string): Problem {
+  const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
+  return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
+}
+
+/** 401: the key was valid when the call began. */
+export function keyLost(): Problem {
+  return unauthorized("The secret in the header X-Matrix-Secret was revoked or has expired.");
 }
 
 function unavailable(): Problem {

@@ -13,9 +13,10 @@ import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./auth.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
-import { overloaded } from "./error-table.ts";
+import { keyLost } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
 
@@ -29,7 +30,11 @@ const parseMetadata = inputParser(
 
 /** @param maxFileBytes the largest file that the hub accepts */
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
-  let running = 0;
+  const uploads = new ConcurrencyLimit({
+    most: limit.UPLOADS_MAX,
+    mostOfOne: limit.UPLOADS_PER_NODE_KEY_MAX,
+    what: "uploads run",
+  });
   const upload = rawEndpoint({
     method: "POST",
     path: UPLOAD_PATH,
@@ -37,9 +42,8 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     summary: "Stores a file, sent as multipart form data",
     rejections: ["task_not_found", "node_not_found", "task_files_limit"],
     handle: async (call) => {
-      if (running >= limit.UPLOADS_MAX) throw overloaded("As many uploads run as the hub can hold.");
-      running++;
-      return receiveUpload(call, maxFileBytes).finally(() => running--);
+      using _place = uploads.enter(call.key?.nodeId == null ? null : call.key.keyId);
+      return await receiveUpload(call, maxFileBytes);
     },
   });
   return [upload, download, list, removeByBody, removeByPath];
@@ -50,7 +54,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   const idempotencyKey = idempotencyKeyOf(request.headers);
   // The first upload loads the multipart parser: a hub without uploads saves its 8 MiB.
   const { readUpload } = await import("../http/upload.ts");
-  using watchdog = new StallWatchdog();
+  using watchdog = new UploadWatchdog(call);
   const received = await readUpload(request, {
     limits: {
       fileMaxBytes: maxFileBytes,
@@ -64,13 +68,14 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   });
   const writer = received.file.sink;
   try {
+    watchdog.signal.throwIfAborted();
     const draft = draftOf(received);
     checkActsFor(call, draft.nodeId);
     const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // as save() returns it
     const save = async (transact: Call["transact"]): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
-    const attempt = attemptBy(call, call.exchange, UPLOAD_PATH, idempotencyKey, received.bodySha256);
+    const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, received.bodySha256);
     return await call.idempotency.run(attempt, encode, save);
   } finally {
     await writer.discard(); // does nothing after finish()
@@ -107,12 +112,20 @@ function readMetadata(text: string | undefined): object {
   return value;
 }
 
-/** Aborts an upload that stalls: an upload may take long, but must make progress in each interval. */
-class StallWatchdog implements Disposable {
+/**
+ * Aborts an upload that stalls (it may take long, but must make progress in each interval), and one whose key is revoked
+ * or expires.
+ */
+class UploadWatchdog implements Disposable {
   readonly #abort = new AbortController();
   readonly #timer = setInterval(() => this.#check(), limit.UPLOAD_STALL_MS);
+  readonly #unwatchKey: () => void;
   #writer: BlobWriter | null = null;
   #lastSize = 0;
+
+  constructor({ watchKey }: Call) {
+    this.#unwatchKey = watchKey(() => this.#abort.abort(keyLost()));
+  }
 
   get signal(): AbortSignal {
     return this.#abort.signal;
@@ -125,6 +138,7 @@ class StallWatchdog implements Disposable {
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
+    this.#unwatchKey();
   }
 
   #check(): void {

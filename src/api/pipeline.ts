@@ -15,6 +15,7 @@ import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
 import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
+import { LongPolls } from "./long-poll.ts";
 import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -38,6 +39,8 @@ export type PipelineParts = {
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
+  readonly #keys: KeyRing;
+  readonly #longPolls: LongPolls;
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
@@ -45,7 +48,10 @@ export class Pipeline {
   constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#authenticator = new Authenticator(keys, clock, trustedProxies);
+    this.#keys = keys;
+    const authenticator = new Authenticator(keys, clock, trustedProxies);
+    this.#authenticator = authenticator;
+    this.#longPolls = new LongPolls(keys, (exchange) => authenticator.addressOf(exchange));
     this.#backpressure = new ResponseBackpressure(answers);
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
@@ -65,7 +71,7 @@ export class Pipeline {
         method,
         path,
         handle: async (exchange) => {
-          const caller = this.#authenticator.authenticate(exchange, endpoint.auth, variant);
+          const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, variant);
           return endpoint.handle(this.#call(exchange, caller));
         },
       };
@@ -77,9 +83,10 @@ export class Pipeline {
     exchange: Exchange,
     listenerVariant: Variant,
   ): ReturnType<Handler> {
-    const caller = this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
+    const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
+    this.#authenticator.checkStillValid(caller); // a body may arrive slowly
     const input = endpoint.parse(raw);
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
@@ -99,7 +106,8 @@ export class Pipeline {
     return this.#backpressure.ofWrite(exchange, encodeSuccess(await answer()));
   }
 
-  #call(exchange: Exchange, { variant, key }: Caller): Call {
+  #call(exchange: Exchange, caller: Caller): Call {
+    const { variant, key } = caller;
     return {
       services: this.#services,
       idempotency: this.#idempotency,
@@ -108,6 +116,8 @@ export class Pipeline {
       transact: this.#store.transact,
       repeatable: false,
       exchange,
+      hold: (wait) => this.#longPolls.hold(exchange, caller, wait),
+      watchKey: (onLoss) => (key === null ? () => {} : this.#keys.hold(key, onLoss)),
     };
   }
 }
@@ -116,7 +126,7 @@ export class Pipeline {
 function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return attemptBy(call, call.exchange, path, idempotencyKey, hashJson(raw));
+  return attemptBy(call, path, idempotencyKey, hashJson(raw));
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

@@ -78,6 +78,7 @@ export class EventStreams {
       keepAlive: this.#keepAlive,
       isContended: () => this.#held.contended,
       onClose: () => {
+        unwatchKey();
         unsubscribe();
         this.#open.delete(nodeStream);
       },
@@ -85,6 +86,8 @@ export class EventStreams {
     const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#held, this.#log);
     const unsubscribe = this.#feed.subscribe(nodeId, (eventId) => nodeStream.notify(eventId));
     this.#open.add(nodeStream);
+    let unwatchKey = (): void => {};
+    unwatchKey = call.watchKey(() => nodeStream.close());
     stream.send(RETRY);
     nodeStream.start();
     // A HEAD request gets the headers only.

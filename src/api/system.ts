@@ -2,7 +2,6 @@
 import * as z from "zod/mini";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
-import { holdOpen } from "./long-poll.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -69,10 +68,9 @@ const poll = jsonEndpoint({
   input: () =>
     z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),
   answer: batchSchema,
-  handle: ({ services, exchange }, { since, timeout }) => {
-    holdOpen(services.feed, exchange);
+  handle: ({ services, hold }, { since, timeout }) => {
     const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
-    return services.feed.poll(since ?? null, waitMs, exchange.request.signal);
+    return hold((signal) => services.feed.poll(since ?? null, waitMs, signal));
   },
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
 });

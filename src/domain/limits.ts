@@ -40,6 +40,8 @@ export const FILE_NAME_MAX_CHARS = 255;
 export const FILES_OF_TASK_MAX = 100;
 /** Uploads under way at once: each has a connection and a file open, which a system may allow 1,024 of. */
 export const UPLOADS_MAX = 256;
+/** Of them, with one key that is bound to a node. */
+export const UPLOADS_PER_NODE_KEY_MAX = 16;
 export const UPLOAD_PARTS_MAX = 16;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
@@ -89,7 +91,14 @@ export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 export const RECEIVE_TIMEOUT_DEFAULT_SECONDS = 5;
 export const POLL_TIMEOUT_DEFAULT_SECONDS = 25;
 export const WAIT_MAX_SECONDS = 300;
+/** Calls that wait, of callers who showed a valid secret. */
 export const WAITERS_MAX = 20_000;
+/** Of them, with one key that is bound to a node. */
+export const WAITERS_PER_NODE_KEY_MAX = 500;
+/** Polls that wait, of callers without a valid secret: a bound of their own. */
+export const ANONYMOUS_WAITERS_MAX = 2_000;
+/** Of them, from one address. */
+export const WAITERS_PER_ADDRESS_MAX = 500;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
 /** What is held for all streams together that do not take it; past it, the next event of each waits to be loaded. */
@@ -105,6 +114,8 @@ export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
+/** How often keys are read again: a revoked one is refused, and loses what it has open, within a second. */
+export const KEYS_EVERY_MS = SECOND_MS / 2;
 /** The wall clock and the steady clock disagreeing by more than this between two sweeps is a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
@@ -190,6 +201,8 @@ export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
+/** Secrets that are looked up in the store at once, because the hub does not know them. */
+export const KEY_LOOKUPS_MAX = 64;
 export const SECRET_MAX_CHARS = 512;
 
 /** Tasks completed since the top nodes were last asked for, up to which only their nodes are looked at again. */

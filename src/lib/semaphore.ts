@@ -11,11 +11,12 @@ export class Semaphore {
 
   /**
    * Resolves when the amount is acquired. An amount above the limit is acquired when nothing else is held.
-   * @throws {AcquireTimeout} after `withinMs`, or when the semaphore is closed; then nothing is acquired
+   * @throws {AcquireTimeout} after `withinMs`, when `signal` aborts meanwhile, or when the semaphore is closed; then
+   * nothing is acquired
    */
-  acquire(amount: number, withinMs?: number): Promise<void> {
+  acquire(amount: number, withinMs?: number, signal?: AbortSignal): Promise<void> {
     if (this.tryAcquire(amount)) return Promise.resolve();
-    if (this.#isClosed) return Promise.reject(new AcquireTimeout());
+    if (this.#isClosed || signal?.aborted) return Promise.reject(new AcquireTimeout());
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const refuse = (): void => {
       this.#remove(waiter);
@@ -23,7 +24,9 @@ export class Semaphore {
       this.#grant(); // smaller amounts may have waited behind this one
     };
     const timer = withinMs === undefined ? undefined : setTimeout(refuse, withinMs);
-    const waiter: Waiter = { amount, timer, grant: resolve, refuse };
+    const unsubscribe = (): void => signal?.removeEventListener("abort", refuse);
+    const waiter: Waiter = { amount, timer, grant: resolve, refuse, unsubscribe };
+    signal?.addEventListener("abort", refuse);
     this.#waiters.add(waiter);
     return promise;
   }
@@ -75,6 +78,7 @@ export class Semaphore {
 
   #remove(waiter: Waiter): void {
     clearTimeout(waiter.timer);
+    waiter.unsubscribe();
     this.#waiters.delete(waiter);
   }
 
@@ -88,6 +92,8 @@ type Waiter = {
   readonly timer: Timer | undefined;
   readonly grant: () => void;
   readonly refuse: () => void;
+  /** From the caller's signal. */
+  readonly unsubscribe: () => void;
 };
 
 /** The amount was not free in time. */

@@ -2,7 +2,6 @@
  * The periodic work: what the hub does without a request. choresOf() lists it, scheduler.ts runs it.
  *
  *   database, files   notice a full disk, and notice when it takes writes again
- *   keys              reads keys that another process changed
  *   clock             after a clock jump, a sleep or a standstill: renews all leases
  *   nodes             puts silent nodes offline (domain/node.ts expire); their tasks go back to the queue (domain/task.ts
  *                     requeue)
@@ -24,7 +23,6 @@ import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
-import type { KeyRing } from "./keys.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
@@ -36,7 +34,6 @@ export type ChoreParts = {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly log: Log;
-  readonly keys: KeyRing;
   readonly nodes: NodeService;
   readonly tasks: TaskService;
   readonly messages: MessageService;
@@ -48,7 +45,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, keys, messages, log } = parts;
+  const { store, blobs, messages, log } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -64,7 +61,6 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   return [
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
-    { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     writing("nodes", everySweep, (signal) => expireNodes(parts, balancer, signal)),
     // Each hub remembers in its own memory what it could not put back.

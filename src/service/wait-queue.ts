@@ -14,6 +14,15 @@
 /** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
+/** The signal of a wait aborted before there was anything to answer: its caller is gone. */
+export class WaitAborted extends Error {
+  override readonly name = "WaitAborted";
+
+  constructor() {
+    super("The caller of a waiting call is gone.");
+  }
+}
+
 export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
 
 /** The longest delay of a timer (24 days): a longer wait is cut to it. */

@@ -74,9 +74,9 @@ test("an upload that fails in any way frees its place", async () => {
   if (upload?.kind !== "raw") throw new Error("no upload");
   const request = new Request("http://hub/", { method: "POST", body: "no form" });
   for (let i = 0; i < 2 * UPLOADS_MAX; i++) {
-    const failed: unknown = await Promise.resolve(upload.handle({ exchange: { request } } as never)).catch(
-      (error: unknown) => error,
-    );
+    const failed: unknown = await Promise.resolve(
+      upload.handle({ exchange: { request }, key: null, watchKey: () => () => {} } as never),
+    ).catch((error: unknown) => error);
     expect(problemOf(failed)?.status).toBe(415);
   }
 });
@@ -90,7 +90,12 @@ test("too many streams are 503 with Retry-After, and each one that ends frees it
     const caller = new AbortController();
     const request = new Request("http://hub/?node_id=n1", { signal: caller.signal });
     const exchange = { request, server: { timeout: () => {} }, requestId: "r" };
-    const call = { exchange, services: { nodes: { get: async () => null } }, key: null };
+    const call = {
+      exchange,
+      services: { nodes: { get: async () => null } },
+      key: null,
+      watchKey: () => () => {},
+    };
     if (room.endpoint.kind !== "raw") throw new Error("no stream");
     await room.endpoint.handle(call as unknown as Call);
     return caller;

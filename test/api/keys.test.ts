@@ -16,6 +16,7 @@ import {
   newDataDir,
   startHub,
 } from "../support/hub.ts";
+import { addKey, as, keys, runKeys } from "./key-commands.ts";
 import {
   NO_ID,
   RESULT,
@@ -32,37 +33,7 @@ import {
 
 setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;
-
-/** Runs `luxhub keys …` on the hub's data directory, and lets the hub load the changes. Returns the output. */
-async function keys(hub: TestHub, ...words: string[]): Promise<string> {
-  const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
-  const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
-    env: { ...process.env, ...database, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  expect({ code, err }).toEqual({
-    code: 0,
-    err: expect.stringMatching(words[0] === "add" ? /^This is / : /^$/),
-  });
-  hub.clock.pass(1_000);
-  await hub.sweep();
-  return out;
-}
-
-/** Makes a key that the hub then knows; its secret. */
-async function addKey(hub: TestHub, keyId: string, ...flags: string[]): Promise<string> {
-  const secret = (await keys(hub, "add", keyId, ...flags)).split("\n")[0] ?? "";
-  expect(secret).toMatch(/^\S{16,}$/);
-  return secret;
-}
-
-function as(secret: string | null, more: CallOptions = {}): CallOptions {
-  return { ...more, headers: { "X-Matrix-Secret": secret, ...more.headers } };
-}
 
 /** The authentication of every endpoint on variant A: `S` needs the secret. */
 const ENDPOINTS = {
@@ -263,6 +234,17 @@ describe.concurrent("further keys", () => {
     await keys(hub, "revoke", "primary-admin");
     await refused(remove(ADMIN_KEY), 403, "admin_key_required");
     await refused(remove(next), 404, "task_not_found");
+  });
+
+  test("a key is valid when the command that makes it ends", async () => {
+    await using hub = await startHub();
+    for (let i = 0; i < 4; i++) {
+      const secret = (await runKeys(hub, "add", `key-${i}`, "--variant", "B")).trim();
+      expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
+      const adminKey = (await runKeys(hub, "add", `admin-${i}`, "--admin")).trim();
+      const admin = as(secret, { headers: { "X-Admin-Key": adminKey } });
+      await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
+    }
   });
 
   test("a key expires by the hub's clock", async () => {

@@ -28,7 +28,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream"],
   requests: ["envelope", "idempotency", "variants", "files", "nodes"],
-  alone: ["offline", "keys", "system", "large-lists"],
+  alone: ["offline", "keys", "lost-keys", "system", "large-lists"],
 } as const;
 
 /**

@@ -9,6 +9,11 @@ export function allKeys(): Query<readonly KeyRecord[]> {
   return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey);
 }
 
+/** The keys whose secret has this hash, in lower-case hex. */
+export function keysByHash(hash: string): Query<readonly KeyRecord[]> {
+  return many(`SELECT * FROM keys WHERE hash = $1`, [hash], toKey);
+}
+
 /** A stored answer, without when it was stored. */
 export type PastAnswer = { readonly asked: string; readonly status: number; readonly body: string };
 
