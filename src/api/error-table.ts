@@ -7,6 +7,8 @@ import { PagesBusy } from "../service/list-pages.ts";
 import { WaitAborted } from "../service/wait-queue.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
+const KEY_OF_ANOTHER_NODE = "Key of another node";
+
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
   node_not_found: [404, "Node not found"],
   task_not_found: [404, "Task not found"],
@@ -14,6 +16,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   file_not_found: [404, "File not found"],
   not_assigned_to_node: [403, "Not your task"],
   not_your_message: [403, "Not your message"],
+  key_bound_to_other_node: [403, KEY_OF_ANOTHER_NODE],
   task_not_open: [409, "Task not open"],
   task_not_assigned: [409, "Task not assigned"],
   task_completed: [409, "Task completed"],
@@ -93,5 +96,5 @@ function unavailable(): Problem {
 /** 403: the key is bound to one node, and the request acts for another. */
 export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
-  return new Problem(403, "key_bound_to_other_node", "Key of another node", detail);
+  return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);
 }

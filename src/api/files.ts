@@ -40,7 +40,7 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     path: UPLOAD_PATH,
     auth: "secret",
     summary: "Stores a file, sent as multipart form data",
-    rejections: ["task_not_found", "node_not_found", "task_files_limit"],
+    rejections: ["task_not_found", "node_not_found", "task_files_limit", "key_bound_to_other_node"],
     handle: async (call) => {
       using _place = uploads.enter(call.key?.nodeId == null ? null : call.key.keyId);
       return await receiveUpload(call, maxFileBytes);
@@ -69,11 +69,12 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   const writer = received.file.sink;
   try {
     watchdog.signal.throwIfAborted();
-    const draft = draftOf(received);
+    const boundTo = call.key?.nodeId ?? null;
+    const draft = draftOf(received, boundTo);
     checkActsFor(call, draft.nodeId);
     const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // as save() returns it
     const save = async (transact: Call["transact"]): Promise<string> =>
-      encode(await call.services.files.save(transact, writer, draft));
+      encode(await call.services.files.save(transact, writer, draft, boundTo));
     if (idempotencyKey === null) return await save(call.transact);
     const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, received.bodySha256);
     return await call.idempotency.run(attempt, encode, save);
@@ -82,14 +83,15 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   }
 }
 
-function draftOf({ file, texts }: Upload<BlobWriter>): FileDraft {
+/** What a key that is bound to a node uploads is that node's. */
+function draftOf({ file, texts }: Upload<BlobWriter>, boundTo: string | null): FileDraft {
   const metadata = readMetadata(texts.get("metadata"));
   const { task_id, node } = parseMetadata(metadata);
   return {
     name: file.filename,
     contentType: file.contentType,
     metadata: JSON.stringify(metadata),
-    nodeId: node ?? null,
+    nodeId: node ?? boundTo,
     taskId: task_id ?? null,
   };
 }

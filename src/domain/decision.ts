@@ -14,6 +14,7 @@ export const REJECTION_CODES = [
   "task_completed",
   "node_offline",
   "not_assigned_to_node",
+  "key_bound_to_other_node",
   "not_your_message",
   "lux_balance_limit",
   "task_files_limit",

@@ -6,9 +6,19 @@ import type { FileRecord, Node, Task } from "./model.ts";
 /** Bytes of one file id in the answer of its task: a UUID, the quotes and a comma. */
 export const FILE_ID_BYTES = 39;
 
-/** Records an upload whose bytes are on disk. The task and node that it names must exist, and the task have room. */
-export function upload(file: FileRecord, task: Task | null, node: Node | null): Decision<FileRecord> {
+/**
+ * Records an upload whose bytes are on disk. The task and node that it names must exist, and the task have room.
+ * `boundTo`: the node of the caller's key, if it is bound to one: then the task must be one that the node created or holds.
+ */
+export function upload(
+  file: FileRecord,
+  task: Task | null,
+  node: Node | null,
+  boundTo: string | null,
+): Decision<FileRecord> {
   if (file.taskId !== null && !task) return taskNotFound(file.taskId);
+  if (boundTo !== null && task && task.creatorNode !== boundTo && task.assignedNode !== boundTo)
+    return notTaskOf(boundTo, task);
   if (file.nodeId !== null && !node) return nodeNotFound(file.nodeId);
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
   return accept(file, [{ kind: "file.saved", file }, fileEvent("file.uploaded", file, file.uploadedAt)]);
@@ -18,6 +28,11 @@ export function upload(file: FileRecord, task: Task | null, node: Node | null): 
 export function remove(file: FileRecord | null, fileId: string, now: number): Decision<FileRecord> {
   if (!file) return fileNotFound(fileId);
   return accept(file, [{ kind: "file.deleted", fileId }, fileEvent("file.deleted", file, now)]);
+}
+
+function notTaskOf(nodeId: string, { taskId }: Task): Rejected {
+  const detail = `This key acts for ${nodeId} only, and task ${taskId} is neither assigned to it nor made by it.`;
+  return reject("key_bound_to_other_node", detail);
 }
 
 function taskFull({ taskId, files }: Task): Rejected {

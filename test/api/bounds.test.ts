@@ -7,13 +7,14 @@ import type { Call } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
 import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { KEYS_MAX, STREAMS_MAX, UPLOADS_MAX } from "../../src/domain/limits.ts";
+import { KEYS_MAX, STREAMS_MAX, UPLOADS_MAX, UPLOADS_PER_NODE_KEY_MAX } from "../../src/domain/limits.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { run, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
 import { ADMIN_KEY, SECRET, newDataDir, startHub } from "../support/hub.ts";
+import { addKey, as } from "./key-commands.ts";
 
 setDefaultTimeout(20_000); // hundreds of sockets, and the machine may be busy
 
@@ -56,6 +57,29 @@ test("too many uploads at once are 503 with Retry-After, and each one that ends 
     for (const connection of again) connection.cut();
     return again.every(({ received }) => received.startsWith("HTTP/1.1 200 "));
   });
+});
+
+test("a key that is bound to a node has at most 16 uploads at once, and others have theirs meanwhile", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await hub.post("/node/register", { node_id: "n1", name: "n" });
+  const robot = await addKey(hub, "robot", "--node", "n1");
+  const { head, before, after } = uploadOf(5);
+  const open = await Promise.all(
+    Array.from({ length: UPLOADS_PER_NODE_KEY_MAX }, async () => {
+      const connection = await RawConnection.open(hub.port());
+      connection.send(head.replace(/X-Matrix-Secret: .*/, `X-Matrix-Secret: ${robot}`) + before);
+      return connection;
+    }),
+  );
+  const another = () => hub.post("/file/upload", form(), as(robot));
+  await until(async () => (await another()).status !== 200); // all of them have begun
+  const { status, headers, body } = await another();
+  expect([status, headers.get("retry-after"), body["error"]]).toEqual([429, "1", "too_many_calls"]);
+  expect((await hub.post("/file/upload", form())).status).toBe(200);
+  open[0]?.send(`hello${after}`);
+  await open[0]?.got(/^HTTP\/1\.1 200 /);
+  expect((await another()).status).toBe(200);
+  for (const connection of open) connection.cut();
 });
 
 /** The helpers of e2e speak with the secret of their own hub. */

@@ -24,6 +24,7 @@ import {
   addNodes,
   addTask,
   addTaskOf,
+  eventKinds,
   list,
   ok,
   refused,
@@ -301,6 +302,40 @@ describe.concurrent("further keys", () => {
     expect(await ok(hub.get("/status", as(null)))).toMatchObject({ variant: "A" });
     await keys(hub, "pin", "primary", "none");
     expect(await variant()).toBe("A");
+  });
+
+  test("what a bound key uploads belongs to its node, and to tasks that this created or holds", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const upload = (metadata: object, options: CallOptions = as(secret)) => {
+      const form = new FormData();
+      form.set("file", new File(["x"], "x.txt"));
+      form.set("metadata", JSON.stringify(metadata));
+      return hub.post("/file/upload", form, options);
+    };
+    await refused(upload({}), 404, "node_not_found"); // it registers first, as for everything
+    await addNodes(hub, ["n1", "n2"]);
+    const theirs = await addTaskOf(hub, "n2", { creator_node: "n2" });
+    const held = await addTaskOf(hub, "n1", { creator_node: "n2" });
+    const created = await addTaskOf(hub, "n2", { creator_node: "n1" });
+    const before = await eventKinds(hub);
+    for (const metadata of [{ task_id: theirs }, { task_id: theirs, node: "n1" }]) {
+      const again = as(secret, { headers: { "Idempotency-Key": crypto.randomUUID() } });
+      await refused(upload(metadata), 403, "key_bound_to_other_node");
+      await refused(upload({ task_id: theirs }, again), 403, "key_bound_to_other_node");
+    }
+    await refused(upload({ node: "n2" }), 403, "key_bound_to_other_node");
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 0 });
+    expect(await eventKinds(hub)).toEqual(before);
+    for (const metadata of [{}, { task_id: held }, { task_id: created, node: "n1" }]) {
+      const { file_id } = await ok(upload(metadata));
+      const task_id = "task_id" in metadata ? metadata.task_id : null;
+      expect(list(await ok(hub.get("/file/list")), "files")[0]).toMatchObject({ node_id: "n1", task_id });
+      await ok(hub.post("/file/delete", { file_id }, as(secret)));
+    }
+    const { file_id } = await ok(upload({}, {}));
+    await refused(hub.post("/file/delete", { file_id }, as(secret)), 403, "key_bound_to_other_node");
+    await ok(upload({ task_id: theirs }, {})); // a key that is not bound may attach to any
   });
 
   test("a bound key acts for its node only", async () => {

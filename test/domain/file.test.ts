@@ -23,7 +23,7 @@ describe("files", () => {
   const data = '{"file_id":"f","name":"a.txt","size":3}';
   const words = (file: FileRecord): string => file.fileId;
   test("upload on its own", () => {
-    expect(sketch(upload(FILE, null, null), words)).toEqual([
+    expect(sketch(upload(FILE, null, null, null), words)).toEqual([
       "answers f",
       "file.saved",
       `file.uploaded null null ${data}`,
@@ -31,17 +31,17 @@ describe("files", () => {
   });
   test("upload for a task and a node", () => {
     const file = { ...FILE, taskId: "t", nodeId: "n1" };
-    expect(sketch(upload(file, task("t"), node("n1")), words)).toContain(`file.uploaded n1 t ${data}`);
+    expect(sketch(upload(file, task("t"), node("n1"), null), words)).toContain(`file.uploaded n1 t ${data}`);
   });
   test("upload for what does not exist", () => {
-    expect(sketch(upload({ ...FILE, taskId: "t" }, null, null), words)).toBe("task_not_found");
-    expect(sketch(upload({ ...FILE, nodeId: "n1" }, null, null), words)).toBe("node_not_found");
+    expect(sketch(upload({ ...FILE, taskId: "t" }, null, null, null), words)).toBe("task_not_found");
+    expect(sketch(upload({ ...FILE, nodeId: "n1" }, null, null, null), words)).toBe("node_not_found");
   });
   test("upload for a task with as many files as it may have, or one fewer", () => {
     const file = { ...FILE, taskId: "t" };
     const withFiles = (count: number) => ({ ...task("t"), files: new Array<string>(count).fill("f") });
-    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX), null), words)).toBe("task_files_limit");
-    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX - 1), null), words)).toContain("file.saved");
+    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX), null, null), words)).toBe("task_files_limit");
+    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX - 1), null, null), words)).toContain("file.saved");
   });
   test("remove", () => {
     expect(sketch(remove(FILE, "f", NOW), words)).toEqual([
