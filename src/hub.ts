@@ -152,7 +152,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
   const started = startChore(store, clock);
-  await started.run(new AbortController().signal, 0); // only now: with a port in use the hub has not started
+  await started.run(new AbortController().signal, () => 0); // only now: with a port in use the hub has not started
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });

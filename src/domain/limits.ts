@@ -158,14 +158,14 @@ export const START_CHECK_MAX_BYTES = 128 * MIB;
 export const FREE_SPACE_MIN_BYTES = 64 * MIB;
 /** On PostgreSQL: changes that are gathered before they are sent, within one commit. */
 export const PENDING_MAX_CHANGES = 10_000;
-/** On PostgreSQL: transactions of a group that look again together when one before them has changed what they read. */
+/** On PostgreSQL: transactions of a group that are reloaded together when one before them has changed what they read. */
 export const DECIDE_AHEAD = 32;
 
 // Several hubs on one database.
-/** How often a hub looks at the database's clock, at whose turn it is, and whether it has missed news. */
-export const PULSE_MS = 1 * SECOND_MS;
-/** How long the periodic work stays with a hub that is not heard of. */
-export const TURN_MS = 10 * SECOND_MS;
+/** How often a hub reads the database's clock and the leader lease, and the log for commits it was not notified of. */
+export const ELECTION_EVERY_MS = 1 * SECOND_MS;
+/** How long a leader that does not renew its lease stays the leader. */
+export const LEADER_LEASE_MS = 10 * SECOND_MS;
 /** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
 /** Two readings of one clock over a network differ by so much for no reason. */

@@ -2,12 +2,10 @@
  * A key that is revoked or expires loses what it has open, within a second: streams end, calls that wait answer 401 and
  * take nothing, an upload ends. No test here asks the hub to look at its keys: its own timer must.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
 import { addKey, as, runKeys } from "./key-commands.ts";
 import { type RawAnswer, addNodes, hold, list, ok, pick, receive, refused, send } from "./scene.ts";
-
-setDefaultTimeout(60_000);
 
 /** A second, and what a busy machine takes for the answers. */
 const WITHIN_MS = 2_500;

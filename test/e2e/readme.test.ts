@@ -157,7 +157,7 @@ test("the session", async () => {
   });
   expect(upload).toMatchObject({ success: true, name: "hello.txt", size: 17, task_id: taskId });
   expect(lines[8]).toBe("Hello, everyone.");
-}, 60_000);
+});
 
 test("the worker", async () => {
   using dir = new TempDir();
@@ -207,7 +207,7 @@ test("the worker", async () => {
     await worker.exited;
   }
   expect(await worker.stderr.text()).toBe("");
-}, 60_000);
+});
 
 test("the README says which reads are open on A", () => {
   const [open = ""] =

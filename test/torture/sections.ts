@@ -5,6 +5,7 @@ import { damageSection } from "./damage.ts";
 import { diskSection } from "./disk.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
+import { largeFilesSection } from "./large-files.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
 import { redisSection } from "./redis.ts";
@@ -17,6 +18,7 @@ export const SECTIONS: readonly Section[] = [
   damageSection,
   backupSection,
   OVERLOAD,
+  largeFilesSection,
   redisSection,
   fleetSection,
   FUZZ,
