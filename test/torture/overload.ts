@@ -1,8 +1,10 @@
 /** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
+import { ANONYMOUS_WAITERS_MAX, WAITERS_PER_NODE_KEY_MAX } from "../../src/domain/limits.ts";
 import { Hub, TempDir } from "../e2e/program.ts";
 import { measureCrowd } from "./crowd.ts";
 import { measureIdle } from "./idle.ts";
 import { measureLargeBroadcast } from "./large-broadcast.ts";
+import { BEHIND_PROXY, measureGreedyWaits } from "./greedy-waits.ts";
 import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
 import type { Figure, Section } from "./section.ts";
@@ -29,6 +31,8 @@ const LISTS_ONCE_MIB = 100;
 const UNREAD_CALLERS = 1_000;
 /** Their turn, and a connection with nothing to do. */
 const UNREAD_GONE_WITHIN_MS = 100_000;
+const GREEDY_CALLS = 20_000;
+const BESIDE_WAITS_MS_MAX = 100;
 const QUIET_SECONDS = 600;
 const RECEIVE_SECONDS = 300;
 
@@ -44,10 +48,14 @@ export const UNREAD_MIB_MAX = 900;
 const STALL_CUT_WITHIN_MS = 80_000;
 
 /** A hub of its own for one part, on a data directory that goes with it. */
-export async function withHub<T>(part: (hub: Hub) => Promise<T>, args: readonly string[] = []): Promise<T> {
+export async function withHub<T>(
+  part: (hub: Hub, data: string) => Promise<T>,
+  args: readonly string[] = [],
+): Promise<T> {
   using dir = new TempDir();
-  await using hub = await Hub.start({ data: dir.join("data"), args });
-  const result = await part(hub);
+  const data = dir.join("data");
+  await using hub = await Hub.start({ data, args });
+  const result = await part(hub, data);
   const { code } = await hub.stop();
   if (code !== 0 || hub.program.stderr !== "")
     throw new Error(`the hub ended with ${code}: ${hub.program.stderr}`);
@@ -188,6 +196,39 @@ async function unread(callers: number): Promise<readonly Figure[]> {
   return figures;
 }
 
+async function greedyWaits(calls: number): Promise<readonly Figure[]> {
+  const report = await withHub((hub, data) => measureGreedyWaits(hub, data, calls), BEHIND_PROXY);
+  const { waited, refused, pollsWaited, pollsRefused, othersMs, revokedMs, statuses, kept } = report;
+  const most = Math.min(calls, WAITERS_PER_NODE_KEY_MAX);
+  const polls = Math.min(calls, ANONYMOUS_WAITERS_MAX);
+  return [
+    {
+      what: `Blocked receives of ${calls} from one bound key; refused`,
+      value: `${waited}; ${refused}`,
+      goal: `${most}; the rest`,
+      held: waited === most && refused === calls - most,
+    },
+    {
+      what: `Waiting polls of ${calls} without a secret; refused`,
+      value: `${pollsWaited}; ${pollsRefused}`,
+      goal: `${polls}; the rest`,
+      held: pollsWaited === polls && pollsRefused === calls - polls,
+    },
+    {
+      what: "A message to a receive of another key meanwhile, ms",
+      value: othersMs.toFixed(0),
+      goal: `<= ${BESIDE_WAITS_MS_MAX}`,
+      held: othersMs <= BESIDE_WAITS_MS_MAX,
+    },
+    {
+      what: `${WAITERS_PER_NODE_KEY_MAX} streams and receives gone after their key was revoked, ms; the next message`,
+      value: `${revokedMs.toFixed(0)} (${statuses.join(", ")}); ${kept ? "still there" : "taken"}`,
+      goal: "<= 1000; still there",
+      held: revokedMs <= 1_000 && kept,
+    },
+  ];
+}
+
 async function quiet(streamSeconds: number, receiveSeconds: number): Promise<readonly Figure[]> {
   const { held, streamMs, receiveMs } = await withHub((hub) =>
     measureQuiet(hub, streamSeconds, receiveSeconds),
@@ -225,6 +266,8 @@ export const OVERLOAD: Section = {
     figures.push(...(await lists(counted(NODES), counted(LIST_CALLERS))));
     progress("large answers that nobody reads");
     figures.push(...(await unread(counted(UNREAD_CALLERS))));
+    progress(`${counted(GREEDY_CALLS)} blocked receives of one key`);
+    figures.push(...(await greedyWaits(counted(GREEDY_CALLS))));
     progress("waiting for the calls that wait in silence");
     return [...figures, ...(await waiting)];
   },
