@@ -31,6 +31,8 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
+  /** Whether A's public paths need the secret too. */
+  readonly isPrivate: boolean;
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
 };
@@ -45,11 +47,11 @@ export class Pipeline {
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, trustedProxies, isPrivate, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#keys = keys;
-    const authenticator = new Authenticator(keys, clock, trustedProxies);
+    const authenticator = new Authenticator(keys, clock, trustedProxies, isPrivate);
     this.#authenticator = authenticator;
     this.#longPolls = new LongPolls(keys, (exchange) => authenticator.addressOf(exchange));
     this.#backpressure = new ResponseBackpressure(answers);

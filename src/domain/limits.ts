@@ -143,6 +143,15 @@ export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Of the log, what its reader has not taken; lines past it are lost, and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
+/** Path and query of a request in its log line. */
+export const LOG_PATH_MAX_CHARS = 1 * KIB;
+/** A caller's text in a log line, such as the title of a task. */
+export const LOG_TEXT_MAX_CHARS = 100;
+/** Requests that are logged as warnings in each second; the others are counted. */
+export const LOG_WARNINGS_PER_SECOND = 20;
+/** Events are gathered for so long before they become lines of the log; past so many lines they are counted. */
+export const ACTIVITY_WINDOW_MS = 250;
+export const ACTIVITY_LINES_MAX = 20;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
@@ -196,6 +205,10 @@ export const SIGNIN_LUX = 10;
 /** A balance must fit the 64-bit integer of the store. */
 export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 
+// TLS.
+/** A changed certificate is in use after two of these at the latest. */
+export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+
 // Secrets.
 export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
@@ -204,6 +217,8 @@ export const KEYS_MAX = 1_000;
 /** Secrets that are looked up in the store at once, because the hub does not know them. */
 export const KEY_LOOKUPS_MAX = 64;
 export const SECRET_MAX_CHARS = 512;
+/** A shorter secret can be guessed, and is a warning. */
+export const SECRET_SAFE_CHARS = 16;
 
 /** Tasks completed since the top nodes were last asked for, up to which only their nodes are looked at again. */
 export const TOP_NODES_STEPS_MAX = 200;

@@ -48,7 +48,9 @@ async function openScene(elected: ElectionResult = "leader") {
   closing.push(() => blobs.close());
   const clock = new TestClock();
   const lines: string[] = [];
-  const log = openLog("json", systemClock().now, (text) => lines.push(...text.trimEnd().split("\n")));
+  const log = openLog({ format: "json", level: "debug" }, systemClock().now, (text) =>
+    lines.push(...text.trimEnd().split("\n")),
+  );
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
   const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);

@@ -47,7 +47,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     blobs,
     clock,
     log: openLog(
-      "json",
+      { format: "json", level: "debug" },
       () => clock.now(),
       () => undefined,
     ),

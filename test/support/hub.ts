@@ -272,7 +272,11 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     database: settings.database ?? (await databaseOf(path)),
   };
   const logged: string[] = [];
-  const log = openLog("json", clock.now.bind(clock), (text) => logged.push(text));
+  const log = openLog(
+    { format: "json", level: settings.logLevel ?? "debug" },
+    clock.now.bind(clock),
+    (text) => logged.push(text),
+  );
   const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
   const open = (one: Config): Promise<Hub> =>
     openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
