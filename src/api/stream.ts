@@ -87,7 +87,7 @@ export class EventStreams {
     const unsubscribe = this.#feed.subscribe(nodeId, (eventId) => nodeStream.notify(eventId));
     this.#open.add(nodeStream);
     let unwatchKey = (): void => {};
-    unwatchKey = call.watchKey(() => nodeStream.close());
+    unwatchKey = call.watchKey(() => stream.cut());
     stream.send(RETRY);
     nodeStream.start();
     // A HEAD request gets the headers only.

@@ -22,7 +22,9 @@ export class KeyRing {
   #byPrefix: KeyIndex;
   /** Who hears of the loss of a key, by its id. */
   readonly #holders = new Map<string, { readonly key: KeyRecord; readonly listeners: Set<() => void> }>();
-  #lookups = 0;
+  /** The lookup that has not begun. */
+  #nextLookup: Lookup | null = null;
+  #lastLookup: Promise<void> = Promise.resolve();
 
   constructor(store: Store, clock: Clock, secrets: PrimarySecrets) {
     this.#store = store;
@@ -87,24 +89,39 @@ export class KeyRing {
   }
 
   /**
-   * As find(), for a secret that find() does not know: another process may have written its key just now. Past
-   * KEY_LOOKUPS_MAX at once, and when the store cannot be read, a key is unknown until the next refresh.
+   * As find(), for a secret that find() does not know: another process may have written its key just now. One query at a
+   * time looks up all that were asked for meanwhile. Past KEY_LOOKUPS_MAX secrets, and when the store cannot be read, a
+   * key is unknown until the next refresh.
    */
   async findNew(secret: string, role: KeyRole): Promise<KeyRecord | null> {
-    if (this.#lookups >= KEY_LOOKUPS_MAX) return null;
-    this.#lookups++;
-    try {
-      const stored = await this.#store.read(keysByHash(hashSecret(secret)));
-      if (!stored.some((key) => key.role === role && isValid(key, this.#clock.now()))) return null;
-      await this.refresh();
-    } catch {
-      return null;
-    } finally {
-      this.#lookups--;
-    }
+    const lookup = (this.#nextLookup ??= this.#planLookup());
+    if (lookup.hashes.size >= KEY_LOOKUPS_MAX) return null;
+    lookup.hashes.add(hashSecret(secret));
+    await lookup.done;
     return this.find(secret, role);
   }
+
+  #planLookup(): Lookup {
+    const hashes = new Set<string>();
+    this.#lastLookup = this.#lastLookup.then(() => {
+      this.#nextLookup = null; // who asks from here on may ask for a key that is written later
+      return this.#lookUp([...hashes]);
+    });
+    return { hashes, done: this.#lastLookup };
+  }
+
+  async #lookUp(hashes: readonly string[]): Promise<void> {
+    try {
+      const stored = await this.#store.read(keysByHash(hashes));
+      if (stored.some((key) => isValid(key, this.#clock.now()))) await this.refresh();
+    } catch {
+      // The caller is refused; the requests of others say that the store cannot be read.
+    }
+  }
 }
+
+/** Secrets that are looked up together, as hashes. */
+type Lookup = { readonly hashes: Set<string>; readonly done: Promise<void> };
 
 /** Lower-case hex SHA-256. Generated secrets have 192 random bits, so a slow hash would add nothing. */
 export function hashSecret(secret: string): string {
