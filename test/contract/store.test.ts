@@ -1066,6 +1066,10 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
 
   test("keys: all, oldest first", async () => {
     expect(await read(keyReads.allKeys())).toEqual(keys.toReversed());
+    const [first] = keys;
+    expect(await read(keyReads.keysByHash([first?.hash ?? "", "unknown", "other"]))).toEqual(
+      keys.filter(({ hash }) => hash === first?.hash),
+    );
   });
 }
 
@@ -1910,6 +1914,7 @@ describe("store: sqlite: plans", () => {
     ...hot,
     ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
     allKeys: keyReads.allKeys(),
+    keysByHash: keyReads.keysByHash(["h"]),
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     databaseId: mail.databaseId(),
