@@ -4,7 +4,13 @@
  * The help of the command line is made from this list, and a test compares docs/settings.md with it.
  */
 import { isIP } from "node:net";
-import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
+import {
+  FILE_DEFAULT_MAX_BYTES,
+  NODES_DEFAULT_MAX,
+  NODES_HIGHEST_MAX,
+  PORT_MAX,
+  RETAIN_DEFAULT_MS,
+} from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
@@ -27,6 +33,7 @@ export type Config = {
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
+  readonly maxNodes: number;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
@@ -201,6 +208,15 @@ const SETTINGS = {
     "largest file that is taken: bytes, or with KiB, MiB, GiB",
     measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB"),
   ),
+  maxNodes: setting(
+    "max-nodes",
+    "N",
+    `${NODES_DEFAULT_MAX}`,
+    "how many nodes may be registered",
+    parser(`a whole number from 1 to ${NODES_HIGHEST_MAX}`, (text) =>
+      /^[1-9]\d{0,6}$/.test(text) && Number(text) <= NODES_HIGHEST_MAX ? Number(text) : null,
+    ),
+  ),
   retain: setting(
     "retain",
     "TIME",
@@ -313,6 +329,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
+  SETTINGS.maxNodes,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.redis,
@@ -359,6 +376,7 @@ export function readConfig(sources: Sources): Config {
     tlsCert: get(SETTINGS.tlsCert),
     tlsKey: get(SETTINGS.tlsKey),
     maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
+    maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",

@@ -16,6 +16,8 @@ export const REJECTION_CODES = [
   "not_assigned_to_node",
   "key_bound_to_other_node",
   "not_your_message",
+  "message_not_parked",
+  "nodes_limit",
   "lux_balance_limit",
   "task_files_limit",
 ] as const;
