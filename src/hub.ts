@@ -47,10 +47,12 @@ import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
+import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
 import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
+import { databaseId } from "./store/sql/messages.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite/engine.ts";
@@ -116,7 +118,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => lock.release());
   takeLock(dir.pin)?.release(); // creates the file, so that the hub owns it, whoever runs the first backup
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
-  const { store, clock: storeClock } = await openStore(hubParts, onFault);
+  const { store, clock: storeClock, shareMarks } = await openStore(hubParts, onFault);
   if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // the -shm file has just made room for it
   closing.push(() => store.close());
   if (config.database === null) fillBallast(dir.ballast);
@@ -186,6 +188,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   await started.run(new AbortController().signal, () => 0); // only now: with a port in use the hub has not started
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
+  if (shareMarks) {
+    chores.push(compareSecretsChore(shareMarks, () => store.read(databaseId()), secrets, log));
+  }
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
   // Apart, so that a long sweep does not delay a revocation.
   const keyChores = [keysChore(keys)];
@@ -260,11 +265,13 @@ async function listen(
 async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
-): Promise<{ readonly store: Store; readonly clock: Clock }> {
-  if (config.database === null) return { store: openFileOnFullDisk(dir, log, onFault), clock };
+): Promise<{ readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null }> {
+  if (config.database === null) {
+    return { store: openFileOnFullDisk(dir, log, onFault), clock, shareMarks: null };
+  }
   const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
-  return { store, clock: store.clock };
+  return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 
 async function openBlobs({ database }: Config, dir: DataDir): Promise<Blobs> {

@@ -6,7 +6,7 @@
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
-import { type Exchange, NO_SNIFF } from "../http/exchange.ts";
+import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
@@ -159,7 +159,7 @@ export class Idempotency {
       return { first, next: null };
     };
     const contentType = status === 200 ? "application/json" : "application/problem+json";
-    const headers = { ...NO_SNIFF, "Content-Type": contentType, "Idempotent-Replayed": "true" };
+    const headers = { ...UNCACHED, "Content-Type": contentType, "Idempotent-Replayed": "true" };
     return new Response(await this.#backpressure.ofRead(attempt.exchange, load), { status, headers });
   }
 

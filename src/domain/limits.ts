@@ -19,6 +19,17 @@ export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
+/** They are paths under node/, or what a client makes of a path before it sends it. */
+export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
+  "list",
+  "register",
+  "heartbeat",
+  "leave",
+  "drain",
+  "delete",
+  ".",
+  "..",
+]);
 export const NODE_NAME_MAX_CHARS = 200;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
@@ -29,6 +40,8 @@ export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
+/** The further keys of a result together, as JSON. */
+export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
@@ -191,8 +204,19 @@ export const ELECTION_EVERY_MS = 1 * SECOND_MS;
 export const LEADER_LEASE_MS = 10 * SECOND_MS;
 /** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
+/** How often the hubs on one database compare their secrets, and how long a hub that is not heard of is compared with. */
+export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
+export const HUB_SILENT_MS = 30 * SECOND_MS;
+/** Of PBKDF2: some 50 ms at the start. */
+export const SECRET_MARK_ROUNDS = 100_000;
 /** Two readings of one clock over a network differ by so much for no reason. */
 export const CLOCK_NOISE_MS = 250;
+/** What the server may take for the lock and the loads of a group, for its commit, or for a read: then it is unavailable. */
+export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
+/** How long a write waits for a table that is locked: less, so that the server itself says that nothing was written. */
+export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
+/** Reads that were given up and that the server has not answered yet; past it a read is refused at once. */
+export const READS_GIVEN_UP_MAX = 256;
 /** How long the fate of a commit is asked for after the database was lost in the middle of it. */
 export const FATE_WAIT_MS = 5 * SECOND_MS;
 /** Connections to the database for reads and for files, beside the one that writes and the one that listens. */

@@ -17,6 +17,8 @@ export type Node = {
   readonly variant: VariantName;
   /** How many unfinished tasks the balancer may give it; null is any number. */
   readonly maxTasks: number | null;
+  /** Whether the balancer may give it tasks at all. */
+  readonly autoAssign: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
   readonly lastHeartbeatAt: number;
@@ -43,7 +45,13 @@ export type TaskStatus = "open" | "assigned" | "completed";
 /** 0 is the highest; 5 is background work, after 2. */
 export type Priority = 0 | 1 | 2 | 5;
 
-export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
+export type TaskResult = {
+  readonly problem: string;
+  readonly improvement: string;
+  readonly lesson: string;
+  /** The further keys that the worker sent: the text of a JSON object, or null. */
+  readonly extra: string | null;
+};
 
 export type Task = {
   /** Its place in the order of creation; 0 until it is stored. */
@@ -186,7 +194,7 @@ export type KeyRecord = {
 export type StoredAnswer = {
   /** Whose it is: key id, path and Idempotency-Key together. */
   readonly scope: string;
-  /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of a multipart body byte for byte. */
+  /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of what an upload says. */
   readonly asked: string;
   readonly status: number;
   readonly body: string;

@@ -136,6 +136,12 @@ function textOf(entry: Entry): string {
       return `${who} completed ${what}${rewardOf(task)} ${id}`;
     case "task.revoked":
       return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
+    case "task.released":
+      return `${what} of ${who} back in the pool${reasonOf(data["reason"])} ${id}`;
+    case "node.updated":
+      return `${who} changed its ${String(data["changed"]).replaceAll(",", ", ")}`;
+    case "node.deleted":
+      return `${who} deleted`;
     case "task.deleted":
       return `${what} deleted ${id}`;
     case "lux.signin":

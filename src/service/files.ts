@@ -70,9 +70,12 @@ export class FileService {
     const load = {
       task: file.taskId === null ? NOTHING : taskById(file.taskId),
       node: file.nodeId === null ? NOTHING : nodeById(file.nodeId),
+      own: boundTo === null ? NOTHING : nodeById(boundTo),
     };
     try {
-      return await transact(load, ({ task, node }) => upload(file, task, node, boundTo));
+      return await transact(load, ({ task, node, own }) =>
+        upload(file, task, node, boundTo === null ? null : { nodeId: boundTo, node: own }),
+      );
     } catch (error) {
       // Bytes that may have a record stay. A failed removal is left to the sweep: the caller gets the first error.
       if (!(error instanceof OutcomeUnknown)) await this.#blobs.remove(file.fileId).catch(() => {});

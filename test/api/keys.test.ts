@@ -331,6 +331,8 @@ describe.concurrent("further keys", () => {
       expect(list(await ok(hub.get("/file/list")), "files")[0]).toMatchObject({ node_id: "n1", task_id });
       await ok(hub.post("/file/delete", { file_id }, as(secret)));
     }
+    const named = await ok(upload({ node: "somebody", task_id: "else" })); // that do not exist: metadata like the rest
+    expect(named).toMatchObject({ node_id: "n1", task_id: null, metadata: { node: "somebody" } });
     const { file_id } = await ok(upload({}, {}));
     await refused(hub.post("/file/delete", { file_id }, as(secret)), 403, "key_bound_to_other_node");
     await ok(upload({ task_id: theirs }, {})); // a key that is not bound may attach to any

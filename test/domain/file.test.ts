@@ -23,7 +23,7 @@ describe("files", () => {
   const data = '{"file_id":"f","name":"a.txt","size":3}';
   const words = (file: FileRecord): string => file.fileId;
   test("upload on its own", () => {
-    expect(sketch(upload(FILE, null, null, null), words)).toEqual([
+    expect(sketch(upload(FILE, null, null), words)).toEqual([
       "answers f",
       "file.saved",
       `file.uploaded null null ${data}`,
@@ -31,17 +31,33 @@ describe("files", () => {
   });
   test("upload for a task and a node", () => {
     const file = { ...FILE, taskId: "t", nodeId: "n1" };
-    expect(sketch(upload(file, task("t"), node("n1"), null), words)).toContain(`file.uploaded n1 t ${data}`);
+    expect(sketch(upload(file, task("t"), node("n1")), words)).toContain(`file.uploaded n1 t ${data}`);
   });
   test("upload for what does not exist", () => {
-    expect(sketch(upload({ ...FILE, taskId: "t" }, null, null, null), words)).toBe("task_not_found");
-    expect(sketch(upload({ ...FILE, nodeId: "n1" }, null, null, null), words)).toBe("node_not_found");
+    const file = { ...FILE, taskId: "t", nodeId: "n1" };
+    expect(sketch(upload(file, null, null), words)).toContain(`file.uploaded null null ${data}`);
+    expect(sketch(upload(file, task("t"), null), words)).toContain(`file.uploaded null t ${data}`);
+  });
+  test("upload with a key that is bound to a node", () => {
+    const bound = { nodeId: "n1", node: node("n1") };
+    const file = { ...FILE, taskId: "t", nodeId: "n1" };
+    const mine = { ...task("t"), creatorNode: "n1" };
+    const held = { ...task("t"), assignedNode: "n1" };
+    const theirs = { ...task("t"), creatorNode: "n2", assignedNode: "n2" };
+    const logged = (taskId: string | null) => `file.uploaded n1 ${taskId} ${data}`;
+    expect(sketch(upload(FILE, null, null, bound), words)).toContain(logged(null));
+    expect(sketch(upload(file, null, null, bound), words)).toContain(logged(null));
+    expect(sketch(upload(file, mine, node("n1"), bound), words)).toContain(logged("t"));
+    expect(sketch(upload(file, held, null, bound), words)).toContain(logged("t"));
+    expect(sketch(upload(file, theirs, null, bound), words)).toBe("key_bound_to_other_node");
+    expect(sketch(upload(file, null, node("n2"), bound), words)).toBe("key_bound_to_other_node");
+    expect(sketch(upload(FILE, null, null, { ...bound, node: null }), words)).toBe("node_not_found");
   });
   test("upload for a task with as many files as it may have, or one fewer", () => {
     const file = { ...FILE, taskId: "t" };
     const withFiles = (count: number) => ({ ...task("t"), files: new Array<string>(count).fill("f") });
-    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX), null, null), words)).toBe("task_files_limit");
-    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX - 1), null, null), words)).toContain("file.saved");
+    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX), null), words)).toBe("task_files_limit");
+    expect(sketch(upload(file, withFiles(FILES_OF_TASK_MAX - 1), null), words)).toContain("file.saved");
   });
   test("remove", () => {
     expect(sketch(remove(FILE, "f", NOW), words)).toEqual([
@@ -74,14 +90,15 @@ test("a key is valid until it expires, and not once revoked", () => {
   for (const [patch, expected] of rows) expect(isValid({ ...key, ...patch }, NOW)).toBe(expected);
 });
 
-test("the kinds of events are those of decisions.md, and poll waits for those of tasks", () => {
+test("the kinds of events are these, and poll waits for those of tasks", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
-      "node.registered node.online node.offline task.created task.assigned task.requeued task.revoked task.completed " +
-      "task.deleted lux.paid lux.signin message.sent message.acked message.parked message.expired file.uploaded file.deleted " +
+      "node.registered node.updated node.online node.offline node.deleted task.created task.assigned task.requeued " +
+      "task.revoked task.released task.completed task.deleted lux.paid lux.signin message.sent message.acked " +
+      "message.parked message.expired file.uploaded file.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );
-  expect(TASK_EVENT_KINDS).toHaveLength(6);
+  expect(TASK_EVENT_KINDS).toHaveLength(7);
   expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
 });

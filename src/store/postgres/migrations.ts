@@ -269,6 +269,20 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX broadcasts_unfinished ON broadcasts (seq) WHERE write_until IS NOT NULL;
   CREATE INDEX deliveries_parked ON deliveries (to_node, seq) WHERE state = 'parked';
   `,
+  `
+  ALTER TABLE nodes
+    ADD COLUMN auto_assign INTEGER NOT NULL DEFAULT 1,
+    ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+  UPDATE nodes SET auto_assign = 0 WHERE variant = 'A';
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1 AND auto_assign = 1;
+  CREATE INDEX nodes_deleted ON nodes (node_id) WHERE deleted = 1;
+  ALTER TABLE tasks ADD COLUMN result_extra TEXT;
+  `,
+  `
+  -- What service/same-secrets.ts compares; NULL when the hub has ended.
+  ALTER TABLE hubs ADD COLUMN marks TEXT;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
