@@ -4,16 +4,11 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import {
-  ANSWERS_HELD_MAX_BYTES,
-  DRAIN_MS,
-  PRUNE_EVERY_MS,
-  START_CHECK_MAX_BYTES,
-  SWEEP_EVERY_MS,
-} from "./domain/limits.ts";
+import { DRAIN_MS, PRUNE_EVERY_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
+import { answerBudgets } from "./api/response-backpressure.ts";
 import { problemOf } from "./api/error-table.ts";
 import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
@@ -28,7 +23,7 @@ import { type Clock, notBefore } from "./lib/clock.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
-import { Semaphore } from "./lib/semaphore.ts";
+import type { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -123,8 +118,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
-  const answers = new Semaphore(ANSWERS_HELD_MAX_BYTES);
-  const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
+  const budgets = answerBudgets();
+  const mail = await openMail({ config, clock, log, answers: budgets.answers }, store, feed, closing);
   const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
   const choreParts: ChoreParts = {
     ...services,
@@ -141,12 +136,20 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
 
   const streams = new EventStreams(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
-  const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
+  const pipeline = new Pipeline({
+    services,
+    store,
+    keys,
+    clock,
+    trustedProxies: config.trustProxy,
+    ...budgets,
+  });
   const listeners: OpenListener[] = [];
   closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
     feed.drain();
-    answers.close(); // else a receive that waits for memory would take messages that can no longer be sent
+    budgets.anonymousAnswers.close();
+    budgets.answers.close(); // else a receive that waits for memory would take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });

@@ -19,7 +19,12 @@ import { keyBoundElsewhere } from "./error-table.ts";
 /** `public` needs no secret on variant A, but does on B; `admin` needs the administrator key besides the secret. */
 export type Auth = "public" | "secret" | "admin";
 
-export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null };
+export type Caller = {
+  readonly variant: Variant;
+  readonly key: KeyRecord | null;
+  /** On a public endpoint, without a valid secret. */
+  readonly isAnonymous: boolean;
+};
 
 export class Authenticator {
   readonly #keys: KeyRing;
@@ -47,10 +52,17 @@ export class Authenticator {
     const key =
       secret === null || secret.length > limit.SECRET_MAX_CHARS ? null : this.#keys.find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
-    if (auth === "public" && variant.publicEndpoints) return { variant, key: null };
+    if (auth === "public" && variant.publicEndpoints)
+      return { variant, key: null, isAnonymous: key === null };
     if (!key) throw this.#unauthorized(exchange, secret);
     if (auth === "admin") this.#checkAdmin(headers.get("x-admin-key"));
-    return { variant, key };
+    return { variant, key, isAnonymous: false };
+  }
+
+  /** One key for each client address, behind proxies that are trusted. */
+  addressOf({ server, request }: Exchange): string {
+    const peer = server.requestIP(request)?.address ?? "";
+    return clientAddress(peer, request.headers, this.#trustedProxies);
   }
 
   #checkAdmin(adminKey: string | null): void {
@@ -74,10 +86,8 @@ export class Authenticator {
     return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
   }
 
-  #recordWrongSecret({ server, request }: Exchange): void {
-    const peer = server.requestIP(request)?.address ?? "";
-    const address = clientAddress(peer, request.headers, this.#trustedProxies);
-    const waitMs = this.#wrongSecrets.recordFailure(address, this.#clock.steady());
+  #recordWrongSecret(exchange: Exchange): void {
+    const waitMs = this.#wrongSecrets.recordFailure(this.addressOf(exchange), this.#clock.steady());
     if (waitMs === 0) return;
     const seconds = Math.ceil(waitMs / SECOND_MS);
     const detail = `Too many wrong secrets came from this address. Try again in ${seconds} seconds.`;

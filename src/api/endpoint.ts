@@ -17,7 +17,7 @@ import type { Transact } from "../store/store.ts";
 import type { Auth } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
-import type { Body } from "./response-backpressure.ts";
+import type { Body, ResponseBackpressure } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
 
 /** The use cases that endpoints call. */
@@ -42,6 +42,8 @@ export type Call = {
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
   readonly idempotency: Idempotency;
+  /** Bounds what is held of this caller's answer. */
+  readonly backpressure: ResponseBackpressure;
   readonly exchange: Exchange;
 };
 

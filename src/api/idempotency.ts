@@ -35,7 +35,7 @@ export type Attempt = { readonly scope: string; readonly asked: string; readonly
  * @param bodyHash hex
  */
 export function attemptBy(
-  { key, variant }: Caller,
+  { key, variant }: Pick<Caller, "key" | "variant">,
   exchange: Exchange,
   path: string,
   idempotencyKey: string,

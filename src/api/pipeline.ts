@@ -8,7 +8,7 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
-import type { Semaphore } from "../lib/semaphore.ts";
+import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
@@ -32,6 +32,8 @@ export type PipelineParts = {
   readonly trustedProxies: readonly Network[];
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
+  /** The same of callers without a valid secret, by address: what they do not read must not crowd out the others. */
+  readonly anonymousAnswers: SemaphoreShares;
 };
 
 /** One for all listeners. */
@@ -41,12 +43,16 @@ export class Pipeline {
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
+  readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, trustedProxies, answers, anonymousAnswers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#authenticator = new Authenticator(keys, clock, trustedProxies);
-    this.#backpressure = new ResponseBackpressure(answers);
+    this.#backpressure = new ResponseBackpressure(() => answers);
+    this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
+      anonymousAnswers.of(this.#authenticator.addressOf(exchange)),
+    );
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
@@ -94,15 +100,16 @@ export class Pipeline {
     const answer = async (): Promise<JsonAnswer> =>
       endpoint.encode(await endpoint.handle(call, input), call.variant);
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return this.#backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
+      return call.backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
     }
-    return this.#backpressure.ofWrite(exchange, encodeSuccess(await answer()));
+    return call.backpressure.ofWrite(exchange, encodeSuccess(await answer()));
   }
 
-  #call(exchange: Exchange, { variant, key }: Caller): Call {
+  #call(exchange: Exchange, { variant, key, isAnonymous }: Caller): Call {
     return {
       services: this.#services,
       idempotency: this.#idempotency,
+      backpressure: isAnonymous ? this.#anonymousBackpressure : this.#backpressure,
       variant,
       key,
       transact: this.#store.transact,

@@ -69,6 +69,8 @@ export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 export const LIST_NEAR_ROWS = 10_000;
 /** Pages that wait in that queue; past it the answer is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
+/** What of a file is loaded and held at once, where the system does not send it by itself. */
+export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /** What of a list is loaded and held at once; a larger page is answered in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each who lists them at the same moment. */
@@ -77,6 +79,9 @@ export const NODES_PART = 100;
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
 /** What is held of counted answers together; past it the next waits. */
 export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
+/** The same of callers without a valid secret, apart; and of each address among them. */
+export const ANONYMOUS_ANSWERS_HELD_MAX_BYTES = 32 * MIB;
+export const ANONYMOUS_ADDRESS_HELD_MAX_BYTES = ANONYMOUS_ANSWERS_HELD_MAX_BYTES / 10;
 /** A counted answer must move on by so much in each such time, else it is cut off. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;

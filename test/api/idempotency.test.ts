@@ -498,7 +498,11 @@ test("too many waiting repeats are 503 with Retry-After, and the waiting ones al
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
+  const idempotency = new Idempotency(
+    store,
+    new TestClock(),
+    new ResponseBackpressure(() => new Semaphore(1)),
+  );
   const silence: unknown[] = [];
   const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
   const attempt = { scope: "s", asked: "h", exchange: exchange as unknown as Attempt["exchange"] };
@@ -567,7 +571,11 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(new Semaphore(1)));
+  const idempotency = new Idempotency(
+    store,
+    new TestClock(),
+    new ResponseBackpressure(() => new Semaphore(1)),
+  );
   const attempt = (asked: string) => ({ scope: "s", asked, exchange: {} as Attempt["exchange"] });
   const never = () => Promise.reject(new Error("done twice"));
   const again = await idempotency.run(attempt("A hash"), String, never);

@@ -64,7 +64,7 @@ test("a small answer is not counted, and goes out as it is", async () => {
   const held = new Semaphore(1);
   await held.acquire(1);
   const text = "x".repeat(ANSWER_UNCOUNTED_MAX_BYTES);
-  const body = await new ResponseBackpressure(held).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
+  const body = await new ResponseBackpressure(() => held).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
   expect(body).toBe(text);
 });
 
@@ -84,7 +84,7 @@ describe.each([
     ],
   ])("%s, comes whole and releases its bytes", async (_kind, asked) => {
     const held = new Semaphore(MIB);
-    const { port } = serve(new ResponseBackpressure(held, BRISK), asked);
+    const { port } = serve(new ResponseBackpressure(() => held, BRISK), asked);
     const answer = await fetch(`http://127.0.0.1:${port}/`);
     expect(await answer.text()).toBe(text);
     await until(() => held.held === 0);
@@ -95,7 +95,7 @@ test("one in pieces holds a piece at a time", async () => {
   const held = new Semaphore(MIB);
   const piece = "x".repeat(100_000);
   let most = 0;
-  const { port } = serve(new ResponseBackpressure(held, BRISK), (backpressure, exchange) => {
+  const { port } = serve(new ResponseBackpressure(() => held, BRISK), (backpressure, exchange) => {
     let left = 30;
     const next = async () => {
       most = Math.max(most, held.held);
@@ -113,7 +113,7 @@ test("what finds no room waits, loads again, and is refused in time when none is
   let loads = 0;
   const text = "x".repeat(HUGE);
   const { port } = serve(
-    new ResponseBackpressure(held, { stallMs: 3_000, waitMs: 500 }),
+    new ResponseBackpressure(() => held, { stallMs: 3_000, waitMs: 500 }),
     (backpressure, exchange) => backpressure.ofRead(exchange, async () => (loads++, whole(text))),
   );
   const staller = await stall(port);
@@ -131,7 +131,7 @@ test("what finds no room waits, loads again, and is refused in time when none is
 test("one that is not read is cut off, and its bytes are released before that", async () => {
   const held = new Semaphore(HUGE);
   const text = "x".repeat(HUGE);
-  const { port } = serve(new ResponseBackpressure(held, BRISK), async (backpressure, exchange) =>
+  const { port } = serve(new ResponseBackpressure(() => held, BRISK), async (backpressure, exchange) =>
     backpressure.ofWrite(exchange, text),
   );
   const stallers = await Promise.all([1, 2, 3].map(() => stall(port)));
@@ -144,7 +144,7 @@ test("one that is not read is cut off, and its bytes are released before that", 
 
 test("one whose caller hangs up releases its bytes at once", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(held), async (backpressure, exchange) =>
+  const { port } = serve(new ResponseBackpressure(() => held), async (backpressure, exchange) =>
     backpressure.ofWrite(exchange, "x".repeat(HUGE)),
   );
   const staller = await stall(port);
@@ -155,7 +155,7 @@ test("one whose caller hangs up releases its bytes at once", async () => {
 
 test("one that breaks off in the middle releases its bytes, and is not taken for a whole one", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) => {
+  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) => {
     const pieces = ["x"];
     const next = async () => pieces.pop() ?? Promise.reject(new Error("the store is away"));
     return backpressure.ofRead(exchange, async () => ({ first: "x", next }));
@@ -169,7 +169,7 @@ test("a second load that fails releases the bytes", async () => {
   const held = new Semaphore(MIB);
   await held.acquire(MIB);
   let loads = 0;
-  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) =>
+  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
     backpressure.ofRead(exchange, async () => {
       if (loads++ > 0) throw new Error("the store is away");
       return whole("x".repeat(MIB));
@@ -184,7 +184,7 @@ test("a second load that fails releases the bytes", async () => {
 
 test("HEAD holds nothing", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) =>
+  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
     backpressure.ofRead(exchange, async () => whole("x".repeat(HUGE))),
   );
   expect((await fetch(`http://127.0.0.1:${port}/`, { method: "HEAD" })).status).toBe(200);

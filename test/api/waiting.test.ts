@@ -106,3 +106,26 @@ test("a closed stream is no longer notified", async () => {
     for (const spy of spies) spy.mockRestore();
   }
 });
+
+test("polls that one commit wakes are answered in slices: others are served in between", async () => {
+  const POLLS = 1_000;
+  const silent = watchSilence();
+  await using hub = await startHub({ variants: ["A"] });
+  const polls = await Promise.all(Array.from({ length: POLLS }, () => RawConnection.open(hub.port())));
+  for (const poll of polls) poll.send("GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\n\r\n");
+  await until("all wait", async () => silent.paths.length === POLLS);
+  silent.restore();
+  const answered = (): number => polls.filter(({ received }) => received.includes("task.created")).length;
+  const created = hub.post("/task/create", { title: "for all", description: "d" });
+  // The hub is in this process: what comes between two ticks is what it answered in one.
+  let before = 0;
+  let most = 0;
+  for (let now = answered(); now < POLLS; now = answered()) {
+    most = Math.max(most, now - before);
+    before = now;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect((await created).status).toBe(200);
+  for (const poll of polls) poll.cut();
+  expect(most).toBeLessThan(POLLS / 2);
+}, 30_000);

@@ -4,6 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { MIB, download, upload } from "../e2e/large-file.ts";
 import { Hub, TempDir, memoryMib, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
+import { UNREAD_DOWNLOADS_MIB_MAX } from "../torture/overload.ts";
+import { askAndReadNothing, measureUnreadDownloads } from "../torture/strangers.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const FILE_MIB = 256;
@@ -44,6 +46,25 @@ suite(`files in PostgreSQL${reason}`, () => {
       await remove();
     },
     120_000,
+  );
+
+  test.skipIf(process.platform !== "linux")(
+    "downloads without the secret that nobody reads are bounded, and hold up none of who has it",
+    async () => {
+      using dir = new TempDir();
+      const { url, remove } = await newSchema();
+      await using hub = await start(dir, "a", url);
+      const { fileId, sha256 } = await upload(hub, 8);
+      expect(await measureUnreadDownloads(hub, "two", 300)).toBeLessThan(UNREAD_DOWNLOADS_MIB_MAX);
+      const crowd = await askAndReadNothing(hub.port, `/file/download/${fileId}`, 100);
+      await Bun.sleep(500);
+      const headers = { "X-Matrix-Secret": hub.secret };
+      const mine = await fetch(`${hub.api}/file/download/${fileId}`, { headers });
+      expect(Bun.SHA256.hash(await mine.arrayBuffer(), "hex")).toBe(sha256);
+      crowd.hangUp();
+      await remove();
+    },
+    60_000,
   );
 
   test("an upload that breaks off leaves nothing; one whose hub is killed is swept when nobody has told of it for a minute", async () => {
