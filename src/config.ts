@@ -26,6 +26,8 @@ export type Config = {
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
+  /** Free space of the data directory's disk below which writes are refused; null: as the disk is (data-dir.ts). */
+  readonly minFreeBytes: number | null;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
@@ -65,6 +67,8 @@ function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must:
     return Number.isSafeInteger(value) && value > 0 ? value : null;
   });
 }
+
+const size = measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB");
 
 const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
 
@@ -191,7 +195,14 @@ const SETTINGS = {
     "SIZE",
     `${FILE_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
     "largest file that is taken: bytes, or with KiB, MiB, GiB",
-    measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB"),
+    size,
+  ),
+  minFree: setting(
+    "min-free",
+    "SIZE",
+    null,
+    "writes need this much free; else 64MiB or 1/20 of the disk",
+    size,
   ),
   retain: setting(
     "retain",
@@ -258,6 +269,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
+  SETTINGS.minFree,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.redis,
@@ -299,6 +311,7 @@ export function readConfig(sources: Sources): Config {
     tlsCert: get(SETTINGS.tlsCert),
     tlsKey: get(SETTINGS.tlsKey),
     maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
+    minFreeBytes: get(SETTINGS.minFree),
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",

@@ -14,7 +14,7 @@ import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
-import { type DataDir, traceOfHub } from "./data-dir.ts";
+import { type DataDir, type HasRoom, roomIn, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { findCertificateFault } from "./http/certificate.ts";
@@ -185,21 +185,25 @@ async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock }> {
-  if (config.database === null) return { store: openFileOnFullDisk(dir, log, onFault), clock };
+  if (config.database === null) {
+    const hasRoom = roomIn(dir, config.minFreeBytes);
+    const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
+    return { store: openOnFullDisk(dir, log, open), clock };
+  }
   const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
   return { store, clock: store.clock };
 }
 
-async function openBlobs({ database }: Config, dir: DataDir): Promise<Blobs> {
-  if (database === null) return openFiles(dir);
+async function openBlobs({ database, minFreeBytes }: Config, dir: DataDir): Promise<Blobs> {
+  if (database === null) return openFiles(dir, roomIn(dir, minFreeBytes));
   const { openPostgresBlobs } = await import("./blobs/postgres.ts");
   return openPostgresBlobs(database);
 }
 
-async function openFiles({ path }: DataDir): Promise<Blobs> {
+async function openFiles({ path }: DataDir, hasRoom: HasRoom): Promise<Blobs> {
   try {
-    return await openDiskBlobs(path);
+    return await openDiskBlobs(path, undefined, hasRoom);
   } catch (error) {
     if (error instanceof BlobsFull) throw error;
     throw new Error(`cannot make directories in ${path}/files: ${reasonOf(error)}`, { cause: error });
@@ -207,18 +211,23 @@ async function openFiles({ path }: DataDir): Promise<Blobs> {
 }
 
 /** Opens the database; on a full disk it deletes the ballast first, so that SQLite has room to open it. */
-function openFileOnFullDisk(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
+function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): SqliteStore {
   try {
-    return openFile(dir, log, onFault);
+    return open();
   } catch (error) {
     if (!(error instanceof StoreFull) || !releaseBallast(dir.ballast)) throw error;
     log.error("the disk is full: the ballast was given up to open the database", { ballast: dir.ballast });
-    return openFile(dir, log, onFault);
+    return open();
   }
 }
 
 /** Opens the database, or creates it if there never was one. A damaged or missing one is refused and left as it is. */
-function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
+function openFile(
+  dir: DataDir,
+  log: Log,
+  onFault: (error: unknown) => void,
+  hasRoom: () => boolean,
+): SqliteStore {
   const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
   if (found.kind === "damaged") {
     throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
@@ -233,7 +242,7 @@ function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): Sq
   if (found.kind === "well" && !found.whole) {
     log.info("the database is too large to be checked at each start", { look_with: "luxhub doctor" });
   }
-  const store = openSqlite(dir.database, onFault);
+  const store = openSqlite(dir.database, onFault, undefined, hasRoom);
   if (store.migration) log.info("the database was migrated", store.migration);
   return store;
 }

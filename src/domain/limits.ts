@@ -62,7 +62,10 @@ export const EVENTS_MAX = 1_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;
-/** The contents of one receive or history answer together; past it the answer holds fewer messages. */
+/**
+ * The contents of one receive or history answer together; past it the answer holds fewer messages. Of a receive, which is
+ * held whole and may be stored, their JSON counts too.
+ */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
 /** Pages that begin further into a list than this are loaded one after the other: the rows before them are skipped first. */
@@ -79,9 +82,9 @@ export const NODES_PART = 100;
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
 /** What is held of counted answers together; past it the next waits. */
 export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
-/** The same of callers without a valid secret, apart; and of each address among them. */
+/** The same of callers without a valid secret, apart; and of each address among them, less than a tenth of that. */
 export const ANONYMOUS_ANSWERS_HELD_MAX_BYTES = 32 * MIB;
-export const ANONYMOUS_ADDRESS_HELD_MAX_BYTES = ANONYMOUS_ANSWERS_HELD_MAX_BYTES / 10;
+export const ANONYMOUS_ADDRESS_HELD_MAX_BYTES = 3 * MIB;
 /** A counted answer must move on by so much in each such time, else it is cut off. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;

@@ -7,13 +7,20 @@ import type { Call } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
 import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { KEYS_MAX, STREAMS_MAX, UPLOADS_MAX } from "../../src/domain/limits.ts";
+import {
+  CONTENT_MAX_BYTES,
+  KEYS_MAX,
+  MESSAGES_ANSWER_MAX_BYTES,
+  STREAMS_MAX,
+  UPLOADS_MAX,
+} from "../../src/domain/limits.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { run, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
-import { ADMIN_KEY, SECRET, newDataDir, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { addNode, addTask, ok, refused, send } from "./scene.ts";
 
 setDefaultTimeout(20_000); // hundreds of sockets, and the machine may be busy
 
@@ -135,4 +142,59 @@ describe("keys", () => {
       rmSync(dataDir, { recursive: true, force: true });
     }
   });
+});
+
+test("a receive counts the JSON of its messages: control characters are six bytes each", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await addNode(hub, "n1");
+  const content = "\u0001".repeat(CONTENT_MAX_BYTES / 2);
+  for (let i = 0; i < 20; i++) await send(hub, "op", "n1", { content });
+  const seen: string[] = [];
+  for (let calls = 0; seen.length < 20 && calls < 20; calls++) {
+    const { body } = await hub.post("/message/receive", { node_id: "n1", count: 1_000 });
+    const messages = body["messages"] as { id: string; content: string }[];
+    expect(messages.length).toBeGreaterThan(0);
+    for (const one of messages.slice(0, 1)) expect(one.content).toBe(content);
+    expect(JSON.stringify(body).length).toBeLessThan(MESSAGES_ANSWER_MAX_BYTES + 6 * CONTENT_MAX_BYTES);
+    seen.push(...messages.map((one) => one.id));
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([20, 20]);
+}, 30_000);
+
+test("below --min-free nothing is written but what frees room, and with room all goes on", async () => {
+  const dataDir = newDataDir();
+  const call = async (minFreeBytes: number, use: (hub: TestHub) => Promise<void>): Promise<void> => {
+    await using hub = await startHub({ variants: ["A"], dataDir, minFreeBytes });
+    await use(hub);
+  };
+  const ids = { task: "", file: "" };
+  try {
+    await call(1, async (hub) => {
+      await addNode(hub, "n1");
+      ids.task = await addTask(hub);
+      ids.file = String((await ok(hub.post("/file/upload", form())))["file_id"]);
+    });
+    await call(2 ** 52, async (hub) => {
+      await refused(hub.post("/task/create", { title: "t", description: "d" }), 507, "insufficient_storage");
+      await refused(hub.post("/file/upload", form()), 507, "insufficient_storage");
+      await refused(
+        hub.post("/task/claim", { task_id: ids.task, node_id: "n1" }),
+        507,
+        "insufficient_storage",
+      );
+      expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 1 });
+      expect(await ok(hub.get("/status"))).toMatchObject({ status: "degraded" });
+      await refused(hub.post("/task/claim", { task_id: "none", node_id: "n1" }), 404, "task_not_found");
+      await ok(hub.post("/file/delete", { file_id: ids.file }));
+      await ok(hub.admin("/task/delete", { task_id: ids.task }));
+      await refused(hub.post("/task/create", { title: "t", description: "d" }), 507, "insufficient_storage");
+    });
+    await call(1, async (hub) => {
+      expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 0 });
+      await addTask(hub);
+      await ok(hub.post("/file/upload", form()));
+    });
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
 });

@@ -207,6 +207,20 @@ describe("what is stored", () => {
     }
   });
 
+  test("nothing is stored of an answer that changed nothing: the request is done again", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const task_id = await addTask(hub);
+    await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+    const again = await hub.post("/task/claim", { task_id, node_id: "n1" }, keyed("k1"));
+    expect([again.status, isReplay(again)]).toEqual([200, false]);
+    await ok(hub.post("/task/complete", { task_id, node_id: "n1", result: RESULT }));
+    await refused(hub.post("/task/claim", { task_id, node_id: "n1" }, keyed("k1")), 409, "task_completed");
+    expect((await ok(hub.post("/message/receive", { node_id: "n1" }, keyed("k2"))))["count"]).toBe(0);
+    await send(hub, "op", "n1");
+    expect((await ok(hub.post("/message/receive", { node_id: "n1" }, keyed("k2"))))["count"]).toBe(1);
+  });
+
   async function everyPost(
     hub: TestHub,
     variant: VariantName,
@@ -218,6 +232,7 @@ describe("what is stored", () => {
     const [claimed, assigned, batched] = [await addTask(hub), await addTask(hub), await addTask(hub)];
     const [done, revoked] = [await addTaskOf(hub, "n1"), await addTaskOf(hub, "n1")];
     const message_id = await send(hub, "op", "n1", { require_ack: true });
+    const other_id = await send(hub, "op", "n1", { require_ack: true });
     const message = { from_node: "n2", to_node: "n1", content: "x" };
     const batch = { assignments: [{ task_id: batched, node_id: "n1" }] };
     return [
@@ -236,7 +251,7 @@ describe("what is stored", () => {
       ["/message/broadcast", { from_node: "n2", content: "x" }],
       ["/agent/broadcast", { from_node: "n2", content: "x" }],
       ["/message/ack", { node_id: "n1", message_id }],
-      ["/agent/ack", { node_id: "n1", message_id }],
+      ["/agent/ack", { node_id: "n1", message_id: other_id }],
       ["/signin", { node_id: "n1" }],
       ["/file/delete", { file_id }],
     ];

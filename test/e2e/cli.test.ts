@@ -146,6 +146,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--min-free",
+    of: (config) => config.minFreeBytes,
+    byDefault: 2 ** 30,
+    values: [
+      ["500000", 500_000],
+      ["64KiB", 65_536],
+      ["2GiB", 2 ** 31],
+    ],
+  },
+  {
     flag: "--retain",
     of: (config) => config.retainMs,
     byDefault: 7 * 86_400_000,
