@@ -148,7 +148,7 @@ const SETTINGS: readonly SettingCase[] = [
   {
     flag: "--min-free",
     of: (config) => config.minFreeBytes,
-    byDefault: 2 ** 30,
+    byDefault: null,
     values: [
       ["500000", 500_000],
       ["64KiB", 65_536],
