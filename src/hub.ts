@@ -4,7 +4,15 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { DRAIN_MS, PRUNE_EVERY_MS, START_CHECK_MAX_BYTES, SWEEP_EVERY_MS } from "./domain/limits.ts";
+import {
+  CERTIFICATE_CHECK_MS,
+  DRAIN_MS,
+  LOG_PATH_MAX_CHARS,
+  LOG_WARNINGS_PER_SECOND,
+  PRUNE_EVERY_MS,
+  START_CHECK_MAX_BYTES,
+  SWEEP_EVERY_MS,
+} from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -17,9 +25,11 @@ import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, type HasRoom, roomIn, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
-import { findCertificateFault } from "./http/certificate.ts";
+import { CertificateWatch, findCertificateFault } from "./http/certificate.ts";
+import { CrossOrigin } from "./http/cross-origin.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
+import { blockListOf } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
@@ -27,6 +37,7 @@ import type { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
+import { ActivityLog } from "./service/activity-log.ts";
 import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
@@ -61,6 +72,8 @@ export type HubParts = {
 /** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
+  /** What callers without the secret can read at its listeners of A: paths without `/api/v1/`. */
+  readonly openReads: readonly string[];
   /** Runs the periodic work that is due now; the hub also does so every second. */
   sweep(): Promise<void>;
   /** Drains: takes no new requests, answers waiting calls, lets running requests end; then closes all. Idempotent. */
@@ -106,6 +119,11 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // the -shm file has just made room for it
   closing.push(() => store.close());
   if (config.database === null) fillBallast(dir.ballast);
+  const activity = new ActivityLog(log);
+  closing.push(() => activity.flush());
+  store.onCommit((changes, _, origin) => {
+    if (origin === "own") activity.note(changes);
+  });
   const [newest] = await store.read(newestEvents(null, 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
@@ -142,6 +160,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     keys,
     clock,
     trustedProxies: config.trustProxy,
+    isPrivate: config.isPrivate,
     ...budgets,
   });
   const listeners: OpenListener[] = [];
@@ -153,9 +172,11 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     streams.close();
     await stopListeners(listeners);
   });
-  await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
+  const tls = readTls(config);
+  await listen(hubParts, tls, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
+  watchCertificate(hubParts, tls, listeners, closing);
   const started = startChore(store, clock);
-  await started.run(new AbortController().signal, 0); // only now: with a port in use the hub has not started
+  await started.run(new AbortController().signal, () => 0); // only now: with a port in use the hub has not started
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
@@ -163,17 +184,50 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
   closing.push(() => scheduler.stop());
   let closed: Promise<void> | null = null;
-  return { listeners, sweep: () => scheduler.sweep(), close: () => (closed ??= closeAll(closing)) };
+  const openReads = config.isPrivate ? [] : endpoints.filter(({ auth }) => auth === "public").map(shortPath);
+  return {
+    listeners,
+    openReads,
+    sweep: () => scheduler.sweep(),
+    close: () => (closed ??= closeAll(closing)),
+  };
+}
+
+/** As people write it: `node/<node_id>`. */
+function shortPath({ path }: { readonly path: string }): string {
+  return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
+}
+
+/** Takes up a changed certificate without a restart. */
+function watchCertificate(
+  { config, log }: HubParts,
+  inUse: Tls,
+  listeners: readonly Listener[],
+  closing: Closing,
+): void {
+  const { tlsCert: certPath, tlsKey: keyPath } = config;
+  const secured = listeners.filter(({ tls }) => tls);
+  if (certPath === null || keyPath === null || inUse === null || secured.length === 0) return;
+  const onChange: Listener["renewTls"] = (tls) => secured.forEach((listener) => listener.renewTls(tls));
+  const watch = new CertificateWatch({ certPath, keyPath, inUse, onChange }, log);
+  watch.start(CERTIFICATE_CHECK_MS);
+  closing.push(() => watch.stop());
 }
 
 /** Opens the configured listeners. If one fails, those that are open are in `listeners`, to be closed. */
 async function listen(
   { config, log }: HubParts,
+  tls: Tls,
   routesOf: (variant: ListenSpec["variant"]) => Common["routes"],
   listeners: OpenListener[],
 ): Promise<void> {
-  const tls = readTls(config);
-  const common = { problemOf, newRequestId: countingIds(), log, accessLog: openAccessLog(log) };
+  const accessLog = openAccessLog(log, {
+    targetMaxChars: LOG_PATH_MAX_CHARS,
+    warningsPerSecond: LOG_WARNINGS_PER_SECOND,
+  });
+  const trustedProxies = blockListOf(config.trustProxy);
+  const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
+  const common = { problemOf, newRequestId: countingIds(), log, accessLog, trustedProxies, crossOrigin };
   for (const spec of config.listen) {
     const listener = await openSpec(spec, tls, { ...common, routes: routesOf(spec.variant) });
     listeners.push({ ...listener, spec });
@@ -352,7 +406,7 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
       throw new ListenError(`cannot listen on ${where}: there is no such address`);
     });
   try {
-    return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
+    return await openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
     const fault = spec.tls && tls !== null ? await findCertificateFault(tls) : null;
     if (fault !== null) throw new ConfigError(`cannot use ${tls?.names[fault.of]}: ${fault.what}`);

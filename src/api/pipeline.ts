@@ -30,6 +30,8 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
+  /** Whether A's public paths need the secret too. */
+  readonly isPrivate: boolean;
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
   /** The same of callers without a valid secret, by address: what they do not read must not crowd out the others. */
@@ -45,10 +47,10 @@ export class Pipeline {
   readonly #backpressure: ResponseBackpressure;
   readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, answers, anonymousAnswers }: PipelineParts) {
+  constructor({ services, store, keys, clock, answers, anonymousAnswers, ...parts }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#authenticator = new Authenticator(keys, clock, trustedProxies);
+    this.#authenticator = new Authenticator(keys, clock, parts.trustedProxies, parts.isPrivate);
     this.#backpressure = new ResponseBackpressure(() => answers);
     this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
       anonymousAnswers.of(this.#authenticator.addressOf(exchange)),

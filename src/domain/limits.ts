@@ -140,6 +140,15 @@ export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Of the log, what its reader has not taken; lines past it are lost, and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
+/** Path and query of a request in its log line. */
+export const LOG_PATH_MAX_CHARS = 1 * KIB;
+/** A caller's text in a log line, such as the title of a task. */
+export const LOG_TEXT_MAX_CHARS = 100;
+/** Requests that are logged as warnings in each second; the others are counted. */
+export const LOG_WARNINGS_PER_SECOND = 20;
+/** Events are gathered for so long before they become lines of the log; past so many lines they are counted. */
+export const ACTIVITY_WINDOW_MS = 250;
+export const ACTIVITY_LINES_MAX = 20;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
@@ -155,14 +164,14 @@ export const START_CHECK_MAX_BYTES = 128 * MIB;
 export const FREE_SPACE_MIN_BYTES = 64 * MIB;
 /** On PostgreSQL: changes that are gathered before they are sent, within one commit. */
 export const PENDING_MAX_CHANGES = 10_000;
-/** On PostgreSQL: transactions of a group that look again together when one before them has changed what they read. */
+/** On PostgreSQL: transactions of a group that are reloaded together when one before them has changed what they read. */
 export const DECIDE_AHEAD = 32;
 
 // Several hubs on one database.
-/** How often a hub looks at the database's clock, at whose turn it is, and whether it has missed news. */
-export const PULSE_MS = 1 * SECOND_MS;
-/** How long the periodic work stays with a hub that is not heard of. */
-export const TURN_MS = 10 * SECOND_MS;
+/** How often a hub reads the database's clock and the leader lease, and the log for commits it was not notified of. */
+export const ELECTION_EVERY_MS = 1 * SECOND_MS;
+/** How long a leader that does not renew its lease stays the leader. */
+export const LEADER_LEASE_MS = 10 * SECOND_MS;
 /** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
 /** Two readings of one clock over a network differ by so much for no reason. */
@@ -193,12 +202,18 @@ export const SIGNIN_LUX = 10;
 /** A balance must fit the 64-bit integer of the store. */
 export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 
+// TLS.
+/** A changed certificate is in use after two of these at the latest. */
+export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+
 // Secrets.
 export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
 export const SECRET_MAX_CHARS = 512;
+/** A shorter secret can be guessed, and is a warning. */
+export const SECRET_SAFE_CHARS = 16;
 
 /** Tasks completed since the top nodes were last asked for, up to which only their nodes are looked at again. */
 export const TOP_NODES_STEPS_MAX = 200;

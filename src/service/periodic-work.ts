@@ -66,10 +66,17 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
     { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
-    writing("nodes", everySweep, (signal) => expireNodes(parts, balancer, signal)),
+    writing("nodes", everySweep, (signal, lateMs) =>
+      expireNodes(parts, balancer, signal, () => clock.check(lateMs)),
+    ),
     // Each hub remembers in its own memory what it could not put back.
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
-    writing("messages", everySweep, (signal) => untilFewer(signal, () => messages.expireSome())),
+    writing("messages", everySweep, (signal, lateMs) =>
+      untilFewer(signal, async () => {
+        await clock.check(lateMs); // a standstill since the chore above ends no visibility timeout
+        return messages.expireSome();
+      }),
+    ),
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
@@ -82,6 +89,10 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
  * the machine stood still, or could not write: nodes and receivers are not to blame for that.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
+  await store.transact({}, () => accept(null, renewalAt(clock)));
+}
+
+function renewalAt(clock: Clock): readonly Change[] {
   const steady = clock.steady();
   const nodes = Object.values(VARIANTS).map(({ name, offlineAfterMs }): Change => ({
     kind: "node.leases.renewed",
@@ -89,7 +100,7 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
     leaseUntil: steady + offlineAfterMs,
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
-  await store.transact({}, () => accept(null, [PROBE, ...nodes, mail]));
+  return [PROBE, ...nodes, mail];
 }
 
 /** A write that changes nothing: if it succeeds, the disk takes writes. */
@@ -97,32 +108,47 @@ const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 
 
 /**
  * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last
- * check), or that the process stood still. Retention is measured in time that the hub has lived through: a jump of the
+ * check), or that the process stood still. It is asked in each sweep, and again right before leases are judged. Retention is measured in time that the hub has lived through: a jump of the
  * clock makes nothing older.
  */
 class ClockWatch {
   readonly #parts: ChoreParts;
   /** Wall clock minus steady clock at the last check. */
   #apart: number;
+  /** How long the process stood still, until the leases are renewed. */
+  #lateMs = 0;
   /** Steady clock: until then dates may be wrong about age. */
   #pausedUntil: number;
 
   constructor(parts: ChoreParts) {
     this.#parts = parts;
-    this.#apart = this.#now();
+    this.#apart = this.#offset();
     this.#pausedUntil = parts.clock.steady();
   }
 
-  async check(lateMs: number): Promise<void> {
-    const movedMs = this.#now() - this.#apart;
-    this.#apart += movedMs;
+  async check(lateMs: () => number): Promise<void> {
+    this.#lateMs = Math.max(this.#lateMs, lateMs());
+    const movedMs = this.#offset() - this.#apart;
     const jumped = Math.abs(movedMs) >= limit.CLOCK_JUMP_MS;
-    if (jumped) await this.#onJump(movedMs);
-    if (!jumped && lateMs < limit.CLOCK_JUMP_MS) return;
+    if (!jumped) this.#apart += movedMs;
+    if (!jumped && this.#lateMs < limit.CLOCK_JUMP_MS) return void (this.#lateMs = 0);
+    const { store, clock, log } = this.#parts;
+    const before = clock.now() - movedMs;
+    const after = before - limit.IDEMPOTENCY_RETAIN_MS;
+    const shift: Change = { kind: "answers.shifted", after, upTo: before, movedMs };
+    await store.transact({}, () => accept(null, [...(jumped ? [shift] : []), ...renewalAt(clock)]));
+    // Only after the commit: if it fails, the next check notices the jump or standstill again.
+    if (jumped) this.#remember(movedMs);
     const what = jumped ? "the clock jumped or the machine slept" : "the hub stood still";
-    const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(lateMs) };
-    this.#parts.log.warn(`${what}: all leases are renewed`, fields);
-    await renewLeases(this.#parts);
+    const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(this.#lateMs) };
+    this.#lateMs = 0;
+    log.warn(`${what}: all leases are renewed`, fields);
+  }
+
+  /** The wall clock, for ages: a jump after the last check makes nothing older. */
+  now(): number {
+    const { clock } = this.#parts;
+    return Math.min(clock.now(), clock.steady() + this.#apart);
   }
 
   /** Whether the age of messages and events cannot be judged by their dates. */
@@ -130,18 +156,16 @@ class ClockWatch {
     return this.#parts.clock.steady() < this.#pausedUntil;
   }
 
-  async #onJump(movedMs: number): Promise<void> {
-    const { store, clock, retainMs } = this.#parts;
+  #remember(movedMs: number): void {
+    const { clock, retainMs } = this.#parts;
+    this.#apart += movedMs;
     // For as long as the jump was long, and no longer than the retention. A jump back shortens the pause again.
     const steady = clock.steady();
     const paused = Math.max(this.#pausedUntil, steady) - steady + movedMs;
     this.#pausedUntil = steady + Math.min(Math.max(paused, 0), retainMs);
-    const before = clock.now() - movedMs;
-    const after = before - limit.IDEMPOTENCY_RETAIN_MS;
-    await store.transact({}, () => accept(null, [{ kind: "answers.shifted", after, upTo: before, movedMs }]));
   }
 
-  #now(): number {
+  #offset(): number {
     return this.#parts.clock.now() - this.#parts.clock.steady();
   }
 }
@@ -188,16 +212,20 @@ async function expireNodes(
   { nodes, tasks, requeueOffline }: ChoreParts,
   balancer: PeriodicBalancer,
   signal: AbortSignal,
+  checkClock: () => Promise<void>,
 ): Promise<void> {
-  await untilFewer(signal, () => nodes.expireSome());
+  await untilFewer(signal, async () => {
+    await checkClock(); // a standstill since the last check ends no lease
+    return nodes.expireSome();
+  });
   // Every time, not only after a node expired: so what a stop left half done is completed.
   if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await balancer.run(signal);
 }
 
 /** Deletes messages, events and stored answers past their retention. */
 async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
-  const { store, clock, retainMs } = parts;
-  const now = clock.now();
+  const { store, retainMs } = parts;
+  const now = watch.now();
   const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
   const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
   await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);

@@ -17,8 +17,8 @@ export type Chore = {
   readonly everyMs: number;
   /** Every hub runs it, not the leader alone. */
   readonly onEveryHub?: boolean;
-  /** `lateMs`: how much later than planned the sweep began; 0 when it was asked for. */
-  readonly run: (signal: AbortSignal, lateMs: number) => Promise<void>;
+  /** `lateMs`: for how long the process stood still since it was last asked, as far as the timer shows. */
+  readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<void>;
 };
 
 /**
@@ -26,22 +26,22 @@ export type Chore = {
  * with a database of its own always is.
  */
 export class Leadership {
-  readonly #election: Pick<Store, "turn">;
+  readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
   /** Elected after a time without a leader, and the leases have not been renewed yet. */
   #afterGap = false;
 
   /** `renewLeases`: without a leader no hub may have been there to hear the nodes, so their silence does not count. */
-  constructor(election: Pick<Store, "turn">, renewLeases: () => Promise<void>) {
+  constructor(election: Pick<Store, "lead">, renewLeases: () => Promise<void>) {
     this.#election = election;
     this.#renewLeases = renewLeases;
   }
 
   /** When it resolves to true, the leases are fit to be judged. */
   async isLeader(): Promise<boolean> {
-    const turn = await this.#election.turn();
-    if (turn === "another's") return false;
-    this.#afterGap ||= turn === "ours after a gap"; // the store says so once; renewing may fail and be tried again
+    const result = await this.#election.lead();
+    if (result === "follower") return false;
+    this.#afterGap ||= result === "elected after a gap"; // the store says so once; renewing may fail and be tried again
     if (this.#afterGap) {
       await this.#renewLeases();
       this.#afterGap = false;
@@ -55,7 +55,7 @@ export type SchedulerParts = {
   readonly log: Log;
   readonly leadership: Pick<Leadership, "isLeader">;
   readonly chores: readonly Chore[];
-  /** The time from the end of one sweep to the start of the next. */
+  /** The period of the sweeps. A tick during a sweep starts no other. */
   readonly pauseMs: number;
 };
 
@@ -66,7 +66,11 @@ export class Scheduler {
   readonly #chores: { readonly chore: Chore; dueAt: number; lastError: string | null }[];
   readonly #pauseMs: number;
   readonly #stopping = new AbortController();
+  /** Set during a sweep too: by its lateness a standstill is noticed whenever it happens. */
   #timer: Timer | null = null;
+  #timerDueAt = Number.POSITIVE_INFINITY;
+  #lateMs = 0;
+  #sweeps = 0;
   #running: Promise<void> = Promise.resolve();
 
   constructor({ clock, log, leadership, chores, pauseMs }: SchedulerParts) {
@@ -78,25 +82,35 @@ export class Scheduler {
   }
 
   start(): void {
-    const dueAt = this.#clock.timers() + this.#pauseMs;
+    this.#timerDueAt = this.#clock.timers() + this.#pauseMs;
     this.#timer = setTimeout(() => {
-      void this.#enqueue(this.#clock.timers() - dueAt).finally(() => {
-        if (this.#timer !== null) this.start();
-      });
+      this.#lateMs = this.#lateness();
+      this.start();
+      if (this.#sweeps === 0) void this.sweep();
     }, this.#pauseMs);
   }
 
   /** Runs the chores that are due, after a sweep that is under way. */
   sweep(): Promise<void> {
-    return this.#enqueue(0);
-  }
-
-  #enqueue(lateMs: number): Promise<void> {
-    this.#running = this.#running.then(() => this.#runDue(lateMs));
+    this.#sweeps++;
+    this.#running = this.#running.then(() => this.#runDue()).finally(() => this.#sweeps--);
     return this.#running;
   }
 
-  async #runDue(lateMs: number): Promise<void> {
+  /** Counts a timer that should have fired by now, too: after a standstill, other work may continue before it fires. */
+  #lateness(): number {
+    return Math.max(this.#lateMs, this.#clock.timers() - this.#timerDueAt);
+  }
+
+  /** Each standstill is counted once. */
+  #takeLateness(): number {
+    const lateMs = this.#lateness();
+    this.#lateMs = 0;
+    this.#timerDueAt = Math.max(this.#timerDueAt, this.#clock.timers());
+    return lateMs;
+  }
+
+  async #runDue(): Promise<void> {
     for (const entry of this.#chores) {
       if (this.#stopping.signal.aborted) return;
       if (entry.dueAt > this.#clock.steady()) continue;
@@ -104,7 +118,7 @@ export class Scheduler {
       entry.dueAt = this.#clock.steady() + chore.everyMs;
       try {
         if (chore.onEveryHub || (await this.#leadership.isLeader()))
-          await chore.run(this.#stopping.signal, lateMs);
+          await chore.run(this.#stopping.signal, () => this.#takeLateness());
         entry.lastError = null;
       } catch (error) {
         const cause = String(error);

@@ -1,7 +1,7 @@
-/** A transaction on its way through an engine that decides several in one commit: asked, decided, written, answered. */
+/** A transaction in a group commit, where an engine decides and writes several in one: queued, decided, written, answered. */
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
-import type { Load } from "./store.ts";
+import type { CommitListener, Load, Origin } from "./store.ts";
 
 export type Job = {
   readonly load: Load;
@@ -14,8 +14,24 @@ export type Outcome = { readonly job: Job; readonly decision: Decision<unknown> 
 
 export type Written = { readonly changes: readonly Change[]; readonly eventIds: readonly number[] };
 
-/** What was decided and what was written, before anybody is told. */
+/** What was decided and what was written, before anybody is notified or answered. */
 export type Group = { readonly outcomes: readonly Outcome[]; readonly written: readonly Written[] };
+
+/** Notifies the listeners of a transaction that is on disk. What one of them throws keeps no other from it. */
+export function notify(
+  listeners: readonly CommitListener[],
+  { changes, eventIds }: Written,
+  origin: Origin,
+  onFault: (error: unknown) => void,
+): void {
+  for (const listener of listeners) {
+    try {
+      listener(changes, eventIds, origin);
+    } catch (error) {
+      onFault(error);
+    }
+  }
+}
 
 /** Gives a transaction its answer, once what it decided is on disk. */
 export function answer({ job, decision }: Outcome): void {

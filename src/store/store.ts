@@ -10,16 +10,28 @@ export type Param = string | number | bigint | null;
 /** A row as the drivers give it: column name to value. */
 export type Row = Readonly<Record<string, Param>>;
 
+/** The type of a parameter, as a statement for many rows declares it. Whole numbers are BIGINT, whatever is the column's type. */
+export type ParamType = "text" | "bigint";
+
+/** A statement that many transactions load with different parameters: an engine may load it for all of them at once. */
+export type ReadByKey = {
+  readonly sql: string;
+  readonly types: readonly ParamType[];
+  /** Whether it orders its rows. */
+  readonly isOrdered: boolean;
+};
+
 /** A named read: one statement, its parameters ($1, $2, …), and how its rows become a value of the domain. */
 export type Query<R> = {
   readonly sql: string;
   readonly params: readonly Param[];
   readonly shape: (rows: readonly Row[]) => R;
   /**
-   * What its rows depend on, in the words of store/sql/conflict-keys.ts: an engine may load it before the transactions ahead of it are
-   * written, if they touch none of this. Left out: all the tables that its text names.
+   * Its read set, in conflict keys (store/sql/conflict-keys.ts): an engine may load it before the transactions ahead of
+   * it are written, if none of them writes one of these.
    */
-  readonly reads?: readonly string[];
+  readonly reads: readonly string[];
+  readonly byKey?: ReadByKey;
   /** What SQLite runs in its place, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
 };
@@ -27,7 +39,7 @@ export type Query<R> = {
 /** Runs a query. */
 export type Read = <R>(query: Query<R>) => Promise<R>;
 
-/** What a decision looks at: a query for each name. */
+/** What a decision needs: a query for each name. */
 export type Load = Readonly<Record<string, Query<unknown>>>;
 
 /** The values of a Load, by the same names. */
@@ -42,7 +54,7 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  *   asked is the first decided, and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
  * - What throws in `decide` or in the store rejects this transaction alone. A commit that fails rejects the transactions
- *   that were to share it, and no other; nothing of them can be seen, and no CommitListener hears of them.
+ *   that were to share it, and no other; nothing of them can be seen, and no CommitListener is notified.
  * @throws {StoreBusy} when more work waits than the engine takes.
  * @throws {StoreFull} when there is no room for the changes.
  * @throws {StoreDamaged} when what is stored is damaged.
@@ -55,22 +67,30 @@ export type Transact = {
 };
 
 /**
- * The news of one transaction that is on disk now: what it wrote, and the ids in the log of its `event.logged` changes,
- * in their order. What a listener throws is reported, and changes nothing.
+ * A commit notification: one transaction that is on disk now, with the changes it wrote and the log ids of its
+ * `event.logged` changes, in their order. What a listener throws is reported, and changes nothing.
  *
- * Events are told in the order of their ids, each once, whichever hub wrote them. Of what another hub wrote the news is
- * made from the log: its `event.logged`, a `delivery.queued` for each mailbox that may hold something new, and a
- * `key.saved` for every key when one was changed.
+ * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
+ * are made from the log: the `event.logged`, a `delivery.queued` for each mailbox that may hold something new, and a
+ * `key.saved` for every key when one was changed. `origin` says whether this hub wrote it.
  */
-export type CommitListener = (changes: readonly Change[], eventIds: readonly number[]) => void;
+export type CommitListener = (
+  changes: readonly Change[],
+  eventIds: readonly number[],
+  origin: Origin,
+) => void;
+
+/** Who wrote a transaction: this hub, or another one on the same database. */
+export type Origin = "own" | "remote";
 
 /**
- * `ours after a gap`: it is ours, and since before this store was opened nobody had it, so that no hub was there whom
- * a heartbeat could have reached; or this store could not reach its database for so long that the turn ran out. Told once.
+ * `elected after a gap`: this hub is the leader, and there was none before it: nobody had the leader lease since before
+ * this store was opened, so that no hub could take a heartbeat, or this store could not reach its database for longer
+ * than the lease. Answered once, then `leader`.
  */
-export type Turn = "ours" | "ours after a gap" | "another's";
+export type ElectionResult = "leader" | "elected after a gap" | "follower";
 
-/** What a diagnostic can tell of an engine. No path, address or credential. */
+/** What a diagnostic shows of an engine. No path, address or credential. */
 export type Diagnosis = {
   readonly engineVersion: string;
   readonly sizeBytes: number;
@@ -93,21 +113,23 @@ export interface Store {
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /**
-   * Several reads of one moment, each of which may follow from what the one before it found: all that `reads` asks of its
-   * argument is answered as of the first of them, whoever commits meanwhile. It waits for nothing else, and asks for
-   * nothing more when it has ended.
+   * Several reads of one snapshot, each of which may depend on the one before it: the snapshot is that of the first read,
+   * whoever commits meanwhile. `reads` awaits nothing else, and reads nothing more when it has ended.
    */
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R>;
   /**
-   * Called after each commit for each transaction in it, in order, before the transactions are answered; and for what
-   * other hubs on the same database commit, soon after it.
+   * The change feed: the listener is called after each commit for each transaction in it, in order, before the
+   * transactions are answered; and soon after each commit of another hub on the same database.
    */
   onCommit(listener: CommitListener): void;
-  /** Whose the periodic work is, of all hubs on the database: one's at a time; of one that is gone, another's in 15 s. */
-  turn(): Promise<Turn>;
+  /**
+   * Leader election among the hubs on one database: the leader does the periodic work. There is one at most at a time;
+   * when it is gone, another is elected within 15 s.
+   */
+  lead(): Promise<ElectionResult>;
   /** @throws {StoreUnavailable} when the database is away; its message says how, and no path, address or credential */
   diagnose(): Promise<Diagnosis>;
-  /** Finishes what is queued, then lets go of everything. Further calls fail. */
+  /** Finishes what is queued, then releases everything. Further calls fail. */
   close(): Promise<void>;
 }
 
@@ -140,7 +162,7 @@ export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 }
 
-/** The database was lost in the middle of a commit: nobody can tell whether it is on disk. */
+/** The database was lost during a commit: the changes may be on disk or not. */
 export class OutcomeUnknown extends Error {
   override readonly name = "OutcomeUnknown";
 }

@@ -5,7 +5,7 @@
  * into an empty database until the rows are committed, the table `moving` exists, and no hub starts while it does.
  * Must not: show the address, or change rows that it has not written.
  */
-import { TURN_MS } from "../domain/limits.ts";
+import { LEADER_LEASE_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { checkServer, openPool, query, toOpenError } from "../store/postgres/connection.ts";
 import {
@@ -178,7 +178,7 @@ export class PostgresEnd implements Target {
   async #refuseHub(): Promise<void> {
     if (!(await this.#hasTable("turn"))) return;
     if (!(await isHubAtWork(this.#held))) return;
-    const seconds = TURN_MS / SECOND_MS;
+    const seconds = LEADER_LEASE_MS / SECOND_MS;
     throw new Error(
       `a hub is at work on the database: stop it first (one that was killed counts for ${seconds} s)`,
     );

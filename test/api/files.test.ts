@@ -105,7 +105,7 @@ describe("upload", () => {
     expect(await ok(upload(hub))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
   });
 
-  test("of nothing is a file of 0 bytes", async () => {
+  test("of no bytes is a file of 0 bytes", async () => {
     await using hub = await startHub();
     const body = await ok(upload(hub, { content: "" }));
     expect(body).toMatchObject({ size: 0, sha256: Bun.SHA256.hash("", "hex") });
@@ -113,7 +113,7 @@ describe("upload", () => {
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
 
-  test("of many megabytes comes back as it was", async () => {
+  test("of many megabytes comes back unchanged", async () => {
     await using hub = await startHub();
     const content = new Uint8Array(24 * MIB);
     for (let at = 0; at < content.length; at += 4_096) content[at] = at / 4_096;
@@ -155,7 +155,7 @@ describe("upload", () => {
     await expectNothingLeft(hub);
   });
 
-  test("without a part named file, or with two, is refused, and nothing is left", async () => {
+  test("without a part named file, or with two, is refused and leaves nothing", async () => {
     await using hub = await startHub();
     const none = new FormData();
     none.set("data", new File(["x"], "x"));
@@ -209,7 +209,7 @@ describe("upload", () => {
 });
 
 describe("a task's files", () => {
-  test("are those whose metadata name it, on both variants, until they are deleted", async () => {
+  test("are the files whose metadata name it, on both variants, until they are deleted", async () => {
     await using hub = await startHub();
     const [taskId, other] = [await addTask(hub), await addTask(hub)];
     const first = await fileId(hub, { metadata: { task_id: taskId } });
@@ -243,7 +243,7 @@ describe("a task's files", () => {
     await ok(hub.call("DELETE", `/file/${first}`));
     await fileId(hub, { metadata });
     await refused(upload(hub, { metadata }), 409, "task_files_limit");
-  }, 30_000);
+  });
 
   test("outlive the task", async () => {
     await using hub = await startHub();
@@ -348,7 +348,7 @@ describe("delete", () => {
     "DELETE file/<file_id>": (hub: TestHub, id: string) => hub.call("DELETE", `/file/${id}`),
   };
 
-  test.each(Object.entries(WAYS))("by %s takes record and bytes away for good", async (_, remove) => {
+  test.each(Object.entries(WAYS))("by %s removes record and bytes", async (_, remove) => {
     await using hub = await startHub();
     const [id, other] = [await fileId(hub), await fileId(hub)];
     expect(await ok(remove(hub, id))).toEqual({ success: true, file_id: id });
@@ -371,7 +371,7 @@ describe("delete", () => {
   });
 });
 
-test("files are there after a restart", async () => {
+test("files survive a restart", async () => {
   const dataDir = newDataDir();
   try {
     let record: unknown;

@@ -63,7 +63,7 @@ async function tasksIn(hub: TestHub): Promise<unknown> {
 }
 
 describe("a repeat", () => {
-  test("gets the first answer, marked, and does nothing", async () => {
+  test("gets the first answer, marked as replayed, and does nothing", async () => {
     await using hub = await startHub();
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
     await ok(first);
@@ -122,7 +122,7 @@ describe("a repeat", () => {
     expect(await tasksIn(hub)).toBe(1);
   });
 
-  test("may have any key of visible ASCII", async () => {
+  test("may use any key of visible ASCII", async () => {
     await using hub = await startHub();
     for (const key of ["x", "0", "a/b?c=d&e", '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "x".repeat(255)]) {
       const first = await hub.post("/task/create", DRAFT, keyed(key));

@@ -3,7 +3,7 @@
  * variant or a node, expiry, revoking, rotation, and the rate limit on wrong secrets. The tests add keys with the real
  * `luxhub keys` while the hub runs, and then start its periodic work; e2e/cli.test.ts tests that the timer starts it.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readConfig } from "../../src/config.ts";
@@ -29,8 +29,6 @@ import {
   send,
   taskOf,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => hub.close());
 
-test("the pages are those of the newest first", () => {
+test("pages are newest first", () => {
   expect(new Set(taskIds).size).toBe(TASKS);
   expect(taskIds).toEqual(taskIds.toSorted().toReversed());
 });
@@ -44,7 +44,7 @@ describe.each(VARIANTS)("on %s", (variant) => {
     "?status=completed&per_page=50",
     "?per_page=50&page=3",
   ])
-    test(`task/list${query} is whole, in order and as declared`, async () => {
+    test(`task/list${query} is complete, in order and as declared`, async () => {
       // The test hub checks every answer against its declared schema.
       const answer = await hub.get(`/task/list${query}`, { variant });
       const body = await ok(answer);
@@ -162,7 +162,7 @@ test("a large stored answer is replayed completely", async () => {
   expect(again.body).toEqual(first.body);
 });
 
-test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is whole and in order", async (count) => {
+test.each([499, 500, 501, 1_000, 1_234])("a list of %i nodes is complete and in order", async (count) => {
   await using own = await startHub();
   const ids = Array.from({ length: count }, (_, i) => `node-${String(i).padStart(5, "0")}`);
   for (let at = 0; at < count; at += 100)

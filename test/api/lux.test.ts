@@ -87,7 +87,7 @@ describe("signin", () => {
     expect(await signIn(hub, "n2")).toMatchObject({ lux_earned: 10, lux_balance: 10 });
   });
 
-  test("many times at once pays once", async () => {
+  test("simultaneous sign-ins pay once", async () => {
     await using hub = await startHub({ clock: clockAt("12:00:00.000") });
     await addNode(hub, "n1");
     const answers = await Promise.all(Array.from({ length: 30 }, () => signIn(hub)));

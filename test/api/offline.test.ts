@@ -2,7 +2,7 @@
  * Missing heartbeats: when a node goes offline, what happens to its tasks, and how it comes back online. The tests set
  * the hub's clock. The first tests wait for the hub's periodic work, which runs each second; the others start it.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
@@ -24,8 +24,6 @@ import {
   taskOf,
   until,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const OFFLINE_AFTER_MS = { A: 180_000, B: 90_000 } as const;
 /** The hub's clock keeps running, and on a busy machine a test is slow. */

@@ -3,6 +3,7 @@
  * uses the hub as a client does, and reads none of its internals.
  */
 import { expect } from "bun:test";
+import { HANG_MS } from "../support/hang.ts";
 import { type Answer, type CallOptions, SECRET, type TestHub } from "../support/hub.ts";
 
 export const VARIANTS = ["A", "B"] as const;
@@ -152,14 +153,11 @@ export function pick(body: Readonly<Record<string, unknown>>, name: string, fiel
   return list(body, name).map((item) => item[field]);
 }
 
-/**
- * Awaits a condition that the hub brings about by itself (its sweeper runs every second of real time). The deadline is for
- * what never comes to hold: who tests how soon something comes says one of its own.
- */
-export async function until(what: string, holds: () => Promise<boolean>, deadlineMs = 15_000): Promise<void> {
-  const deadline = performance.now() + deadlineMs;
+/** Polls until the hub brings a condition about by itself (its sweeper runs every second of real time). */
+export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + HANG_MS;
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`not within ${deadlineMs} ms: ${what}`);
+    if (performance.now() > deadline) throw new Error(`not within ${HANG_MS} ms: ${what}`);
     await Bun.sleep(20);
   }
 }

@@ -2,10 +2,11 @@
  * GET agent/sse (docs/events.md) from a raw socket: the events and their frames, reconnecting with Last-Event-ID, slow
  * clients, and the end of a stream. test/http/sse.test.ts tests the framing itself.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
 import { dice } from "../support/dice.ts";
+import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
   ISO,
@@ -22,8 +23,6 @@ import {
   send,
   until,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 /** One event as a client's parser gives it out; `lines` are those of its frame. */
 type Frame = {
@@ -102,7 +101,7 @@ class Client {
 
   /** Resolves when the stream runs: its first piece is there. */
   async open(): Promise<this> {
-    const deadline = performance.now() + 10_000;
+    const deadline = performance.now() + HANG_MS;
     while (this.others.length === 0 && performance.now() < deadline) await Bun.sleep(1);
     expect(this.others.length).toBeGreaterThan(0);
     return this;
@@ -110,11 +109,7 @@ class Client {
 
   /** The first `count` frames. */
   async take(count: number): Promise<readonly Frame[]> {
-    await until(
-      `${count} events (${this.frames.length} so far)`,
-      async () => this.frames.length >= count,
-      15_000,
-    );
+    await until(`${count} events`, async () => this.frames.length >= count);
     return this.frames.slice(0, count);
   }
 
@@ -578,8 +573,8 @@ describe("reconnecting with Last-Event-ID", () => {
     expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
   });
 
-  for (const seed of [1, 2, 3, 4])
-    test(`again and again while events are committed: each comes once, in order (seed ${seed})`, async () => {
+  for (const seed of [1, 2])
+    test(`again and again while events are committed: each arrives once, in order (seed ${seed})`, async () => {
       await using hub = await startHub();
       await addNodes(hub, ["n1", "n2", "n3"]);
       let running = true;
@@ -587,18 +582,18 @@ describe("reconnecting with Last-Event-ID", () => {
       using clients = new Clients();
       const steady = await clients.open(hub, "n1");
       const before = await lastId(hub);
-      await bustle(hub, 500, seed);
+      await bustle(hub, 250, seed);
       running = false;
       const all = (await shownIds(hub, "n1")).filter((id) => id > before);
-      expect(all.length).toBeGreaterThan(200);
+      expect(all.length).toBeGreaterThan(100);
       for (const { ids, breaks } of await Promise.all(readers)) {
         expect(ids).toEqual(all);
-        expect(breaks).toBeGreaterThan(3);
+        expect(breaks).toBeGreaterThan(2);
       }
       await steady.take(all.length);
       expect(steady.ids).toEqual(all);
       expect(hub.logged.join("")).not.toContain('"level":"error"');
-    }, 120_000);
+    });
 
   test("after a restart of the hub", async () => {
     const dataDir = newDataDir();
@@ -628,19 +623,19 @@ describe("reconnecting with Last-Event-ID", () => {
 });
 
 describe("a slow client", () => {
-  test("gets everything once it reads again, however much was committed meanwhile", async () => {
+  test("gets every event once it reads again, however many were committed meanwhile", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
     const [slow, quick] = [await clients.open(hub, "n1"), await clients.open(hub, "n1")];
     slow.pause();
-    const content = "x".repeat(20_000); // together more than the sockets hold
-    for (let i = 0; i < 60; i++)
+    const content = "x".repeat(60_000); // together more than the sockets hold
+    for (let i = 0; i < 20; i++)
       await Promise.all(
         Array.from({ length: 25 }, (_, j) => send(hub, "op", "n1", { content: `${i * 25 + j} ${content}` })),
       );
     const all = await shownIds(hub, "n1");
-    expect(all).toHaveLength(1_500);
+    expect(all).toHaveLength(500);
     await quick.take(all.length);
     expect(quick.ids).toEqual(all);
     expect(slow.frames.length).toBeLessThan(all.length);
@@ -649,7 +644,7 @@ describe("a slow client", () => {
     await send(hub, "op", "n1", { content: "last" });
     await slow.take(all.length + 1);
     expect(slow.ids).toEqual([...(await shownIds(hub, "n1"))]);
-  }, 120_000);
+  });
 });
 
 describe("when the hub goes down", () => {

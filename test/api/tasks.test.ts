@@ -618,7 +618,7 @@ describe("pull", () => {
 });
 
 describe("stats", () => {
-  test("the nodes that completed most: by count, then by LUX from rewards; at most ten", async () => {
+  test("ranks at most ten nodes by completed tasks, then by LUX from rewards", async () => {
     await using hub = await startHub();
     const work = async (nodeId: string, rewards: readonly number[]) => {
       await addNode(hub, nodeId);

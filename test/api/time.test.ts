@@ -2,7 +2,7 @@
  * Time (docs/operations.md, The clock): the effect of a jump of the wall clock, a suspended machine, a stopped process and
  * a clock that was never set on heartbeats, ACKs, sign-ins, events, retention and stored answers. The tests set the clock.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
@@ -26,8 +26,6 @@ import {
   until,
 } from "./scene.ts";
 
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
-
 const YEAR_MS = 365 * DAY_MS;
 const JUMPS = { "an hour ahead": HOUR_MS, "an hour back": -HOUR_MS, "50 years ahead": 50 * YEAR_MS } as const;
 
@@ -39,6 +37,7 @@ async function live(hub: TestHub, ms: number): Promise<void> {
   }
 }
 
+/** The wall clock jumps, maybe during a sweep, and the hub notices. */
 async function jump(hub: TestHub, ms: number): Promise<void> {
   hub.clock.jump(ms);
   await hub.sweep();

@@ -17,7 +17,11 @@ const EXECUTABLE = join(PROJECT, "dist", "luxhub");
 /** One row: medians over the starts. */
 export type IdleMemory = { name: string; rssKib: number; pssKib: number };
 
-type Subject = { name: string; start(): Promise<RunningServer> };
+/** The hub or the bare server, in one form. */
+export type Subject = { name: string; form: string; isHub: boolean; start(): Promise<RunningServer> };
+
+const SOURCE = "from source";
+const COMPILED = "executable";
 
 /** Starts each subject three times and reads its memory once it has been idle; [] where /proc does not tell. */
 export async function measureIdleMemory(dataRoot: string): Promise<IdleMemory[]> {
@@ -46,7 +50,8 @@ export async function measureIdleMemory(dataRoot: string): Promise<IdleMemory[]>
   }
 }
 
-async function prepareSubjects(programs: string, dataRoot: string): Promise<Subject[]> {
+/** Copies of the programs in `programs`; the executables only where `dist/luxhub` is. */
+export async function prepareSubjects(programs: string, dataRoot: string): Promise<Subject[]> {
   const own = (name: string, source: string): string => {
     const directory = join(programs, name);
     mkdirSync(directory);
@@ -58,15 +63,25 @@ async function prepareSubjects(programs: string, dataRoot: string): Promise<Subj
   const bunForHub = own("bun-hub", process.execPath);
   const bunForEcho = own("bun-echo", process.execPath);
   const subjects: Subject[] = [
-    { name: "luxhub, `bun src/main.ts`", start: () => startHub([bunForHub, "src/main.ts"], dataRoot) },
-    { name: "bare `Bun.serve`, from source", start: () => startEcho([bunForEcho, ECHO_SOURCE]) },
+    {
+      name: "luxhub, `bun src/main.ts`",
+      form: SOURCE,
+      isHub: true,
+      start: () => startHub([bunForHub, "src/main.ts"], dataRoot),
+    },
+    {
+      name: "bare `Bun.serve`, from source",
+      form: SOURCE,
+      isHub: false,
+      start: () => startEcho([bunForEcho, ECHO_SOURCE]),
+    },
   ];
   if (!existsSync(EXECUTABLE)) return subjects;
   const hub = own("executable", EXECUTABLE);
   const echo = await compileEcho(join(programs, "echo"));
   subjects.push(
-    { name: "luxhub, executable", start: () => startHub([hub], dataRoot) },
-    { name: "bare `Bun.serve`, executable", start: () => startEcho([echo]) },
+    { name: "luxhub, executable", form: COMPILED, isHub: true, start: () => startHub([hub], dataRoot) },
+    { name: "bare `Bun.serve`, executable", form: COMPILED, isHub: false, start: () => startEcho([echo]) },
   );
   return subjects;
 }

@@ -7,6 +7,8 @@ import { SCENARIOS } from "./scenarios.ts";
 
 /** The name under which `--only` knows the memory table. */
 export const MEMORY = "memory";
+/** The name under which `--only` knows the table of starts. */
+export const START = "start";
 
 /** Beside a bare server, beside itself with a full store, beside other queues, or beside others on PostgreSQL. */
 export type Mode = "echo" | "growth" | "peers" | "postgres";
@@ -17,7 +19,7 @@ export type Options = {
   seconds: number;
   rounds: number;
   connections: number[];
-  /** Scenario names, or `memory`. */
+  /** Scenario names, `memory` or `start`. */
   only: string[];
   /** How the hub is run, without `serve`. */
   hub: string[];
@@ -25,7 +27,7 @@ export type Options = {
   json: boolean;
 };
 
-const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY];
+const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START];
 
 /** How many at once, if not said otherwise. */
 const CONNECTIONS: Readonly<Record<Mode, string>> = {

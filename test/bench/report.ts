@@ -3,6 +3,7 @@ import type { Machine } from "./machine.ts";
 import { renderMachine, renderTable, whole } from "./markdown.ts";
 import type { IdleMemory } from "./memory.ts";
 import type { Row, Side } from "./rounds.ts";
+import type { Start } from "./start.ts";
 
 /** All that one run found. */
 export type Report = {
@@ -11,6 +12,7 @@ export type Report = {
   rounds: number;
   rows: Row[];
   memory: IdleMemory[];
+  starts: Start[];
 };
 
 /** Renders the report. */
@@ -18,6 +20,7 @@ export function renderMarkdown(report: Report): string {
   const parts = [renderMachine(report.machine)];
   if (report.rows.length > 0) parts.push(renderRows(report.rows), renderNotes(report));
   if (report.memory.length > 0) parts.push(renderMemory(report.memory));
+  if (report.starts.length > 0) parts.push(renderStarts(report.starts));
   const failed = report.rows.filter((row) => row.failures > 0);
   for (const row of failed) {
     parts.push(`**${row.failures} failures** in ${row.scenario} at ${row.connections}: ${row.failure}`);
@@ -69,6 +72,13 @@ function renderMemory(rows: readonly IdleMemory[]): string {
   return renderTable(
     ["Idle memory, median of 3 starts", "RSS MiB", "Pss MiB"],
     rows.map(({ name, rssKib, pssKib }) => [name, mebibytes(rssKib), mebibytes(pssKib)]),
+  );
+}
+
+function renderStarts(rows: readonly Start[]): string {
+  return renderTable(
+    ["First start to the printed address, median of 9 in turns", "Hub ms", "Bare ms", "Hub : bare"],
+    rows.map(({ form, hubMs, bareMs, ratio }) => [form, whole(hubMs), whole(bareMs), ratio.toFixed(1)]),
   );
 }
 

@@ -127,7 +127,7 @@ describe("a database", () => {
     expect(inspect()).toMatchObject({ kind: "well", schema, whole: true });
   });
 
-  test("too large to be checked whole is looked at as far as is cheap", async () => {
+  test("too large to be checked whole is checked as far as is cheap", async () => {
     await makeDatabase();
     expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject({ kind: "well", whole: false });
     truncateSync(path, 5 * PAGE);
@@ -180,7 +180,7 @@ describe("a log", () => {
     expect(inspect()).toMatchObject(damaged(/head of its log/));
   });
 
-  test("is not looked at while a hub writes it", async () => {
+  test("is not checked while a hub writes it", async () => {
     await makeKilled(20);
     flip(`${path}-wal`, LOG_HEAD + 5 * FRAME + 1_000);
     expect(inspect({ ...OPTIONS, live: true })).toMatchObject({ kind: "well" });
@@ -197,7 +197,7 @@ describe("a log", () => {
     expect(inspect()).toMatchObject({ kind: "well" });
   });
 
-  test("that began anew has older frames behind its end, and is well", async () => {
+  test("that was restarted has older frames behind its end, and is well", async () => {
     const at = join(folder, "alive.db");
     const store = openSqlite(at, () => {});
     for (let i = 0; i < 40; i++) await logEvent(store, i);

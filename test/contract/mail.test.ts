@@ -75,7 +75,7 @@ afterAll(async () => (await redis)?.close());
 
 async function openRedisMail(store: Store, url: string): Promise<Mail> {
   const clock = systemClock();
-  const log = openLog("json", clock.now, () => {});
+  const log = openLog({ format: "json", level: "debug" }, clock.now, () => {});
   const mail = await RedisMail.open(store, { url, clock, log, onWakeUp: () => {} });
   closing.push(() => mail.close());
   return mail;

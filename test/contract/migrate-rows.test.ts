@@ -119,5 +119,4 @@ test.skipIf(POSTGRES_MISSING !== null)(
     await store.close();
     await remove();
   },
-  60_000,
 );

@@ -49,14 +49,14 @@ test("a new database gets every step, and there is nothing to copy", () => {
   expect(copies()).toEqual([]);
 });
 
-test("one of this schema is left alone", () => {
+test("one of this schema is not changed", () => {
   migrate(db, path, [FIRST]);
   expect(migrate(db, path, [FIRST])).toBeNull();
   expect(rowsOf(db)).toEqual([{ x: 1 }]); // the step did not run again
   expect(copies()).toEqual([]);
 });
 
-test("an older one is copied beside, whole, and migrated by the steps it has not seen", () => {
+test("an older one is copied whole, and migrated by the steps it has not seen", () => {
   migrate(db, path, [FIRST]);
   db.run("INSERT INTO a VALUES (7)"); // in the log, not in the file yet
   const copy = `${path}.schema-1.bak`;

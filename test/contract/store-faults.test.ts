@@ -106,7 +106,7 @@ for (const [fault, error] of FAULTS) {
       expect(await store.transact(rows, ({ last }) => accept(last))).toBe(4);
     });
 
-    test("a group that is asked for while the other fails is not drawn in", async () => {
+    test("a group that is queued while another fails is not affected", async () => {
       const { store, disk, names } = await openScene();
       disk.commitFault = fault;
       const failed = log(store, "never");
@@ -127,7 +127,7 @@ for (const [fault, error] of FAULTS) {
       expect(names()).toEqual([]);
     });
 
-    test("listeners, waiters and streams hear nothing of it", async () => {
+    test("listeners, waiters and streams are not notified", async () => {
       const { store, disk } = await openScene();
       const clock = systemClock();
       const heard: (readonly number[])[] = [];
@@ -144,17 +144,17 @@ for (const [fault, error] of FAULTS) {
         .poll(null, 60_000, signal)
         .then((batch) => batch.events.map(({ data }) => data["name"]));
       await store.read(lastEventId()); // the poll has looked and waits
-      const news = (name: string): readonly Change[] => [
+      const changes = (name: string): readonly Change[] => [
         { kind: "message.stored", message: message(name, { toNode: "n1" }) },
         { kind: "delivery.queued", messageId: name, toNode: "n1", broadcast: false },
         event(name, { nodeId: "n1", taskId: "t" }),
       ];
       heard.length = 0;
       disk.commitFault = fault;
-      await outcomes([store.transact({}, () => accept(null, news("never")))]);
+      await outcomes([store.transact({}, () => accept(null, changes("never")))]);
       expect([heard, told, woken, feed.waiting]).toEqual([[], [], [], 2]);
       disk.commitFault = null;
-      await store.transact({}, () => accept(null, news("m1")));
+      await store.transact({}, () => accept(null, changes("m1")));
       await waiting;
       expect([await polled, heard, told, woken]).toEqual([["m1"], [[1]], [1], ["woken"]]);
       receiver.leave();

@@ -37,7 +37,7 @@ import * as keyReads from "../../src/store/sql/keys.ts";
 import * as mail from "../../src/store/sql/messages.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
-import { oldAnswers, oldEvents, oldMessages } from "../../src/store/sql/retention.ts";
+import * as retention from "../../src/store/sql/retention.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
@@ -52,6 +52,8 @@ import { statementOf } from "../../src/store/sql/statements.ts";
 import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
 import { message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+
+const { oldAnswers, oldBroadcasts, oldEvents, oldMessages } = retention;
 
 type OnFault = (error: unknown) => void;
 
@@ -263,7 +265,7 @@ for (const engine of ENGINES) {
   });
 
   suite(`store: ${engine.name}${reason}: onCommit, read, close`, () => {
-    test("tells of each commit what it wrote, in order, after the commit and before the answers", async () => {
+    test("notifies listeners of each commit and what it wrote, in order, after the commit and before the answers", async () => {
       const { store, place } = await openFresh(engine);
       const told: string[] = [];
       const looks: Promise<number>[] = [];
@@ -295,7 +297,7 @@ for (const engine of ENGINES) {
       counts.forEach((count, i) => expect(count).toBeGreaterThanOrEqual(i + 1));
     });
 
-    test("does not tell of what was not written", async () => {
+    test("does not notify of what was not written", async () => {
       const { store } = await openFresh(engine);
       let calls = 0;
       store.onCommit(() => calls++);
@@ -310,7 +312,7 @@ for (const engine of ENGINES) {
       expect(calls).toBe(0);
     });
 
-    test("tells the ids that the log gave the events, in the order of the changes", async () => {
+    test("notifies with the log ids of the events, in the order of the changes", async () => {
       const { store } = await openFresh(engine);
       const told: [names: unknown[], ids: readonly number[]][] = [];
       store.onCommit((changes, eventIds) => {
@@ -346,7 +348,7 @@ for (const engine of ENGINES) {
       expect(told.flatMap(([, ids]) => ids)).toEqual(stored.map(({ id }) => id));
     });
 
-    test("a listener that throws undoes nothing, repeats nothing, and keeps no other from its news", async () => {
+    test("a listener that throws undoes nothing, repeats nothing, and the other listeners are notified", async () => {
       const faults: unknown[] = [];
       const { store, place } = await openFresh(engine, (error) => faults.push(error));
       const told: unknown[] = [];
@@ -372,15 +374,22 @@ for (const engine of ENGINES) {
 
     test("reads see what is committed and nothing else", async () => {
       const { store } = await openFresh(engine);
-      const written = store.transact({}, log("a"));
       expect(await store.read(eventReads.lastEventId())).toBe(0);
+      const failed = store.transact({}, () => {
+        throw new Error("no decision");
+      });
+      expect(await outcome(failed)).toBeInstanceOf(Error);
+      expect(await store.read(eventReads.lastEventId())).toBe(0);
+      const written = store.transact({}, log("a"));
+      // The commit may be over before the read, or after it.
+      expect(await store.read(eventReads.lastEventId())).toBeWithin(0, 2);
       await written;
       expect(await store.read(eventReads.lastEventId())).toBe(1);
     });
 
     test("a read that the store cannot do rejects, and the store goes on", async () => {
       const { store } = await openFresh(engine);
-      const wrong: Query<null> = { sql: "SELECT * FROM nowhere", params: [], shape: () => null };
+      const wrong: Query<null> = { sql: "SELECT * FROM nowhere", params: [], shape: () => null, reads: [] };
       expect(await outcome(store.read(wrong))).toBeInstanceOf(Error);
       expect(await outcome(store.transact({ wrong }, () => accept(1)))).toBeInstanceOf(Error);
       expect(await store.transact({}, log("a"))).toBe("a");
@@ -397,7 +406,7 @@ for (const engine of ENGINES) {
       expect(await names(again)).toEqual(Array.from({ length: 2_000 }, (_, i) => `${i}`));
     });
 
-    test("reads together are of one moment, whoever commits meanwhile", async () => {
+    test("reads together see one snapshot, whoever commits meanwhile", async () => {
       const { store, place } = await openFresh(engine);
       await write(store, event("first"));
       const commits: Promise<unknown>[] = [];
@@ -418,10 +427,10 @@ for (const engine of ENGINES) {
       expect(await place.look("SELECT count(*) AS n FROM events")).toBe(Number(seen[0]) + 100);
     });
 
-    test("reads together that fail are told why, and the store goes on", async () => {
+    test("reads together that fail reject with the cause, and the store goes on", async () => {
       const { store } = await openFresh(engine);
       await write(store, event("a"));
-      const wrong: Query<null> = { sql: "SELECT 1 FROM nowhere", params: [], shape: () => null };
+      const wrong: Query<null> = { sql: "SELECT 1 FROM nowhere", params: [], shape: () => null, reads: [] };
       for (let i = 0; i < 20; i++) {
         expect(await outcome(store.readTogether((read) => read(wrong)))).toBeInstanceOf(Error);
         const thrown = store.readTogether(async (read) => {
@@ -451,7 +460,7 @@ for (const engine of ENGINES) {
       expect(await outcome(store.diagnose())).toBeInstanceOf(Error);
     });
 
-    test("diagnose tells the engine's state", async () => {
+    test("diagnose shows the engine's state", async () => {
       const { store } = await openFresh(engine);
       const waits = store.transact({}, log("a"));
       expect(await store.diagnose()).toMatchObject({ queued: 1, migration: engine.migrations });
@@ -1214,10 +1223,15 @@ function unreadQueries(engine: Engine): void {
   test("messages that an answer has no room for are not read", async () => {
     const { store } = await openFresh(engine);
     const content = "c".repeat(CONTENT_MAX_BYTES);
-    for (let i = 0; i < 288; i++) {
-      const one = message(`m${i}`, { content });
-      const queued = { kind: "delivery.queued", messageId: `m${i}`, toNode: "n1", broadcast: false } as const;
-      await write(store, { kind: "message.stored", message: one }, queued);
+    for (let i = 0; i < 288; i += 32) {
+      const some = Array.from({ length: 32 }, (_, j): Change[] => {
+        const messageId = `m${i + j}`;
+        return [
+          { kind: "message.stored", message: message(messageId, { content }) },
+          { kind: "delivery.queued", messageId, toNode: "n1", broadcast: false },
+        ];
+      });
+      await write(store, ...some.flat());
     }
     const took = async (query: Query<readonly unknown[]>, rows: number): Promise<number> => {
       const started = performance.now();
@@ -1443,8 +1457,8 @@ function pruneQueries(engine: Engine): void {
       leaseUntil: at + 1_000,
     });
     for (const round of [0, 100, 200]) {
-      const news = round === 0 ? (id: string) => saved(node(id)) : () => [];
-      await Promise.all(ids.map((id, i) => write(store, ...news(id), beat(id, round + i))));
+      const registered = round === 0 ? (id: string) => saved(node(id)) : () => [];
+      await Promise.all(ids.map((id, i) => write(store, ...registered(id), beat(id, round + i))));
       for (const [i, id] of ids.entries()) {
         const expected = { lastHeartbeatAt: round + i, leaseUntil: round + i + 1_000 };
         expect(await store.read(nodeReads.nodeById(id))).toMatchObject(expected);
@@ -1474,7 +1488,7 @@ function pruneQueries(engine: Engine): void {
 // ---- What only SQLite promises
 
 describe("store: sqlite: schema", () => {
-  test("an empty file is brought to the newest version, and opening again changes nothing", async () => {
+  test("an empty file is migrated to the newest version, and opening again changes nothing", async () => {
     const place = await sqlitePlace();
     closing.push(() => place.remove());
     await Bun.write(place.path, "");
@@ -1530,7 +1544,7 @@ describe("store: sqlite: schema", () => {
     expect(() => openSqlite(place.path, noFault)).toThrow();
   });
 
-  test("it writes ahead, and flushes each commit", async () => {
+  test("it has a write-ahead log, and flushes each commit", async () => {
     const { store } = await openFresh(SQLITE);
     expect((await store.diagnose()).details).toMatchObject({ journal_mode: "wal", synchronous: "full" });
   });
@@ -1583,6 +1597,7 @@ describe("store: sqlite: a full disk", () => {
       sql: `PRAGMA ${text}`,
       params: [],
       shape: ([row]) => Number(Object.values(row ?? {})[0]),
+      reads: [],
     });
     const pages = await store.read(pragma("page_count"));
     await store.read(pragma(`max_page_count = ${pages}`));
@@ -1604,7 +1619,7 @@ const TABLES = "(?:nodes|n|beats|tasks|t|ledger|l|messages|m|deliveries|d|events
 
 describe("store: sqlite: plans", () => {
   let store: Store;
-  let place: Place;
+  let place: Awaited<ReturnType<typeof sqlitePlace>>;
   beforeAll(async () => {
     place = await sqlitePlace();
     store = await place.open();
@@ -1626,6 +1641,7 @@ describe("store: sqlite: plans", () => {
           parent: Number(row["parent"]),
           detail: String(row["detail"]),
         })),
+      reads: [],
     });
     expect(plan.length).toBeGreaterThan(0);
     return plan;
@@ -1796,7 +1812,10 @@ describe("store: sqlite: plans", () => {
   });
 
   /** What a change writes, as a query: for its plan alone. */
-  const writeOf = (change: Change): Query<null> => ({ ...statementOf(change), shape: () => null });
+  const writeOf = (change: Change): Query<null> => {
+    const statement = statementOf(change);
+    return { sql: statement.sql, params: statement.params(change), shape: () => null, reads: [] };
+  };
   const old = { before: 1, limit: 500, now: 2 };
   const moved = { seq: 1, toNode: "n1", state: "gone", deliveries: 1, leaseUntil: null } as const;
   const writes: Readonly<Record<string, Change>> = {
@@ -1855,11 +1874,96 @@ describe("store: sqlite: plans", () => {
       expect(await sorts(query)).toEqual([]);
     });
 
+  /** Opens of tables and indexes in the program of a query; those of other databases than the main one are left out. */
+  async function tablesOf({ onSqlite, sql, params }: Query<unknown>): Promise<ReadonlySet<string>> {
+    const program = await store.read({
+      sql: `EXPLAIN ${onSqlite?.sql ?? sql}`,
+      params: onSqlite?.params ?? params,
+      shape: (rows) => rows,
+      reads: [],
+    });
+    const opens = program.filter(
+      (row) => /^(?:OpenRead|ReopenIdx)$/.test(String(row["opcode"])) && row["p3"] === 0,
+    );
+    const db = new Database(place.path, { readonly: true });
+    const table = db.query<{ tbl_name: string }, [number]>(
+      `SELECT tbl_name FROM sqlite_schema WHERE rootpage = ?`,
+    );
+    const names = opens.map((row) => table.get(Number(row["p2"]))?.tbl_name ?? "?");
+    db.close();
+    return new Set(names);
+  }
+
+  /** The tables whose rows a conflict key stands for. */
+  function covered(key: string): readonly string[] {
+    const [table = "", id] = key.split(" ");
+    if (id === undefined) return [table];
+    const withIt: Readonly<Record<string, readonly string[]>> = {
+      nodes: ["nodes", "beats"],
+      registrations: ["nodes"],
+      deliveries: ["deliveries", "messages"],
+    };
+    return withIt[table] ?? [table];
+  }
+
+  const declared: Readonly<Record<string, Query<unknown>>> = {
+    ...hot,
+    ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
+    allKeys: keyReads.allKeys(),
+    availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
+    claimableSizes: taskReads.claimableSizes(["x"], 20),
+    databaseId: mail.databaseId(),
+    expiredNodes: nodeReads.expiredNodes(1, 500),
+    filesCount: fileReads.filesCount(),
+    fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
+    firstEventId: eventReads.firstEventId(),
+    ledgerPage: luxReads.ledgerPage("n1", 1, 20),
+    nextLeaseEnd: nodeReads.nextLeaseEnd(1),
+    nodesCount: nodeReads.nodesCount(),
+    oldBroadcasts: oldBroadcasts({ before: 1, limit: 500, now: 2 }),
+    onlineNodeIds: nodeReads.onlineNodeIds(),
+    taskTotals: taskReads.taskTotals(),
+    topNodes: nodeReads.topNodes(5),
+  };
+  for (const [name, query] of Object.entries(declared))
+    test(`the read set of ${name} has every table that it reads`, async () => {
+      const tables = await tablesOf(query);
+      expect(tables.size).toBeGreaterThan(0);
+      expect(query.reads.flatMap(covered)).toEqual(expect.arrayContaining([...tables]));
+    });
+
+  test("every query of the store is among those whose read set is checked", () => {
+    const modules = [
+      balancer,
+      eventReads,
+      fileReads,
+      keyReads,
+      luxReads,
+      mail,
+      nodeReads,
+      retention,
+      taskReads,
+    ];
+    const queries = modules.flatMap((module) =>
+      Object.entries(module).flatMap(([name, value]) => (typeof value === "function" ? [name] : [])),
+    );
+    const checked = new Set(Object.keys(declared).map((name) => name.replace(/[ ,].*/, "")));
+    expect(queries.filter((name) => !checked.has(name))).toEqual([]);
+  });
+
+  test("a read set without a table that is read would be seen", async () => {
+    expect([...(await tablesOf({ ...taskReads.taskById("t1"), reads: [] }))].toSorted()).toEqual([
+      "files",
+      "tasks",
+    ]);
+  });
+
   test("a plan without an index would be seen", async () => {
     const slow: Query<null> = {
       sql: "SELECT * FROM tasks t WHERE title = $1",
       params: ["x"],
       shape: () => null,
+      reads: ["tasks"],
     };
     expect(await scans(slow)).toEqual(["SCAN t"]);
   });

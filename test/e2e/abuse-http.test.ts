@@ -450,21 +450,18 @@ describe("a caller that ends its side", () => {
   });
 });
 
-test("a query made to be looked through again and again costs what any other of its length does", async () => {
+test("a query made to be searched again and again costs no more than harmless requests", async () => {
+  const workMax = await corpus.workMax();
   for (const word of ["?key", "&key", "key", "?key="]) {
     const connection = await RawConnection.open(corpus.hub.port);
     const before = workedMs(corpus.hub.pid);
     connection.send(get(`/api/v1/nope?${word.repeat(Math.floor(12_000 / word.length))}`));
     await connection.got(/ 404 /);
-    expect(workedMs(corpus.hub.pid) - before).toBeLessThan(1_000); // it was 8 s, in which nobody else was served
+    expect(workedMs(corpus.hub.pid) - before).toBeLessThan(workMax); // a search that starts over works eight times as long
     connection.cut();
   }
 });
 
-test("afterwards the hub is well", () => corpus.isWell());
+test("afterwards the hub is healthy", () => corpus.isWell());
 
-test(
-  "what is refused changes nothing",
-  () => expectUnchanged([FRAMING, HEADERS, TARGETS, PIPELINED].flat()),
-  60_000,
-);
+test("refused requests change nothing", () => expectUnchanged([FRAMING, HEADERS, TARGETS, PIPELINED].flat()));

@@ -368,8 +368,4 @@ test("what was refused has left no bytes behind, and the hub is well", async () 
   await corpus.isWell();
 });
 
-test(
-  "what is refused changes nothing",
-  () => expectUnchanged([BOUNDARIES, ENDS, PARTS, METADATA].flat()),
-  60_000,
-);
+test("refused requests change nothing", () => expectUnchanged([BOUNDARIES, ENDS, PARTS, METADATA].flat()));

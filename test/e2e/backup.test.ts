@@ -1,10 +1,8 @@
 /** A backup of the real program under load, restored elsewhere: torture/backup.ts in short. And a first look at its words. */
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { backUpUnderLoad } from "../torture/backup.ts";
 import { Hub, TempDir, run } from "./program.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 test("everything that was acknowledged before a backup began is in it, as of one moment", async () => {
   const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500, pauseMs: 10 };
@@ -16,7 +14,7 @@ test("everything that was acknowledged before a backup began is in it, as of one
   expect(report.writes.during).toBeGreaterThan(50);
   expect(report.deletedMeanwhile).toBeGreaterThan(0);
   expect(report.memoryMib).toBeLessThan(128);
-}, 120_000);
+});
 
 test("the commands say what they did, and where the secrets are", async () => {
   using dir = new TempDir();
@@ -49,4 +47,4 @@ test("the commands say what they did, and where the secrets are", async () => {
   const full = await run(["restore", to, "--data", data]);
   expect([full.code, full.stdout]).toEqual([1, ""]);
   expect(full.stderr).toMatch(/^luxhub: \S+data is not empty; [^\n]+\n$/);
-}, 60_000);
+});

@@ -2,7 +2,7 @@
  * The data directory under the real program: one hub at a time, and no start on what is damaged or gone. A refusal is one
  * line that says what to do, and leaves everything as it is.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   cpSync,
   existsSync,
@@ -16,10 +16,8 @@ import {
 } from "node:fs";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
 
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
-
-describe("one hub a directory", () => {
-  test("a second one is refused in one line, and the first goes on", async () => {
+describe("one hub per directory", () => {
+  test("a second hub is refused in one line, and the first continues", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     await using hub = await Hub.start({ data });
@@ -29,7 +27,7 @@ describe("one hub a directory", () => {
     expect((await hub.get("/status")).status).toBe(200);
   });
 
-  test("of many that start at once, one runs", async () => {
+  test("of many simultaneous starts one succeeds", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     mkdirSync(data);
@@ -44,9 +42,9 @@ describe("one hub a directory", () => {
     expect(refused).toHaveLength(3);
     for (const reason of refused) expect(reason).toContain("another luxhub runs on the data directory");
     await hub?.[Symbol.asyncDispose]();
-  }, 60_000);
+  });
 
-  test("one that was killed leaves no lock behind; one that stands still holds it", async () => {
+  test("a killed hub leaves no lock; a stopped one holds it", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     const first = await Hub.start({ data });
@@ -58,11 +56,11 @@ describe("one hub a directory", () => {
     expect(await first.program.ended).toBeNull();
     await using second = await Hub.start({ data });
     expect((await second.get("/node/worker-1")).status).toBe(200);
-  }, 60_000);
+  });
 });
 
 describe("a first start", () => {
-  test("with secrets that the operator laid there beforehand", async () => {
+  test("uses secrets that the operator has put there", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     mkdirSync(data);
@@ -72,7 +70,7 @@ describe("a first start", () => {
     expect((await hub.get("/lux/ledger?node_id=a")).status).toBe(404);
   });
 
-  test("that was cut off can be made again, also with a disk mounted for the files", async () => {
+  test("can be repeated after it was cut off, also with a disk mounted for the files", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     mkdirSync(data);
@@ -83,7 +81,7 @@ describe("a first start", () => {
   });
 });
 
-describe("what is damaged or gone is refused, named and left as it is", () => {
+describe("damaged or missing files are refused, named and left unchanged", () => {
   const SAYS_WHAT_TO_DO = /luxhub doctor --data .*luxhub restore FILE --data DIR\n$/;
 
   type Harm = {
@@ -185,5 +183,5 @@ describe("what is damaged or gone is refused, named and left as it is", () => {
     expect((await again.get("/node/worker-19", { headers: { "X-Matrix-Secret": hub.secret } })).status).toBe(
       200,
     );
-  }, 60_000);
+  });
 });

@@ -2,19 +2,10 @@
  * A full disk, in short: the rounds of torture/disk.ts once each, against the real program on a tmpfs of 16 MiB. Skipped,
  * with the reason, where none can be mounted.
  */
-import { expect, setDefaultTimeout, test } from "bun:test";
-import {
-  type Extent,
-  RECOVERY_MS,
-  beatOnFullDisk,
-  fillOnce,
-  newDiskReport,
-  startOnFullDisk,
-} from "../torture/disk.ts";
+import { expect, test } from "bun:test";
+import { type Extent, beatOnFullDisk, fillOnce, newDiskReport, startOnFullDisk } from "../torture/disk.ts";
 import { whyNoSmallDisk } from "../torture/small-disk.ts";
 import { TempDir } from "./program.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 using folder = new TempDir();
 const reason = await whyNoSmallDisk(folder.join("try"));
@@ -24,25 +15,20 @@ const skipped = reason === null ? "" : ` (skipped: ${reason})`;
 
 const ROUNDS: readonly (readonly [string, Extent])[] = [
   [
-    "the data is on a full disk: reads go on, also after a restart, writes are 507, and with room all is well",
+    "full data disk: reads continue, also after a restart, writes are 507, and freed space is used without a restart",
     "data",
   ],
-  ["only the files are on a full disk: uploads are 507 and everything else goes on", "files"],
+  ["full disk for files: uploads are 507 and everything else continues", "files"],
 ];
 
 for (const [name, extent] of ROUNDS)
-  onSmallDisk(
-    `${name}${skipped}`,
-    async () => {
-      const report = newDiskReport();
-      await fillOnce(extent, report);
-      expect(report.faults).toEqual([]);
-      expect(report.refused).toBeGreaterThan(10);
-      expect(report.recoveriesMs).toHaveLength(1);
-      for (const tookMs of report.recoveriesMs) expect(tookMs).toBeLessThan(RECOVERY_MS);
-    },
-    60_000,
-  );
+  onSmallDisk(`${name}${skipped}`, async () => {
+    const report = newDiskReport();
+    await fillOnce(extent, report);
+    expect(report.faults).toEqual([]);
+    expect(report.refused).toBeGreaterThan(10);
+    expect(report.recoveriesMs).toHaveLength(1);
+  });
 
 onSmallDisk(
   `on a full disk the log is written back into the database, and its room serves further writes${skipped}`,
@@ -53,15 +39,13 @@ onSmallDisk(
     expect(before).toBeGreaterThan(1024 * 1024);
     expect(after).toBeLessThan(before / 4);
   },
-  60_000,
 );
 
 onSmallDisk(
-  `a first start on a full disk is refused in one line and leaves nothing in the way of the next${skipped}`,
+  `a first start on a full disk is refused in one line and does not block the next${skipped}`,
   async () => {
     const report = newDiskReport();
     await startOnFullDisk(report);
     expect(report.faults).toEqual([]);
   },
-  60_000,
 );

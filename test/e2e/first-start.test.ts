@@ -1,5 +1,7 @@
 /** The first start of a hub: what it makes, with which modes, what it prints and what it must never print. */
 import { expect, test } from "bun:test";
+import { networkInterfaces } from "node:os";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf, run } from "./program.ts";
 
@@ -28,7 +30,7 @@ async function pasteAll(page: string, env: Record<string, string> = {}): Promise
   expect(await paste(create ?? "", env)).toMatchObject({ success: true, status: "open" });
 }
 
-test("the directory, the secret and the admin key are for their owner only", async () => {
+test("only the owner can read the directory, the secret and the admin key", async () => {
   using dir = new TempDir();
   const data = dir.join("deep", "data");
   await using _hub = await Hub.start({ data, ownSecrets: false });
@@ -39,7 +41,7 @@ test("the directory, the secret and the admin key are for their owner only", asy
   }
 });
 
-test("the page has addresses, variants, the secrets and three curl lines that work", async () => {
+test("the start page has addresses, variants, the secrets and three working curl lines", async () => {
   using dir = new TempDir();
   const data = dir.join("it's data of mine");
   const args = ["--listen", "B:127.0.0.1:0"];
@@ -55,7 +57,63 @@ test("the page has addresses, variants, the secrets and three curl lines that wo
   // One that listens everywhere shows an address that can be called.
   await using everywhere = await Hub.start({ data: dir.join("other"), env: { LUXHUB_HOST: "0.0.0.0" } });
   expect(everywhere.program.stdout).toContain(`http://127.0.0.1:${everywhere.port}  variant A`);
-}, 60_000);
+});
+
+const lan = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ family, internal, address }) => family === "IPv4" && !internal && !address.startsWith("169.254."));
+
+test("the page says what is open without the secret, and where", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  const listen = ["--listen", "B:127.0.0.1:0"];
+  const page = async (args: readonly string[]): Promise<string> => {
+    await using hub = await Hub.start({ data, args });
+    return hub.program.stdout;
+  };
+  const alone = await page([]);
+  const open =
+    /^ {2}open {7}without the secret, to everyone who reaches http:\/\/127\.0\.0\.1:\d+:\n([^]*?)--private/m;
+  const paths = ENDPOINTS.filter(({ auth }) => auth === "public").map(({ path }) =>
+    path.replace("/api/v1/", ""),
+  );
+  const shown = open.exec(alone)?.[1] ?? "";
+  for (const path of paths) expect(shown).toContain(path.replace(/:(\w+)/, "<$1>"));
+  expect(alone).not.toContain("users of B");
+  expect(await page(listen)).toContain("So variant A shows the tasks, results and files of the users of B.");
+  for (const args of [["--private"], ["--variant", "B"], ["--private", ...listen]])
+    expect(await page(args)).toContain("  open       nothing: every request needs the secret");
+});
+
+test.skipIf(lan === undefined)(
+  `the page has the line for a second machine${lan === undefined ? " (this machine has no address in a network)" : ""}`,
+  async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({
+      data: dir.join("data"),
+      ownSecrets: false,
+      env: { LUXHUB_HOST: "0.0.0.0" },
+    });
+    await hub.program.printed(/On a second machine:\n\n.*\n/);
+    const url = `http://${lan?.address}:${hub.port}`;
+    expect(hub.program.stdout).toContain(`  ${url}  the same, for other machines\n`);
+    expect(hub.program.stdout).toContain(` or ${url}`);
+    const [, line = ""] = /On a second machine:\n\n(.*)\n/.exec(hub.program.stdout) ?? [];
+    const shell = Bun.spawn(["sh", "-c", line], { cwd: "/", stdout: "pipe", stderr: "ignore" });
+    expect(objectOf(await shell.stdout.text())).toMatchObject({ success: true, node_id: "worker-2" });
+    // Later the secret is in a file.
+    await hub.stop();
+    await using again = await Hub.start({
+      data: dir.join("data"),
+      ownSecrets: false,
+      env: { LUXHUB_HOST: "0.0.0.0" },
+    });
+    expect(again.program.stdout).toContain(
+      `On a second machine, with a copy of ${dir.join("data", "secret")}:`,
+    );
+    expect(again.program.stdout).toContain(`X-Matrix-Secret: $(cat secret)" http://${lan?.address}`);
+  },
+);
 
 test("the secrets are printed once: the second start reads them from their files", async () => {
   using dir = new TempDir();
@@ -70,9 +128,9 @@ test("the secrets are printed once: the second start reads them from their files
   await pasteAll(second.program.stdout);
   expect((await second.stop()).code).toBe(0);
   expect(second.program.stdout).not.toContain(first.secret);
-}, 60_000);
+});
 
-test("a first start that fails keeps no secrets and logs no start: that is for the one that succeeds", async () => {
+test("a failed first start keeps no secrets and logs no start", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using other = await Hub.start({ data: dir.join("other") });
@@ -89,9 +147,9 @@ test("a first start that fails keeps no secrets and logs no start: that is for t
   // Beside a hub that runs, a start that fails takes nothing from it.
   expect((await run([...args, "--port", "0"])).code).toBe(1);
   expect(readFileSync(`${data}/secret`, "utf8").trim()).toBe(hub.secret);
-}, 60_000);
+});
 
-test("secrets of the environment are neither written nor printed", async () => {
+test("secrets from the environment are neither written nor printed", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data });
@@ -107,12 +165,12 @@ test("secrets of the environment are neither written nor printed", async () => {
       expect(readFileSync(`${data}/${name}`, "latin1")).not.toContain(SECRET);
     }
   }
-}, 60_000);
+});
 
-test("as JSON every line is an object, and no secret is in any", async () => {
+test("with --log json every line is an object without secrets", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
-  const env = { LUXHUB_HOST: "127.0.0.1", LUXHUB_PORT: "0", LUXHUB_LOG: "json" };
+  const env = { LUXHUB_HOST: "127.0.0.1", LUXHUB_PORT: "0", LUXHUB_LOG: "json", LUXHUB_LOG_LEVEL: "debug" };
   await using program = new Program(["serve", "--data", data], { env });
   const [, url = ""] = await program.printed(/"url":"([^"]+)"[^\n]*\n/);
   const secret = readFileSync(`${data}/secret`, "utf8").trim();
@@ -138,4 +196,4 @@ test("as JSON every line is an object, and no secret is in any", async () => {
   });
   expect(program.stdout).not.toContain(secret);
   expect(program.stdout).not.toContain(readFileSync(`${data}/admin-key`, "utf8").trim());
-}, 60_000);
+});

@@ -4,26 +4,22 @@
  * --only fleet` is the long form.
  */
 import { expect, test } from "bun:test";
-import { REDIS_CHECK_EVERY_MS } from "../../src/domain/limits.ts";
-import { NOTHING_WRONG, p50, runFleet, verdictOf, whyNoFleet } from "../torture/fleet.ts";
+import { NOTHING_WRONG, runFleet, verdictOf, whyNoFleet } from "../torture/fleet.ts";
 
 const reason = whyNoFleet();
 const suffix = reason === null ? "" : ` (skipped: ${reason})`;
 test.skipIf(reason !== null)(
-  `two hubs behind nginx: one killed, Redis cut, PostgreSQL crashed, and nothing acknowledged is lost${suffix}`,
+  `two hubs behind nginx lose nothing acknowledged when a hub is killed, Redis is cut and PostgreSQL crashes${suffix}`,
   async () => {
     const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
     console.log(`seed ${seed}`);
     const report = await runFleet({ cycles: 1, aroundMs: 500, awayMs: 500 }, seed, console.log);
     expect(verdictOf(report)).toEqual(NOTHING_WRONG);
-    const { traffic, reader, way, goneOnMs, redisBackMs, postgresBackMs, wokenMs } = report;
+    const { traffic, reader, way, goneOnMs, redisBackMs, postgresBackMs } = report;
     expect(traffic.received).toBe(traffic.sent);
     expect(way.unavailable).toBeGreaterThan(0); // PostgreSQL's absence was met
     expect(reader.kinds.get("transport.changed")).toBe(2);
-    // The goals are 5 s and 10 ms, which the torture holds it to: here the machine is shared with the rest of the suite.
-    // How soon all go on is waited for there; who is not told of a message looks at the next check of his line.
+    // All recovered; the long form judges how soon (5 s), and how soon a message wakes a receiver (10 ms).
     expect([goneOnMs, redisBackMs, postgresBackMs].map((took) => took.length)).toEqual([1, 1, 1]);
-    expect(p50(wokenMs)).toBeLessThan(REDIS_CHECK_EVERY_MS / 4);
   },
-  120_000,
 );

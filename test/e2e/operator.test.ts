@@ -2,9 +2,18 @@
  * What an operator gets wrong, or has set up oddly, on the first day: certificates, addresses, paths, targets of a backup,
  * rights. Each mistake is one line that names the file or the setting, with the exit code of its kind; what can work does.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { networkInterfaces } from "node:os";
+import { join } from "node:path";
 import { freePort } from "../support/keeper.ts";
 import { SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
 import {
@@ -19,8 +28,6 @@ import {
   run,
   until,
 } from "./program.ts";
-
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const openssl = Bun.which("openssl");
 
@@ -62,7 +69,7 @@ describe("the certificate of a TLS listener", () => {
   }
 
   test.skipIf(openssl === null)(
-    `that cannot be used is named with its setting${openssl === null ? " (there is no openssl to make one with)" : ""}`,
+    `that is unusable is named with its setting${openssl === null ? " (there is no openssl to make one with)" : ""}`,
     async () => {
       using dir = new TempDir();
       makePair(dir, "one");
@@ -113,7 +120,7 @@ describe("the certificate of a TLS listener", () => {
     },
   );
 
-  test("that no listener wants is told in the log", async () => {
+  test("that no listener uses is mentioned in the log", async () => {
     using dir = new TempDir();
     writeFileSync(dir.join("any.pem"), "");
     await using hub = await Hub.start({ cwd: dir.path, args: ["--tls-cert=any.pem", "--tls-key=any.pem"] });
@@ -124,6 +131,78 @@ describe("the certificate of a TLS listener", () => {
 const hasIp6 = Object.values(networkInterfaces()).some((ips) =>
   ips?.some(({ address }) => address === "::1"),
 );
+
+describe("what others may write or read", () => {
+  const serve = ["serve", "--port", "0", "--host", "127.0.0.1"];
+
+  test("is refused when everybody may write it", async () => {
+    using dir = new TempDir();
+    mkdirSync(dir.join("luxhub-data"), { mode: 0o700 });
+    writeFileSync(dir.join("luxhub-data", "secret"), "a-secret-of-many-letters\n", { mode: 0o600 });
+    writeFileSync(dir.join("luxhub.toml"), "variant = 'B'\n", { mode: 0o600 });
+    writeFileSync(dir.join("key.pem"), "");
+    for (const [path, what, args] of [
+      ["luxhub.toml", "the configuration file luxhub.toml", []],
+      ["luxhub-data", `the data directory ${dir.join("luxhub-data")}`, []],
+      ["luxhub-data/secret", `the secret file ${dir.join("luxhub-data", "secret")}`, []],
+      ["key.pem", "the file of --tls-key key.pem", ["--tls-key=key.pem", "--tls-cert=key.pem"]],
+    ] as const) {
+      const mode = statSync(dir.join(path)).mode;
+      chmodSync(dir.join(path), mode | 0o002);
+      const [code, line] = await refusal([...serve, ...args], { cwd: dir.path });
+      expect([code, line.startsWith(`everybody may write ${what}: change that with chmod o-w `)]).toEqual([
+        1,
+        true,
+      ]);
+      chmodSync(dir.join(path), mode);
+    }
+  });
+
+  test("is a warning at the start and in doctor when a group may write it, or others may read a secret", async () => {
+    using dir = new TempDir();
+    await using first = await Hub.start({ cwd: dir.path, ownSecrets: false });
+    expect(first.program.stdout).not.toContain(" warn ");
+    await first.stop();
+    expect((await run(["doctor"], { cwd: dir.path })).stdout).toMatch(/ok {4}secrets .*\n.*: all is well\n$/);
+    chmodSync(dir.join("luxhub-data"), 0o770);
+    chmodSync(dir.join("luxhub-data", "secret"), 0o644);
+    chmodSync(dir.join("luxhub-data", "admin-key"), 0o660);
+    writeFileSync(dir.join("luxhub.toml"), "redis = 'redis://:pass@127.0.0.1:1'\n");
+    chmodSync(dir.join("luxhub.toml"), 0o664);
+    const data = dir.join("luxhub-data");
+    const own = [
+      `a group may write the data directory ${data}`,
+      `everybody may read the secret file ${join(data, "secret")}`,
+      `a group may write the secret file ${join(data, "admin-key")}`,
+    ];
+    const all = [...own, "a group may write the configuration file luxhub.toml"];
+    await using hub = await Hub.start({ cwd: dir.path, ownSecrets: false });
+    for (const warning of [...all, "everybody may read the configuration file luxhub.toml"])
+      await hub.program.printed(new RegExp(` warn {2}${RegExp.escape(warning)}\\n`));
+    expect(hub.program.stdout).not.toContain("pass@");
+    const { code, stdout } = await run(["doctor"], { cwd: dir.path });
+    for (const warning of own)
+      expect(stdout).toMatch(new RegExp(`^warn  secrets {5}${RegExp.escape(warning)}$`, "m"));
+    expect([code, stdout.endsWith(": all is well, 3 warnings\n")]).toEqual([0, true]);
+  });
+
+  test("a secret of fewer than 16 characters is a warning at every start, in doctor and in the log", async () => {
+    using dir = new TempDir();
+    const text = (what: string): string =>
+      `${what} has fewer than 16 characters and can be guessed: change it`;
+    const env = { LUXHUB_SECRET: "a9", LUXHUB_ADMIN_KEY: "fifteen-letters" };
+    for (const form of ["pretty", "json", "pretty"]) {
+      const args = [...serve, "--data", dir.join("data"), "--log", form];
+      await using hub = new Program(args, { env });
+      for (const what of ["the secret", "the administrator key"]) await hub.printed(new RegExp(text(what)));
+      expect(hub.stdout).not.toMatch(/fifteen-letters|\ba9\b/);
+    }
+    const { code, stdout } = await run(["doctor", "--data", dir.join("data")], { env });
+    expect([code, stdout.includes(`warn  secrets     ${text("the secret")}\n`)]).toEqual([0, true]);
+    const long = { LUXHUB_SECRET: "sixteen-letters.", LUXHUB_ADMIN_KEY: "sixteen.letters." };
+    expect((await run(["doctor", "--data", dir.join("data")], { env: long })).stdout).not.toContain("warn ");
+  });
+});
 
 describe("addresses", () => {
   test.skipIf(!hasIp6)(
@@ -146,7 +225,7 @@ describe("addresses", () => {
     },
   );
 
-  test("that cannot be listened on", async () => {
+  test("that the hub cannot listen on", async () => {
     using dir = new TempDir();
     const serve = ["serve", "--data", dir.join("data"), "--port", "1"];
     expect(await refusal([...serve, "--host", "192.0.2.1"])).toEqual([
@@ -159,7 +238,7 @@ describe("addresses", () => {
 });
 
 describe("the data directory", () => {
-  test("of a name that is no UTF-8 is refused: the hub would make another one", async () => {
+  test("with a name that is not UTF-8 is refused", async () => {
     using dir = new TempDir();
     const shell = (script: string) => ({ command: ["sh", "-c", script, ...FROM_SOURCE], cwd: dir.path });
     const named = shell(String.raw`exec "$0" "$@" --data "$(printf 'a\377')"`);
@@ -176,7 +255,7 @@ describe("the data directory", () => {
     expect(readdirSync(dir.path, { encoding: "buffer" })).toHaveLength(1); // what the shell has made
   });
 
-  test("is one however it is written: relative, with a slash behind, through a link", async () => {
+  test("is the same whether relative, with a trailing slash or through a link", async () => {
     using dir = new TempDir();
     mkdirSync(dir.join("real"));
     symlinkSync("real", dir.join("link"));
@@ -186,7 +265,7 @@ describe("the data directory", () => {
     expect([code, line]).toEqual([1, `another luxhub runs on the data directory ${dir.join("link")}`]);
   });
 
-  test("with something else in its place", async () => {
+  test("is refused when something else has its name", async () => {
     using dir = new TempDir();
     const made = (name: string, ...inside: readonly string[]): string => {
       mkdirSync(dir.join(name, ...inside), { recursive: true });
@@ -218,7 +297,7 @@ describe("the data directory", () => {
   });
 });
 
-test("a luxhub.toml that is a link to nothing is no luxhub.toml that is not there", async () => {
+test("a luxhub.toml that is a dangling link is an error, not a missing file", async () => {
   using dir = new TempDir();
   symlinkSync("/nowhere/luxhub.toml", dir.join("luxhub.toml"));
   expect(await refusal(["serve", "--port", "0"], { cwd: dir.path })).toEqual([
@@ -227,7 +306,7 @@ test("a luxhub.toml that is a link to nothing is no luxhub.toml that is not ther
   ]);
 });
 
-test("an address of a database names host, port and database, and never a password", async () => {
+test("errors name the database's host, port and name, never its password", async () => {
   using dir = new TempDir();
   const rows = [
     ["postgres://u:hush@127.0.0.1:1/hub", "127.0.0.1:1/hub"],
@@ -307,7 +386,7 @@ describe("a backup that cannot be written", () => {
   });
 });
 
-test("it starts as a service manager may start it: nothing open, no home, in /, few files, any umask", async () => {
+test("starts under a service manager: no open files, no home, in /, a low file limit, any umask", async () => {
   using dir = new TempDir();
   for (const umask of ["000", "777"]) {
     const data = dir.join(umask, "data");

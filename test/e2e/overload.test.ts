@@ -4,11 +4,8 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { measureCrowd } from "../torture/crowd.ts";
 import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
 import {
-  CUT_WITHIN_MS,
-  KIB_EACH_MAX,
   LARGE_BROADCAST_MIB_MAX,
   STALLED_GROWTH_MIB_MAX,
   UNREAD_MIB_MAX,
@@ -21,56 +18,36 @@ import { FROM_SOURCE, Hub, SECRET, TempDir, memoryMib, until } from "./program.t
 import { RawConnection, headOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
-const STREAMS = 1_000;
-/** What comes once for all with work, as the compiler, and garbage: it does not show at ten thousand, but here. */
-const ONCE_MIB = 6;
-/** Far less than so many streams take that are not forgotten (4.5 MiB); what a crowd of any size may leave is more. */
-const LEFT_MIB = 2.5;
 const STALLED_MESSAGES = 200;
 
 describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
-  test(`${STREAMS} streams cost little, hear a broadcast, and are forgotten when they have gone`, async () => {
-    const streamsMib = (kibEach: number): number => (kibEach * STREAMS) / 1024;
-    const isGood = ({ kibEach, leftMib }: { kibEach: number; leftMib: number }): boolean =>
-      streamsMib(kibEach) < streamsMib(KIB_EACH_MAX) + ONCE_MIB && leftMib < LEFT_MIB;
-    const { kibEach, told, reached, dropped, leftMib } = await withHub((hub) =>
-      measureCrowd(hub, STREAMS, 1_000, isGood),
-    );
-    console.log(`${kibEach.toFixed(1)} KiB a stream, ${leftMib.toFixed(1)} MiB left`);
-    expect({ told, reached, dropped }).toEqual({ told: STREAMS, reached: STREAMS, dropped: 0 });
-    expect(streamsMib(kibEach)).toBeLessThan(streamsMib(KIB_EACH_MAX) + ONCE_MIB);
-    expect(leftMib).toBeLessThan(LEFT_MIB);
-  }, 120_000);
-
-  test("the largest broadcasts reach more streams than may hold them at once", async () => {
+  test("the largest broadcasts reach more streams than can buffer them at once", async () => {
     const count = 400;
     const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
     expect(reached).toBe(count);
     expect(grewMib).toBeLessThan(LARGE_BROADCAST_MIB_MAX);
-  }, 120_000);
+  });
 
-  // Slow uploads are cut after 25 s; what cuts them is in upload.test.ts, and the torture waits for it.
-  test("slow heads, bodies and chunks are cut, and others hardly notice", async () => {
+  // Slow uploads are cut after 25 s; upload.test.ts tests what cuts them, and the torture waits for it. The torture also
+  // measures how soon slow callers are cut, and what others notice of them.
+  test("slow heads, bodies and chunks are cut off, and other callers are served meanwhile", async () => {
     const counts = { head: 100, body: 50, chunks: 50 };
-    const { before, meanwhile, after, cut } = await withHub((hub) => measureSlow(hub, counts, 1_000));
-    // The machine is shared with the rest of the suite, which may begin to work it in between: the factor is the
-    // torture's to measure. Who is held up by a slow caller is so for seconds.
-    expect(meanwhile.p50Ms).toBeLessThan(2 * Math.max(before.p50Ms, after.p50Ms) + 200);
+    const { meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 500));
+    expect(meanwhile.count).toBeGreaterThan(0);
     for (const [kind, count] of Object.entries(counts)) {
       const report = cut[kind as keyof typeof counts]; // as it stands above
       expect([kind, report?.cut]).toEqual([kind, count]);
-      expect(report?.slowestMs).toBeLessThan(CUT_WITHIN_MS);
       expect(report?.statuses).toEqual(kind === "head" ? [""] : ["408"]);
     }
-  }, 120_000);
+  });
 
-  test("a stream that does not read costs little, and comes back to all that it missed", async () => {
+  test("a stalled stream costs little memory and resumes without loss", async () => {
     const { grewMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
     expect(grewMib).toBeLessThan(STALLED_GROWTH_MIB_MAX);
     expect(came).toEqual(Array.from({ length: STALLED_MESSAGES }, (_, i) => i));
-  }, 120_000);
+  });
 
-  test("callers of a large list who do not read are not paid for with memory", async () => {
+  test("callers that ask for a large list and do not read cost little memory", async () => {
     const CALLERS = 60;
     const TASKS = 300;
     const description = "d".repeat(60_000);
@@ -97,23 +74,22 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
       },
       ["--variant", "B"],
     );
-  }, 120_000);
+  });
 });
 
 // Not beside the others: it is about how much is held at once.
 test.skipIf(!LINUX).each(["history", "receive"] as const)(
-  `callers of a large %s who do not read are not paid for with memory${LINUX ? "" : " (needs /proc)"}`,
+  `callers that ask for a large %s and do not read cost little memory${LINUX ? "" : " (needs /proc)"}`,
   async (kind) => {
     const { askedMib, grewMib } = await withHub((hub) => measureUnread(hub, kind, 192, 500, false));
     console.log(`${grewMib.toFixed(0)} MiB for ${askedMib} MiB of ${kind}`);
     expect(askedMib).toBeGreaterThan(1.5 * UNREAD_MIB_MAX);
     expect(grewMib).toBeLessThan(UNREAD_MIB_MAX);
   },
-  60_000,
 );
 
 test.concurrent.skipIf(!LINUX)(
-  `out of file descriptors: who is there is served, who comes waits, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
+  `out of file descriptors: open connections are served, new ones wait, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
   async () => {
     using dir = new TempDir();
     const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...FROM_SOURCE];
@@ -142,31 +118,26 @@ test.concurrent.skipIf(!LINUX)(
     for (const one of [...streams, early, again]) one.cut();
     expect((await hub.stop()).code).toBe(0);
   },
-  60_000,
 );
 
-test.concurrent(
-  "a store that takes no more is 503 with Retry-After, and nothing is half-done",
-  async () => {
-    using dir = new TempDir();
-    await using hub = await Hub.start({ data: dir.join("data") });
-    await hub.register("n1");
-    const holder = new Database(dir.join("data", "luxhub.db"));
-    holder.run("BEGIN IMMEDIATE");
-    const answers = await Promise.all(
-      Array.from({ length: 5 }, () =>
-        hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "hello" }),
-      ),
-    );
-    holder.run("ROLLBACK");
-    holder.close();
-    for (const { status, headers, body } of answers) {
-      expect([status, body["error"], headers.get("retry-after")]).toEqual([503, "overloaded", "1"]);
-    }
-    const headers = { "X-Matrix-Secret": SECRET };
-    expect((await hub.get("/message/history?node_id=n1", { headers })).body["count"]).toBe(0);
-    const sent = await hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "hello" });
-    expect(sent.status).toBe(200);
-  },
-  60_000,
-);
+test.concurrent("a busy store is 503 with Retry-After, and nothing is half done", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data") });
+  await hub.register("n1");
+  const holder = new Database(dir.join("data", "luxhub.db"));
+  holder.run("BEGIN IMMEDIATE");
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () =>
+      hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "hello" }),
+    ),
+  );
+  holder.run("ROLLBACK");
+  holder.close();
+  for (const { status, headers, body } of answers) {
+    expect([status, body["error"], headers.get("retry-after")]).toEqual([503, "overloaded", "1"]);
+  }
+  const headers = { "X-Matrix-Secret": SECRET };
+  expect((await hub.get("/message/history?node_id=n1", { headers })).body["count"]).toBe(0);
+  const sent = await hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "hello" });
+  expect(sent.status).toBe(200);
+});

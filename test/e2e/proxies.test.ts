@@ -45,7 +45,7 @@ async function guessOn(port: number, from: string): Promise<void> {
 }
 
 describe.skipIf(missing !== null)(`wrong secrets through proxies${reason}`, () => {
-  test("through a trusted one the caller is counted, whatever it writes into the header", async () => {
+  test("through a trusted proxy the caller is counted, whatever it writes into the header", async () => {
     using data = new TempDir();
     await using hub = await trusting(data, PROXY);
     await using nginx = await Nginx.start([[`127.0.0.1:${hub.port}`]]);
@@ -58,7 +58,7 @@ describe.skipIf(missing !== null)(`wrong secrets through proxies${reason}`, () =
     expect(await guess(hub.port, PROXY)).toBe(401); // nor did it count for the proxy
   });
 
-  test("through a chain of trusted ones too", async () => {
+  test("through a chain of trusted proxies too", async () => {
     using data = new TempDir();
     await using hub = await trusting(data, PROXY);
     await using inner = await Nginx.start([[`127.0.0.1:${hub.port}`]]);
@@ -70,7 +70,7 @@ describe.skipIf(missing !== null)(`wrong secrets through proxies${reason}`, () =
     expect(await guess(port, NEIGHBOUR)).toBe(401);
   });
 
-  test("of one that is not trusted nothing is believed: it is the caller itself", async () => {
+  test("an untrusted proxy counts as the caller itself", async () => {
     using data = new TempDir();
     await using hub = await trusting(data, "10.0.0.0/8", "127.0.0.2");
     await using nginx = await Nginx.start([[`127.0.0.1:${hub.port}`]]);
@@ -81,7 +81,7 @@ describe.skipIf(missing !== null)(`wrong secrets through proxies${reason}`, () =
     expect(await guess(hub.port, GUESSER)).toBe(401);
   });
 
-  test("a caller past the proxy is counted as itself, and cannot have the guesses counted for another", async () => {
+  test("a caller that bypasses the proxy is counted as itself and cannot blame another", async () => {
     using data = new TempDir();
     await using hub = await trusting(data, PROXY);
     await guessOn(hub.port, GUESSER);

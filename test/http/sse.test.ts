@@ -9,6 +9,7 @@ import {
   frame,
   openEventStream,
 } from "../../src/http/sse.ts";
+import { HANG_MS } from "../support/hang.ts";
 
 const LIMIT_BYTES = 256 * 1024;
 const PIECE = frame({ data: "x".repeat(64 * 1024) });
@@ -51,7 +52,7 @@ describe("frame", () => {
 
 /** Waits for a condition that other turns of the event loop bring about. */
 async function until(what: string, condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 20_000; // for what never comes: the longest wait is one of 8 s
+  const deadline = performance.now() + HANG_MS;
   while (!condition()) {
     if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
     await new Promise<void>((next) => setTimeout(next, 1));
@@ -184,7 +185,7 @@ describe("an open stream", () => {
     expect(head).not.toContain("content-length");
   });
 
-  test("carries what is sent, also before the answer, in order and in UTF-8", async () => {
+  test("delivers events, also those sent before the response, in order and in UTF-8", async () => {
     const fixture = serve();
     fixture.beforeAnswer = (stream) => {
       expect(stream.send(frame({ data: "é" }))).toBe(true);
@@ -209,7 +210,7 @@ describe("an open stream", () => {
     await until("the idle timeout of another", () => idle.gone());
     expect(stream.send(frame({ data: "still here" }))).toBe(true);
     await until("the event", () => client.text().includes("still here"));
-  }, 60_000);
+  });
 });
 
 describe("the end", () => {
@@ -249,7 +250,7 @@ describe("the end", () => {
     expect(fixture.closes()).toBe(1);
   });
 
-  test("close() on a client that has stopped reading delivers all that waits once it reads", async () => {
+  test("close() on a client that has stopped reading delivers the buffered events once it reads", async () => {
     const fixture = serve();
     const { client, stream } = await opened(fixture);
     await stall(client, stream);
@@ -273,7 +274,7 @@ describe("the end", () => {
     expect(fixture.closes()).toBe(1);
   });
 
-  test("a hang-up while the handler has not answered yet runs onClose once", async () => {
+  test("a hang-up before the handler answers runs onClose once", async () => {
     const fixture = serve();
     const answer = Promise.withResolvers<void>();
     fixture.beforeAnswer = () => answer.promise;
@@ -293,8 +294,8 @@ describe("the end", () => {
   });
 });
 
-describe("a client that does not keep up", () => {
-  test("is cut at the limit when it has stopped reading: reset, onClose once, no more held than the limit", async () => {
+describe("a slow client", () => {
+  test("is reset at the buffer limit when it stops reading; onClose runs once and the limit holds", async () => {
     const fixture = serve();
     const { client, stream } = await opened(fixture);
     await stall(client, stream);
@@ -319,7 +320,7 @@ describe("a client that does not keep up", () => {
     expect(fixture.closes()).toBe(1);
   });
 
-  test("gets what was sent meanwhile as soon as it reads again; only then it counts as drained", async () => {
+  test("gets the buffered events once it reads again, and only then counts as drained", async () => {
     const fixture = serve();
     fixture.limitBytes = 64 * 1024 * 1024;
     const { client, stream } = await opened(fixture);
@@ -337,7 +338,7 @@ describe("a client that does not keep up", () => {
     await until("all of it", () => client.bytes() > large.length && client.text().endsWith("z\n\n\r\n"));
   });
 
-  test("gets a piece larger than the limit when nothing else waits", async () => {
+  test("gets an event larger than the limit when the buffer is empty", async () => {
     const { client, stream } = await opened(serve());
     const large = frame({ data: "y".repeat(8 * LIMIT_BYTES) });
     expect(stream.send(large)).toBe(true);
@@ -347,7 +348,7 @@ describe("a client that does not keep up", () => {
     expect(wholeBody(client.text()) === `:\n\n${large}`).toBe(true);
   });
 
-  test("gets everything, however late, when its feeder waits for drained()", async () => {
+  test("gets every event, however late, when the sender waits for drained()", async () => {
     const { client, stream } = await opened(serve());
     await stall(client, stream);
     const before = stream.backlogBytes;
@@ -436,7 +437,7 @@ describe("keep-alive", () => {
     expect(timer.running()).toBe(false);
   });
 
-  test("cut a client that has taken nothing for four of them, and add nothing to what waits for it", async () => {
+  test("cut a client that reads nothing for four of them, and add nothing to its buffer", async () => {
     const timer = handTimer();
     const fixture = serve(new KeepAlive(15_000, timer.every));
     const { client, stream } = await opened(fixture);
@@ -457,7 +458,7 @@ describe("keep-alive", () => {
     await until("the reset", () => client.gone());
   });
 
-  test("cut it at the second already when others need what is held for it", async () => {
+  test("cut it after two when others need its buffer", async () => {
     const timer = handTimer();
     const fixture = serve(new KeepAlive(15_000, timer.every));
     const { client, stream } = await opened(fixture);

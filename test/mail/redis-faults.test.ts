@@ -2,19 +2,14 @@
  * A Redis that fails while hubs use it: full, frozen, forbidden, cut off for one hub and not for the other, restarted
  * empty. Messages are delivered in order all the same, and `transport` says what carried them.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { until } from "../e2e/program.ts";
+import { HANG_MS } from "../support/hang.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { type MailHub, MailHubs } from "./hubs.ts";
 
-setDefaultTimeout(60_000); // the tests wait a lot, and the machine may be busy
-
-/** Reconnects are at most two seconds apart; the rest is for a busy machine. */
-const BACK_WITHIN_MS = 15_000;
-
-const carries = (hub: MailHub, transport: string) =>
-  until(() => hub.mail.transport === transport, BACK_WITHIN_MS);
+const carries = (hub: MailHub, transport: string) => until(() => hub.mail.transport === transport);
 
 /** A TCP proxy whose connections can be made to stall: nothing goes through, and nothing is closed. */
 function openProxy(server: string) {
@@ -86,7 +81,7 @@ describe.skipIf(withoutRedis(true))("a Redis that", () => {
     const attempts = async () =>
       Number(/total_connections_received:(\d+)/.exec(String(await redis.ask("INFO", "stats")))?.[1]);
     const enough = (await attempts()) + 12; // two for each attempt of each hub, and one for each question
-    await until(async () => (await attempts()) > enough, BACK_WITHIN_MS, 100);
+    await until(async () => (await attempts()) > enough, HANG_MS, 100);
     expect([a.mail.transport, b.mail.transport]).toEqual(["sqlite", "sqlite"]); // no flapping
     expect(await hubs.changes()).toEqual(["redis sqlite"]);
     await redis.ask("ACL", "SETUSER", "default", "+publish");

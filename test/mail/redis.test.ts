@@ -3,15 +3,13 @@
  * that is lost. No message may be lost, delivered twice, or out of order.
  */
 import { RedisClient } from "bun";
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import type { Transact } from "../../src/store/store.ts";
 import { message } from "../domain/samples.ts";
 import { until } from "../e2e/program.ts";
 import { RedisServer, withoutRedis } from "../support/redis.ts";
 import { MailHubs } from "./hubs.ts";
-
-setDefaultTimeout(60_000); // the tests wait a lot, and the machine may be busy
 
 /** A receiver that is not woken within this time gets nothing. */
 const PATIENCE_MS = 15_000;

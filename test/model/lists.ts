@@ -177,7 +177,7 @@ export class Lists {
   }
 
   async #rows<R>(sql: string, of: (row: Row) => R): Promise<readonly R[]> {
-    const rows: Query<readonly R[]> = { sql, params: [], shape: (found) => found.map(of) };
+    const rows: Query<readonly R[]> = { sql, params: [], shape: (found) => found.map(of), reads: [] };
     return this.#hub.store.read(rows);
   }
 

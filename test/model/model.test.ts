@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { playSequences } from "./run.ts";
 
-test("300 random sequences of commands: the hub does what the model does", async () => {
-  const { sequences, commands } = await playSequences(300, 1);
-  expect(sequences).toBe(300);
-  expect(commands).toBeGreaterThan(7_500);
-}, 600_000);
+test("100 random sequences of commands: the hub does what the model does", async () => {
+  const { sequences, commands } = await playSequences(100, 1);
+  expect(sequences).toBe(100);
+  expect(commands).toBeGreaterThan(2_500);
+});

@@ -3,11 +3,9 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { problemOf } from "../../src/api/error-table.ts";
 import { Rejection, reject } from "../../src/domain/decision.ts";
+import { HANG_MS } from "../support/hang.ts";
 import { type Answer, SECRET, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { type Event, type Model, Refused } from "./model.ts";
-
-/** What is not there by then does not come. */
-const STREAM_MAX_MS = 15_000;
 
 /** A clock that stands until it is moved: then every lease ends to the millisecond, as it does in the model. */
 class StandingClock extends TestClock {
@@ -97,7 +95,7 @@ export class Real implements AsyncDisposable {
     const response = await fetch(url, { headers, signal: hangUp.signal });
     expect(response.status).toBe(200);
     const frames = framesOf(response);
-    const late = setTimeout(() => hangUp.abort(), STREAM_MAX_MS);
+    const late = setTimeout(() => hangUp.abort(), HANG_MS);
     try {
       await expectFrames(frames, streamed(model, nodeId, after));
       const end = model.events.length;

@@ -1,4 +1,4 @@
-/** A part of the tests of the API, on PostgreSQL: see api.ts. */
+/** One part of the API tests on PostgreSQL: see api.ts. */
 import { runOnPostgres } from "./api.ts";
 
 await runOnPostgres("messages");

@@ -1,10 +1,9 @@
 /**
- * The tests of the API, in parts of about the same length: each file beside this one runs a part on PostgreSQL. All but
- * the part "alone" go through an nginx before two hubs, with a Redis between them. What they say is what test/api says on
- * SQLite; api-parts.test.ts sees to it that none is left out. A test that wants a single hub says why: ALONE in
- * support/hub.ts. Without nginx or Redis it is one hub that is called directly.
+ * Runs the API tests of test/api on PostgreSQL, in parts of about the same length, a file each. The parts in FLEETS go
+ * through an nginx in front of two hubs, the others call a single hub. A test that needs a single hub in a fleet part
+ * says why: ALONE in support/hub.ts. Without nginx (or Redis, where a part wants it) every part calls a single hub.
  */
-import { afterAll, beforeAll, describe, setDefaultTimeout, test } from "bun:test";
+import { afterAll, beforeAll, describe, test } from "bun:test";
 import { closeFronts } from "../support/front.ts";
 import { carryMessagesBy, useEngine } from "../support/hub.ts";
 import { NGINX_MISSING } from "../support/nginx.ts";
@@ -12,50 +11,46 @@ import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
 import { REDIS_MISSING, sharedRedis } from "../support/redis.ts";
 import { dropSchemas } from "../support/schemas.ts";
 
-/** Those that are run on SQLite only, and why. */
+/** API tests that run on SQLite only, and why. */
 export const LEFT_OUT: Readonly<Record<string, string>> = {
-  damage: "it is about SQLite's file",
-  time: "it is about a clock that stands still, and several hubs follow that of the database",
-  input: "it is about what is asked, before any store",
-  limits: "it is about numbers, and asks no hub",
-  waiting: "it is about one hub's own waiting calls and streams",
-  bounds: "it is about what one hub holds, whatever its store",
-  "response-backpressure": "it asks no hub",
-  "messages-on-redis": "it is about a single hub, and here all messages go over Redis",
+  damage: "tests SQLite's file",
+  time: "needs a clock that stands still; hubs on PostgreSQL follow the clock of the database",
+  input: "tests requests before they reach a store",
+  limits: "tests constants, calls no hub",
+  waiting: "tests one hub's own waiting calls and streams",
+  bounds: "tests what one hub holds, whatever its store",
+  "response-backpressure": "tests answers being sent, calls no hub",
+  "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
 };
 
 export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream"],
-  requests: ["envelope", "idempotency", "variants", "files", "nodes"],
-  alone: ["offline", "keys", "system", "large-lists"],
+  requests: ["envelope", "variants", "idempotency", "files", "nodes"],
+  periodic: ["offline", "keys", "system", "large-lists"],
 } as const;
 
 /**
- * Of one hub that is called directly: what is about periodic work, which one of the hubs does (fleet.test.ts), about each
- * hub's own keys, log and log lines, and about one long answer. Two hubs would take twice the time and show no more.
+ * Parts that run on two hubs: where concurrent requests meet in the database. The others test the form of answers,
+ * periodic work (one hub does it: fleet.test.ts) and each hub's own keys and log: two hubs would show no more.
  */
-const ALONE: ReadonlySet<keyof typeof PARTS> = new Set(["alone"]);
+const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["tasks", "messages"]);
 
-/** Where PostgreSQL carries the messages between the hubs itself, as it does without --redis. */
-const WITHOUT_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["tasks"]);
+/** Parts whose hubs pass messages over Redis; in the others PostgreSQL does it. */
+const ON_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
 
-/** Why a single hub is called directly; null where nginx and two hubs are there. */
-const FLEETS_MISSING: string | null =
-  process.platform === "linux"
-    ? (NGINX_MISSING ?? REDIS_MISSING)
-    : "wants addresses of its own on Linux' loopback";
+/** Whether two hubs behind nginx can run here: they need loopback addresses of their own, as Linux has. */
+const canRunFleets = process.platform === "linux" && NGINX_MISSING === null && REDIS_MISSING === null;
 
-/** Has the tests of a part run in the file that calls it. */
+/** Runs the tests of a part in the file that calls it. */
 export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
   if (POSTGRES_MISSING !== null) {
     describe.skip(`the API on PostgreSQL (skipped: ${POSTGRES_MISSING})`, () => test("runs", () => {}));
     return;
   }
-  setDefaultTimeout(60_000); // two hubs each, and several tests at once
-  await sharedServer(); // so that no test's time goes into its start
-  const fleets = FLEETS_MISSING === null && !ALONE.has(part);
-  const redis = fleets && !WITHOUT_REDIS.has(part) ? await sharedRedis() : null;
+  await sharedServer();
+  const fleets = canRunFleets && FLEETS.has(part);
+  const redis = fleets && ON_REDIS.has(part) ? await sharedRedis() : null;
   beforeAll(() => {
     useEngine("postgresql", { fleets });
     carryMessagesBy(redis);
@@ -66,6 +61,6 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
     await closeFronts();
     await dropSchemas();
   });
-  // The query makes it a module of its own: without --isolate the same file is loaded for SQLite in this process too.
+  // The query makes it a separate module: without --isolate this process may also load the same file for SQLite.
   for (const name of PARTS[part]) await import(`../api/${name}.test.ts?engine=postgresql`);
 }

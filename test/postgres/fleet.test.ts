@@ -3,8 +3,9 @@
  * first. The hubs here are of one process, over real listeners, each with its own connections.
  */
 import { SQL } from "bun";
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { PULSE_MS, TURN_MS } from "../../src/domain/limits.ts";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../src/domain/limits.ts";
+import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
 import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
@@ -21,8 +22,6 @@ import {
   send,
   until,
 } from "../api/scene.ts";
-
-setDefaultTimeout(60_000); // much of it waits, and the machine may be busy
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
@@ -78,21 +77,21 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("a message sent at one wakes a receive that waits at the other at once", async () => {
     await addNodes(a, ["n1"]);
-    const tookMs: number[] = [];
+    // In turns at the other hub and at the same one, which shows how slow the machine is now.
+    const tookMs: Record<"other" | "same", number[]> = { other: [], same: [] };
     for (let i = 0; i < 40; i++) {
-      const [from, at] = i % 2 ? [a, b] : [b, a];
+      const [at, other] = i < 20 ? [a, b] : [b, a];
+      const from = i % 2 ? at : other;
       const received = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 15 });
       await receive(at, "n1"); // that came later has looked: the one before it waits
       const sentAt = performance.now();
       await send(from, "x", "n1", { content: String(i) });
       const body = await ok(received);
-      tookMs.push(performance.now() - sentAt);
+      tookMs[from === at ? "same" : "other"].push(performance.now() - sentAt);
       expect(pick(body, "messages", "content")).toEqual([String(i)]);
     }
-    const p50 = tookMs.toSorted((x, y) => x - y)[20];
-    // The goal is 10 ms, which the torture holds the real programs to: here the machine is shared with the whole suite.
-    // Who is not told looks at the next pulse, half of one later in the middle.
-    expect(p50).toBeLessThan(PULSE_MS / 4);
+    // A hub that gets no notification finds the message at its next tick, and the next round starts right after that one.
+    expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
   });
 
   test("a mailbox has one taker for each message, and is emptied in order, wherever it is taken from", async () => {
@@ -119,7 +118,7 @@ suite(`several hubs on one database${reason}`, () => {
     }
   });
 
-  test("a page of a node's tasks is of one moment: what it completes meanwhile at the other hub is on it", async () => {
+  test("a page of a node's tasks is one snapshot: what it completes meanwhile at the other hub is on it", async () => {
     await addNodes(a, ["n1"]);
     const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => addTask(i % 2 ? a : b)));
     for (const task_id of ids) await ok(a.post("/task/claim", { task_id, node_id: "n1" }));
@@ -173,7 +172,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(said).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
   });
 
-  test("a stream that has read the log is not told again of what it read, however late its hub hears of it", async () => {
+  test("a stream that has read the log does not get an event twice, however late its hub is notified", async () => {
     await addNodes(a, ["n1"]);
     for (let i = 0; i < 60; i++) {
       const [from, at] = i % 2 ? [a, b] : [b, a];
@@ -278,15 +277,16 @@ suite(`several hubs on one database${reason}`, () => {
     await store.close();
   });
 
-  test("periodic work is one hub's; when that is closed the other takes it over at once", async () => {
+  test("only the leader does the periodic work; when it is closed, the other hub is elected at once", async () => {
     const holder = async (): Promise<string> => (await fleet.sql`SELECT holder FROM turn`)[0].holder;
     const first = await holder();
-    await Bun.sleep(2 * PULSE_MS);
+    await Bun.sleep(2 * ELECTION_EVERY_MS);
     expect(await holder()).toBe(first);
+    // Nobody could wait for this lease to run out.
+    await fleet.sql`UPDATE turn SET until = clock_timestamp() + interval '1 hour'`;
     await a.close();
     fleet.hubs.splice(0, 1);
-    // Not only when the turn of the one that was closed would have run out.
-    await until("the turn goes on", async () => (await holder()) !== first, TURN_MS - 2 * PULSE_MS);
+    await until("another hub is elected", async () => (await holder()) !== first);
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
     await until(
@@ -295,14 +295,15 @@ suite(`several hubs on one database${reason}`, () => {
     );
   });
 
-  test("periodic work of a hub that is dead or frozen is taken over when its time is up, within 15 s", async () => {
-    expect(TURN_MS + 3 * PULSE_MS).toBeLessThan(15_000);
-    await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1500 ms'`;
+  test("when the leader is dead or frozen, another hub is elected after its lease, within 15 s", async () => {
+    expect(LEADER_LEASE_MS + 3 * ELECTION_EVERY_MS).toBeLessThan(15_000); // as the documentation promises
+    await fleet.sql`UPDATE turn SET holder = 'dead', until = clock_timestamp() + interval '1 hour'`;
     await addNode(b, "n1", {}, "B");
     fleet.clock.pass(91_000);
-    await Bun.sleep(1_000);
+    await Bun.sleep(ELECTION_EVERY_MS + 100); // the time in which nothing may happen
     expect(await number("SELECT online AS n FROM nodes")).toBe(1);
-    await until("the turn is taken", async () => (await number("SELECT online AS n FROM nodes")) === 0);
+    await fleet.sql`UPDATE turn SET until = clock_timestamp()`;
+    await until("another hub is elected", async () => (await number("SELECT online AS n FROM nodes")) === 0);
   });
 
   test("a hub that starts beside another renews no lease; one that starts where none was renews all", async () => {
@@ -329,27 +330,46 @@ suite(`several hubs on one database${reason}`, () => {
     );
     for (const create of creates) await refused(create, 503, "database_unavailable");
     const says =
-      /"message":"the database cannot be written","cause":"A newer luxhub has brought the database forward/g;
+      /"message":"the database cannot be written","cause":"A newer luxhub has migrated the database/g;
     const said = (hub: TestHub): number => hub.logged.join("").match(says)?.length ?? 0;
     for (const hub of [a, b]) {
       await until("it stops reading", async () => (await hub.get("/node/list")).status === 503);
       await until("it says why", async () => said(hub) > 0);
     }
-    await until("the turn is left to the newer one", async () => (await holder()) === null);
-    await Bun.sleep(2 * PULSE_MS); // the time in which nothing may happen
+    await until("the lease is left to the newer one", async () => (await holder()) === null);
+    await Bun.sleep(2 * ELECTION_EVERY_MS); // the time in which nothing may happen
     expect(await holder()).toBeNull();
     for (const hub of [a, b]) expect(said(hub)).toBe(1);
-    const fault = expect.stringContaining("A newer luxhub has brought the database forward");
+    const fault = expect.stringContaining("A newer luxhub has migrated the database");
     expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: false, details: { fault } });
     expect(await number("SELECT count(*) AS n FROM tasks")).toBe(0);
     expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
-  }, 60_000);
+  });
+
+  test("each hub logs what was done at it, once", async () => {
+    await addNodes(a, ["n1"]);
+    const taskId = await addTask(b, { title: "Say hello" });
+    await ok(a.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+    await ok(b.post("/message/broadcast", { from_node: "boss", content: "c" }));
+    const told = (hub: TestHub): string[] =>
+      hub.logged
+        .join("")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line))
+        .filter((line) => "event" in line)
+        .map((line) => line.event);
+    await until("both have told", async () => told(a).length >= 2 && told(b).length >= 2);
+    await Bun.sleep(1_000); // what the other one wrote has been heard of
+    expect(told(a)).toEqual(["node.registered", "task.assigned"]);
+    expect(told(b)).toEqual(["task.created", "message.sent"]);
+  });
 
   test("a lease that one hub gave ends by another's clock at the same moment", async () => {
     const now = () => number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS n");
     const before = await now();
     await addNode(a, "n1", {}, "B");
     const given = (await number("SELECT lease_until AS n FROM beats")) - 90_000;
-    expect(given).toBeWithin(before - 1_000, (await now()) + 1_000);
+    expect(given).toBeWithin(before - 5_000, (await now()) + 5_000);
   });
 });

@@ -1,16 +1,20 @@
 /**
- * Many transactions in one commit on PostgreSQL: what goes to the server in few statements is what each would have
- * written by itself, whatever the values are that the statements were first sent with.
+ * Group commit on PostgreSQL: bulk statements write and read what each transaction would alone, in the order of the
+ * transactions.
  */
+import { SQL } from "bun";
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
+import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
+import { waitingDeliveries } from "../../src/store/sql/messages.ts";
 import { taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import type { Store } from "../../src/store/store.ts";
-import { task } from "../domain/samples.ts";
+import { message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -18,8 +22,12 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
+/** Of the database that was opened last. */
+let address = "";
+
 async function open(): Promise<Store> {
   const schema = await newSchema();
+  address = schema.url;
   closing.push(schema.remove);
   const store = await openPostgres(schema.url, systemClock(), (error) => {
     throw error;
@@ -71,8 +79,8 @@ async function claim(store: Store, nodes: readonly string[], each: number): Prom
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 
-describe.skipIf(POSTGRES_MISSING !== null)(`groups on postgresql${reason}`, () => {
-  test("numbers that are larger than those that came first", async () => {
+describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`, () => {
+  test("numbers of any size", async () => {
     const store = await open();
     await create(store, [{ taskId: "small", luxRewardMicro: 1 }]);
     await create(store, [
@@ -83,7 +91,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`groups on postgresql${reason}`, () =
     expect(await store.read(taskTotals())).toEqual({ open: 4, assigned: 0, completed: 0 });
   });
 
-  test("texts with what an array is worded with", async () => {
+  test("texts with the characters of array literals", async () => {
     const store = await open();
     const texts = [``, `NULL`, `"`, `\\`, `\\"`, `{a,b}`, `,`, ` `, `a\nb\tc`, `'`, `$1`, `\u0001`, `🦊`];
     await create(store, [{ taskId: "first", title: "t" }]);
@@ -100,7 +108,6 @@ describe.skipIf(POSTGRES_MISSING !== null)(`groups on postgresql${reason}`, () =
   test("a task that is moved, deleted and moved back in one commit: in that order", async () => {
     const store = await open();
     for (let round = 0; round < 3; round++) {
-      // What is sent by itself at first is sent with others later.
       const [, moved, deleted, back] = await claim(store, [`n${round}`], 4);
       if (!moved || !deleted || !back) throw new Error("not there");
       await Promise.all([
@@ -116,13 +123,95 @@ describe.skipIf(POSTGRES_MISSING !== null)(`groups on postgresql${reason}`, () =
     }
   });
 
-  test("a text that cannot be stored is looked for beside others, and not found", async () => {
+  test("a text that cannot be stored is not found, and the others of the bulk read are", async () => {
     const store = await open();
     await create(store, [{ taskId: "a" }, { taskId: "b" }]);
     const found = (taskId: string) =>
       store.transact({ task: taskById(taskId) }, (rows) => accept(rows.task?.taskId ?? null, []));
     const asked = ["a", "x\0y", "b", "\0", "a\0b"];
-    await Promise.all(asked.map(found)); // in the first of them the server tells the types
     expect(await Promise.all(asked.map(found))).toEqual(["a", null, "b", null, null]);
+  });
+
+  test("running totals of one node are summed exactly, also past what a number holds", async () => {
+    const store = await open();
+    await commit(store, saved(node("n1")));
+    const each = 4_000_000_000_000_001;
+    const tallies = Array.from({ length: 5 }, (_, i) =>
+      tally({
+        nodeId: "n1",
+        assigned: 1,
+        luxEarnedMicro: each,
+        balanceMicro: each,
+        entries: 1,
+        idleSince: i,
+      }),
+    );
+    await Promise.all(tallies.map((one) => commit(store, [one])));
+    const sum = 5n * BigInt(each);
+    expect(await store.read(nodeById("n1"))).toMatchObject({
+      tasksAssigned: 5,
+      entries: 5,
+      luxEarnedMicro: sum,
+      balanceMicro: sum,
+      idleSince: 4,
+    });
+  });
+
+  test("a node and its heartbeat, a message and its delivery, in one commit: each after what it builds on", async () => {
+    const store = await open();
+    const to = ["n1", "n2", "n3"];
+    const all = to.map((toNode, i): readonly Change[] => [
+      { kind: "message.stored", message: message(`m${i}`, { toNode }) },
+      { kind: "delivery.queued", messageId: `m${i}`, toNode, broadcast: false },
+      ...saved(node(toNode)),
+      tally({ nodeId: toNode, assigned: 1 }),
+    ]);
+    await Promise.all(all.map((changes) => commit(store, changes)));
+    for (const [i, nodeId] of to.entries()) {
+      expect(await store.read(nodeById(nodeId))).toMatchObject({ tasksAssigned: 1 });
+      expect(await store.read(waitingDeliveries(nodeId, 9))).toMatchObject([
+        { message: { messageId: `m${i}` } },
+      ]);
+    }
+  });
+
+  test("mailboxes that are read in one statement: each in its order, up to its limit", async () => {
+    const store = await open();
+    const nodes = ["n1", "n2", "n3"];
+    const ids = Array.from({ length: 30 }, (_, i) => `m${String(i).padStart(2, "0")}`);
+    const toOf = (i: number): string => nodes[i % 3] ?? "";
+    await commit(
+      store,
+      ids.flatMap((messageId, i): readonly Change[] => [
+        { kind: "message.stored", message: message(messageId, { toNode: toOf(i) }) },
+        { kind: "delivery.queued", messageId, toNode: toOf(i), broadcast: false },
+      ]),
+    );
+    const received = await Promise.all(
+      nodes.map((nodeId, i) =>
+        store.transact({ waiting: waitingDeliveries(nodeId, 4 + i) }, ({ waiting }) =>
+          accept(
+            waiting.map((one) => one.message.messageId),
+            [{ kind: "event.logged", event: { kind: "hub.started", at: 1, nodeId, taskId: null, data: {} } }],
+          ),
+        ),
+      ),
+    );
+    expect(received).toEqual(nodes.map((_, n) => ids.filter((__, i) => i % 3 === n).slice(0, 4 + n)));
+    // A group that fails is committed in halves: then they are several.
+    const sql = new SQL(address, { max: 1 });
+    const [commits] = await sql`SELECT count(DISTINCT xmin::text)::int AS n FROM events`;
+    await sql.close();
+    expect(commits).toEqual({ n: 1 });
+  });
+
+  test("more in one commit than one statement carries", async () => {
+    const store = await open();
+    const description = "x".repeat(1_500_000);
+    await create(
+      store,
+      Array.from({ length: 7 }, (_, i) => ({ taskId: `t${i}`, description })),
+    );
+    expect(await store.read(taskTotals())).toEqual({ open: 7, assigned: 0, completed: 0 });
   });
 });

@@ -184,7 +184,7 @@ suite(`groups on PostgreSQL and on SQLite${reason}`, () => {
     return [plain(ours), plain(theirs)];
   }
 
-  for (const seed of [1, 2, 3])
+  for (const seed of [1, 2])
     test(`${ROUNDS} times ${AT_ONCE} requests at once (seed ${seed})`, async () => {
       for (const world of worlds)
         for (const [nodeId, capabilities] of [
@@ -212,7 +212,7 @@ suite(`groups on PostgreSQL and on SQLite${reason}`, () => {
         const [ours, theirs] = await rows(table, order);
         expect([table, theirs]).toEqual([table, ours]);
       }
-    }, 60_000);
+    });
 
   /** About how many ids have been given: the newest that an answer names. */
   function idsOf(answers: readonly unknown[] | undefined): number {

@@ -44,7 +44,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       expect(await marks()).toEqual(["young"]);
     });
 
-    test("of an older schema is not migrated under a hub that is at work", async () => {
+    test("of an older schema is not migrated while a hub runs on it", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
@@ -64,7 +64,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await expect(join()).rejects.toThrow(`the database is of schema ${NEWEST + 1}`);
     });
 
-    test("of an older schema is migrated when a group that had begun by it has ended", async () => {
+    test("of an older schema is migrated when a group that began before has ended", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
@@ -93,7 +93,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       expect(tables[0]?.n).toBe(0);
     });
 
-    test("that the server does not give: one line that names PostgreSQL", async () => {
+    test("that cannot be opened: one line that names PostgreSQL", async () => {
       const nowhere = new URL(schema.url);
       nowhere.pathname = "/luxhub_that_is_not_there";
       await expect(open(nowhere.href)).rejects.toThrow(

@@ -22,6 +22,7 @@ import { BalancerRounds } from "../../src/service/balancer-rounds.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { node, task } from "../domain/samples.ts";
+import { costRatio, cpuOf } from "../support/cost.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -152,54 +153,57 @@ test("a round gives so much and no more, says that it was cut short, and the nex
 });
 
 describe("thousands of nodes, each with its own capabilities,", () => {
-  const NODES = 4_000;
   const own = (i: number) => Array.from({ length: CAPABILITIES_MAX }, (_, k) => `capability ${i} ${k}`);
-  const FLEET = Array.from({ length: NODES }, (_, i) => there(`n${i}`, own(i))).flat();
-  /** Before there was an index by type: more than a second; with it, hundredths. */
-  const MOST_MS = 600;
-
-  /** Until `work` is done, how long the event loop was held at most. */
-  async function longestHold(work: Promise<unknown>): Promise<number> {
-    let isDone = false;
-    void work.finally(() => (isDone = true));
-    let longest = 0;
-    for (let before = performance.now(); !isDone;) {
-      await new Promise((resolve) => setImmediate(resolve));
-      const now = performance.now();
-      longest = Math.max(longest, now - before);
-      before = now;
-    }
-    await work;
-    return longest;
-  }
+  const fleetOf = (nodes: number) => Array.from({ length: nodes }, (_, i) => there(`n${i}`, own(i))).flat();
 
   test("are not compared with each task that waits", async () => {
-    const backlog = Array.from({ length: 3_000 }, (_, i) =>
-      created(`t${i}`, { taskType: i % 10 ? `nobody takes ${i}` : `capability ${i} 7` }),
+    const fleet = fleetOf(2_000);
+    // One task in ten fits a node; the others fit none.
+    const sceneOf = (tasks: number) =>
+      openScene([
+        ...fleet,
+        ...Array.from({ length: tasks }, (_, i) =>
+          created(`t${i}`, { taskType: i % 10 ? `nobody takes ${i}` : `capability ${i % 2_000} 7` }),
+        ),
+      ]);
+    const [few, many] = [await sceneOf(30), await sceneOf(4_000)];
+    let given: Awaited<ReturnType<BalancerRounds["run"]>>["assignments"] = [];
+    await few.rounds.run(true); // compile
+    const ratio = await costRatio(
+      () => cpuOf(() => few.rounds.run(true)),
+      () => cpuOf(async () => (given = (await many.rounds.run(true)).assignments)),
+      1, // a round gives the tasks out
     );
-    const { rounds } = await openScene([...FLEET, ...backlog]);
-    const round = rounds.run(true);
-    expect(await longestHold(round)).toBeLessThan(MOST_MS);
-    expect((await round).assignments.map(({ taskId, nodeId }) => [taskId, nodeId])).toEqual(
-      backlog.flatMap((_, i) => (i % 10 ? [] : [[`t${i}`, `n${i}`]])),
-    );
+    expect(given).toHaveLength(400);
+    for (const { taskId, nodeId } of given)
+      expect(Number(taskId.slice(1)) % 2_000).toBe(Number(nodeId.slice(1)));
+    expect(ratio).toBeLessThan(20);
   });
 
   test("are not compared with each task that is created", async () => {
-    const { store, tasks } = await openScene(FLEET);
-    const transact = store.transact.bind(store);
-    const draft = {
-      title: "t",
-      description: "d",
-      priority: 1,
-      creatorNode: null,
-      luxRewardMicro: 0,
-    } as const;
-    const make = (taskType: string) => tasks.create(transact, { ...draft, taskType, balanced: true });
-    const makeAll = Array.from({ length: 200 }, (_, i) => make(`nobody takes ${i}`));
-    const before = performance.now();
-    for (const { assignedNode } of await Promise.all(makeAll)) expect(assignedNode).toBeNull();
-    expect(performance.now() - before).toBeLessThan(MOST_MS);
-    expect(await make("capability 3999 63")).toMatchObject({ assignedNode: "n3999" });
+    const costOf = async (nodes: number): Promise<number> => {
+      const { store, tasks } = await openScene(fleetOf(nodes));
+      const transact = store.transact.bind(store);
+      const draft = {
+        title: "t",
+        description: "d",
+        priority: 1,
+        creatorNode: null,
+        luxRewardMicro: 0,
+      } as const;
+      const create = (taskType: string) => tasks.create(transact, { ...draft, taskType, balanced: true });
+      const type = `capability ${nodes - 1} 63`;
+      expect(await create(type)).toMatchObject({ assignedNode: `n${nodes - 1}` });
+      return cpuOf(async () => {
+        const created = await Promise.all(Array.from({ length: 200 }, (_, i) => create(`nobody takes ${i}`)));
+        for (const { assignedNode } of created) expect(assignedNode).toBeNull();
+      });
+    };
+    const ratio = await costRatio(
+      () => costOf(20),
+      () => costOf(2_000),
+      2,
+    );
+    expect(ratio).toBeLessThan(20); // node by node: 100
   });
 });

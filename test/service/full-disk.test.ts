@@ -19,7 +19,7 @@ import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
-import type { Turn } from "../../src/store/store.ts";
+import type { ElectionResult } from "../../src/store/store.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
@@ -32,8 +32,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** `turn`: whether this hub leads. */
-async function openScene(turn: Turn = "ours") {
+/** `elected`: whether this hub leads. */
+async function openScene(elected: ElectionResult = "leader") {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-full-"));
   closing.push(() => rm(folder, { recursive: true }));
   const disk = new FailingDisk();
@@ -49,7 +49,9 @@ async function openScene(turn: Turn = "ours") {
   closing.push(() => blobs.close());
   const clock = new TestClock();
   const lines: string[] = [];
-  const log = openLog("json", systemClock().now, (text) => lines.push(...text.trimEnd().split("\n")));
+  const log = openLog({ format: "json", level: "debug" }, systemClock().now, (text) =>
+    lines.push(...text.trimEnd().split("\n")),
+  );
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
   const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
@@ -59,7 +61,7 @@ async function openScene(turn: Turn = "ours") {
   const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
   const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
   const chores = choresOf(choreParts);
-  const leadership = new Leadership({ turn: async () => turn }, () => renewLeases(choreParts));
+  const leadership = new Leadership({ lead: async () => elected }, () => renewLeases(choreParts));
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand
   for (const nodeId of ["n1", "n2"]) {
     const beat = { now: clock.now(), steady: clock.steady(), leaseMs: LEASE_MS };
@@ -154,14 +156,14 @@ test("nodes whose heartbeats could not be stored get a full lease when there is 
   expect(await store.read(nodeById("n1"))).toMatchObject({ online: false });
 });
 
-const OWED: readonly (readonly [boolean, Turn])[] = [
-  [false, "ours"],
-  [true, "ours"],
-  [false, "another's"],
+const OWED: readonly (readonly [boolean, ElectionResult])[] = [
+  [false, "leader"],
+  [true, "leader"],
+  [false, "follower"],
 ];
-for (const [requireAck, turn] of OWED)
-  test(`a message that could not be put back is put back later (require_ack ${requireAck}, the turn is ${turn})`, async () => {
-    const { store, disk, messages, sweep } = await openScene(turn);
+for (const [requireAck, elected] of OWED)
+  test(`a message that could not be put back is put back later (require_ack ${requireAck}, the hub is ${elected})`, async () => {
+    const { store, disk, messages, sweep } = await openScene(elected);
     const draft = { fromNode: "op", toNode: "n1", type: "text", requireAck } as const;
     for (const content of ["first", "second"]) await messages.send(store.transact, { ...draft, content });
     const caller = new AbortController();

@@ -1,5 +1,5 @@
 /** The chores over a real store: what one sweep does, from the stored rows alone. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
-import { DAY_MS, systemClock } from "../../src/lib/clock.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
@@ -26,13 +26,14 @@ import { taskById } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Query } from "../../src/store/store.ts";
 import { message, node, tally, task } from "../domain/samples.ts";
+import { TestClock } from "../support/hub.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
+async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = systemClock() } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-chores-"));
   closing.push(() => rm(folder, { recursive: true }));
   const store = openSqlite(join(folder, "db"), (error) => {
@@ -41,14 +42,13 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
   closing.push(() => store.close());
   const blobs = await openDiskBlobs(folder);
   closing.push(() => blobs.close());
-  const clock = systemClock();
   const tasks = new TaskService(store, clock, newId);
   const parts = {
     store,
     blobs,
     clock,
     log: openLog(
-      "json",
+      { format: "json", level: "debug" },
       () => clock.now(),
       () => undefined,
     ),
@@ -71,10 +71,10 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS } = {}) {
     store,
     clock,
     write: (...changes: readonly Change[]) => store.transact({}, () => accept(null, changes)),
-    run: async (name: string) => {
+    run: async (name: string, lateMs = 0) => {
       const chore = chores.find((one) => one.name === name);
       if (!chore) throw new Error(`no chore ${name}`);
-      await chore.run(new AbortController().signal, 0);
+      await chore.run(new AbortController().signal, () => lateMs);
     },
   };
 }
@@ -150,13 +150,77 @@ describe("nodes", () => {
   });
 });
 
-describe("prune", () => {
-  const rows = (table: string): Query<number> => ({
-    sql: `SELECT count(*) AS n FROM ${table}`,
-    params: [],
-    shape: ([row]) => Number(row?.["n"]),
+const rows = (table: string): Query<number> => ({
+  sql: `SELECT count(*) AS n FROM ${table}`,
+  params: [],
+  shape: ([row]) => Number(row?.["n"]),
+  reads: [table],
+});
+
+/** An answer that has been stored since `storedAt`. */
+const answered = (storedAt: number): Change => ({
+  kind: "answer.stored",
+  answer: { scope: "s", asked: "h", status: 200, body: "{}", storedAt },
+});
+
+describe("the clock", () => {
+  const ended = (clock: TestClock): readonly Change[] =>
+    saved(node("n1", { leaseUntil: clock.steady() - 1 }));
+
+  test("jumps after it was checked: what is pruned in the same sweep is judged by the time before", async () => {
+    const clock = new TestClock();
+    const { store, write, run } = await openScene({ clock });
+    const at = clock.now() - HOUR_MS;
+    const sent: Change = { kind: "message.stored", message: message("m1", { toNode: "n1", sentAt: at }) };
+    await write(answered(at), sent);
+    await run("clock");
+    clock.jump(30 * DAY_MS);
+    await run("prune");
+    const left = async () => [await store.read(rows("answers")), await store.read(rows("messages"))];
+    expect(await left()).toEqual([1, 1]);
+    await run("clock");
+    await run("prune");
+    expect(await left()).toEqual([1, 1]);
+    clock.pass(DAY_MS - HOUR_MS + MINUTE_MS);
+    await run("prune");
+    expect((await left())[0]).toBe(0);
   });
 
+  test("jumps and the write about it fails: it is noticed again, and answers are shifted once", async () => {
+    const clock = new TestClock();
+    const { store, write, run } = await openScene({ clock });
+    await write(answered(clock.now()), ...ended(clock));
+    clock.jump(HOUR_MS);
+    const transact = spyOn(store, "transact").mockRejectedValueOnce(new Error("full"));
+    await expect(run("clock")).rejects.toThrow("full");
+    transact.mockRestore();
+    await run("clock");
+    await run("clock");
+    await run("nodes");
+    expect(await store.read(nodeById("n1"))).toMatchObject({ online: true });
+    clock.pass(DAY_MS - MINUTE_MS);
+    await run("prune");
+    expect(await store.read(rows("answers"))).toBe(1);
+    clock.pass(2 * MINUTE_MS);
+    await run("prune");
+    expect(await store.read(rows("answers"))).toBe(0);
+  });
+
+  test.each(["nodes", "messages"])(
+    "stands still after it was checked: %s in the same sweep renews all leases",
+    async (chore) => {
+      const clock = new TestClock();
+      const { store, write, run } = await openScene({ clock });
+      await write(...ended(clock));
+      await run("clock");
+      await run(chore, HOUR_MS);
+      await run("nodes");
+      expect(await store.read(nodeById("n1"))).toMatchObject({ online: true });
+    },
+  );
+});
+
+describe("prune", () => {
   test("deletes old messages with all their deliveries, broadcasts too, and nothing that is young", async () => {
     const { store, clock, write, run } = await openScene();
     const stored = (id: string, toNode: string | null, sentAt: number): readonly Change[] => [

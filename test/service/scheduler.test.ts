@@ -1,15 +1,16 @@
 /** The scheduler: chores that fail, and who leads among several hubs. */
 import { expect, test } from "bun:test";
-import { systemClock } from "../../src/lib/clock.ts";
+import { HOUR_MS, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
-import type { Turn } from "../../src/store/store.ts";
+import type { ElectionResult } from "../../src/store/store.ts";
+import { TestClock } from "../support/hub.ts";
 
 test("a failure is logged when it begins and when its cause changes, and the work goes on", async () => {
   const lines: string[] = [];
   const clock = systemClock();
   const log = openLog(
-    "json",
+    { format: "json", level: "debug" },
     () => clock.now(),
     (text) => lines.push(...text.trimEnd().split("\n")),
   );
@@ -35,10 +36,29 @@ test("a failure is logged when it begins and when its cause changes, and the wor
   expect([runs, others]).toEqual([causes.length, causes.length]);
 });
 
+test("a standstill during a sweep is told to the next chore that asks, once", async () => {
+  const clock = new TestClock();
+  const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);
+  const told: number[] = [];
+  const ask = async (_: AbortSignal, lateMs: () => number) => void told.push(Math.round(lateMs() / HOUR_MS));
+  const chores = [
+    { name: "before", everyMs: 0, run: ask },
+    { name: "stands still", everyMs: 0, run: async () => clock.stop(HOUR_MS) },
+    { name: "after", everyMs: 0, run: ask },
+    { name: "again", everyMs: 0, run: ask },
+  ];
+  const leadership = { isLeader: async () => true };
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 });
+  scheduler.start();
+  await scheduler.sweep();
+  await scheduler.stop();
+  expect(told.map(Math.abs)).toEqual([0, 1, 0]);
+});
+
 test("of several hubs only the leader runs the chores, but for those of every hub", async () => {
   const clock = systemClock();
   const ran: string[] = [];
-  const log = openLog("json", clock.now, () => undefined);
+  const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);
   const chore = (name: string) => ({ name, everyMs: 0, run: async () => void ran.push(name) });
   const chores = [chore("leader's"), { ...chore("everyone's"), onEveryHub: true }];
   const leadership = { isLeader: async () => ran.length > 0 };
@@ -51,10 +71,17 @@ test("of several hubs only the leader runs the chores, but for those of every hu
 });
 
 test("a hub elected after a gap renews the leases once, and again only if that failed", async () => {
-  const turns: Turn[] = ["another's", "ours after a gap", "ours", "ours", "ours after a gap", "ours"];
+  const results: ElectionResult[] = [
+    "follower",
+    "elected after a gap",
+    "leader",
+    "leader",
+    "elected after a gap",
+    "leader",
+  ];
   let fails = true;
   let renewals = 0;
-  const election = { turn: async () => turns.shift() ?? "ours" };
+  const election = { lead: async () => results.shift() ?? "leader" };
   const leadership = new Leadership(election, async () => {
     renewals++;
     if (fails) throw new Error("full");

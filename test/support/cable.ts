@@ -1,9 +1,9 @@
 /**
- * A cable between a hub and its PostgreSQL that can be cut at a moment of a commit: a TCP proxy that looks for the word in
- * what the hub sends. For tests of what is answered when nobody can tell whether a commit holds.
+ * A TCP proxy between a hub and its PostgreSQL that can drop the connection at a COMMIT, which it looks for in what the
+ * hub sends. For tests of the answer when nobody can tell whether a commit succeeded.
  */
 
-/** Where the cable is cut: before the server hears of the commit, or after. `dead`: and nothing gets through any more. */
+/** When to drop the connection: before the server gets the COMMIT or after. `dead`: and refuse all traffic from then on. */
 export type Cut = "before" | "after" | "after, dead";
 
 type Server = Bun.Socket<{ client: Bun.Socket<Client> }>;
@@ -19,7 +19,7 @@ export class Cable implements Disposable {
   #isDead = false;
   readonly #clients = new Set<Bun.Socket<Client>>();
 
-  /** `url` is the address of the server. */
+  /** `url` is the server's address. */
   constructor(url: string) {
     const { hostname, port } = new URL(url);
     this.#server = { hostname, port: Number(port) };
@@ -34,14 +34,14 @@ export class Cable implements Disposable {
     });
   }
 
-  /** The server's address by way of the cable. */
+  /** The server's address through this proxy. */
   urlOf(url: string): string {
     const through = new URL(url);
     through.host = `127.0.0.1:${this.#listener.port}`;
     return through.href;
   }
 
-  /** Cuts it at the next commit, or the next of a connection that has sent this text before. */
+  /** Drops the connection at the next COMMIT, or at the next one of a connection that has sent the text `behind`. */
   cutAtCommit(cut: Cut, behind = ""): void {
     this.#cut = cut;
     this.#behind = behind;

@@ -1,6 +1,6 @@
-/** Numbers that look random and are the same at every run. */
+/** A pseudo-random number generator with a seed: the same numbers in every run. */
 
-/** A whole number from 0 to below `sides`. */
+/** A random integer from 0 up to, not including, `sides`. */
 export type Dice = (sides: number) => number;
 
 export function dice(seed: number): Dice {

@@ -1,5 +1,8 @@
-/** Loaded before every test file: what the environment of whoever runs the tests must not change. */
+/** Preloaded before every test file: what the user's environment must not change, and where temporary files go. */
+import { runFolder } from "./run-folder.ts";
 
 // fetch() would ask a proxy for hubs on the loopback.
 for (const name of Object.keys(process.env))
   if (/^(?:http|https|all)_proxy$/i.test(name)) delete process.env[name];
+
+process.env["TMPDIR"] = runFolder();

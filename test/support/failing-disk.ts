@@ -1,19 +1,19 @@
 /**
- * A disk that fails when it is told to, under the store and the files: the two seams of the engines (the COMMIT of
- * store/sqlite/engine.ts, the writes of blobs/disk.ts) with a switch. Everything around them is real.
+ * Fault injection for the disk: replaces the two calls that a failing disk affects (the COMMIT of store/sqlite/engine.ts, the
+ * writes of blobs/disk.ts) by ones that can fail on demand. Everything else is real.
  */
 import type { DiskIo } from "../../src/blobs/disk.ts";
 import type { Commit } from "../../src/store/sqlite/engine.ts";
 
-/** As SQLite names what can happen to a COMMIT. */
+/** SQLite's codes for a failed COMMIT. */
 export type CommitFault = "SQLITE_FULL" | "SQLITE_IOERR_WRITE" | "SQLITE_IOERR_FSYNC";
 
 export class FailingDisk {
-  /** What every COMMIT fails with from now on; null: it works. */
+  /** The error of every COMMIT from now on; null: none. */
   commitFault: CommitFault | null = null;
-  /** What every write of a file fails with, as ENOSPC; null: it works. */
+  /** The error of every file write from now on; null: none. */
   fileFault: "ENOSPC" | "EDQUOT" | "EIO" | null = null;
-  /** Commits that were tried, the failed ones too. */
+  /** Attempted commits, including failed ones. */
   commits = 0;
 
   readonly commit: Commit = (commit) => {

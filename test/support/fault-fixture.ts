@@ -1,4 +1,4 @@
-/** Loaded before the program: a fault that nobody catches, at each SIGUSR1 a rejection and at each SIGUSR2 an exception. */
+/** Preloaded into the program: SIGUSR1 causes an unhandled rejection, SIGUSR2 an uncaught exception. */
 process.on("SIGUSR1", () => void Promise.reject(new Error("nobody caught this", { cause: "a rejection" })));
 process.on("SIGUSR2", () => {
   throw new Error("nobody caught this", { cause: "an exception" });

@@ -1,6 +1,6 @@
 /**
- * A server of its own for memory measurements: POST / takes an upload, GET /<blob id> gives it back. Prints its port.
- * With "slow" as second argument every write to the disk waits a little, so that the sender is faster than the disk.
+ * A separate server process for memory measurements: POST / stores an upload, GET /<blob id> returns it. Prints its port.
+ * With "slow" as second argument every disk write is delayed, so that the sender is faster than the disk.
  */
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { downloadResponse } from "../../src/http/download.ts";

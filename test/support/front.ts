@@ -1,6 +1,6 @@
 /**
- * The way to a hub of the API's tests that is really two behind an nginx: the nginx goes on from test to test, while the
- * hubs behind it come and go on the same addresses.
+ * An nginx in front of two hubs for the API tests. It stays up from test to test, while the hubs behind it start and stop
+ * on the same addresses.
  */
 import type { ListenSpec } from "../../src/config.ts";
 import type { VariantName } from "../../src/domain/model.ts";
@@ -27,12 +27,12 @@ export class Front {
     return new Front(await Nginx.start(sites), place);
   }
 
-  /** Where nodes call. */
+  /** The port that nodes call. */
   port(variant: VariantName): number {
     return this.#nginx.ports[VARIANTS.indexOf(variant)] ?? 0;
   }
 
-  /** What each of the hubs behind it listens on. */
+  /** The listeners of each hub behind it. */
   listens(variants: readonly VariantName[]): readonly (readonly ListenSpec[])[] {
     return HUBS.map((hub) =>
       variants.map((variant) => ({
@@ -44,7 +44,7 @@ export class Front {
     );
   }
 
-  /** Resolves when it lets requests through: a second after all hubs had failed it, as when they end under load. */
+  /** Resolves when nginx forwards again: it waits a second after all hubs have failed, as when they stop under load. */
   async lets(variants: readonly VariantName[]): Promise<void> {
     for (const variant of variants)
       while ((await fetch(`http://127.0.0.1:${this.port(variant)}/`, { keepalive: false })).status === 502)
@@ -64,9 +64,9 @@ const addressOf = (place: number, hub: number, variant: VariantName): string =>
   `${OWN_HOST}:${portOf(place, hub, variant)}`;
 
 const idle: Front[] = [];
-const all: Promise<Front>[] = []; // those that are being opened too: each has its place
+const all: Promise<Front>[] = []; // including those still opening: each has its own ports
 
-/** One that nobody uses now. */
+/** An unused one. */
 export async function takeFront(): Promise<Front> {
   const front = idle.pop();
   if (front) return front;

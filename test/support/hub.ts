@@ -1,9 +1,10 @@
 /**
- * A hub in this process over real listeners, for tests: temporary data directory, ports chosen by the system, a clock
- * that the test may move. Every JSON success is checked against the answer that its endpoint declares.
+ * Runs a hub in the test process over real listeners: temporary data directory, system-chosen ports, a clock that the
+ * test can move. Checks every JSON success against the answer its endpoint declares.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AnswerSchema } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
@@ -15,13 +16,12 @@ import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
-import { swiftFolder } from "./keeper.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
 export const ADMIN_KEY = "test-admin-key";
 
-/** A clock that stands where it is put, and runs on by itself from there. */
+/** The system clock plus offsets that a test sets. */
 export class TestClock implements Clock {
   readonly #base = systemClock();
   #wallShift = 0;
@@ -40,25 +40,25 @@ export class TestClock implements Clock {
     return this.#base.timers() + this.#timersShift;
   }
 
-  /** Time passes while the hub is at work. */
+  /** Time passes while the hub works. */
   pass(ms: number): void {
     this.#wallShift += ms;
     this.#steadyShift += ms;
   }
 
-  /** Only the wall clock jumps; so it does while the machine sleeps. */
+  /** Only the wall clock jumps, as when the machine sleeps. */
   jump(ms: number): void {
     this.#wallShift += ms;
   }
 
-  /** The process is stopped for so long, and goes on. */
+  /** The process is stopped for this long and continues. */
   stop(ms: number): void {
     this.pass(ms);
     this.#timersShift += ms;
   }
 }
 
-/** What an answer held. `body` is the parsed JSON (an empty object when there was none). */
+/** A response. `body` is the parsed JSON, an empty object if there was none. */
 export type Answer = {
   readonly status: number;
   readonly headers: Headers;
@@ -86,10 +86,10 @@ export class TestHub {
   readonly dataDir: string;
   readonly clock: TestClock;
   readonly logged: string[];
-  /** The address of its PostgreSQL; null: it has none. */
+  /** The address of its PostgreSQL; null on SQLite. */
   readonly database: string | null;
   readonly #redis: string | null;
-  /** Several are one behind the front, through which nodes call. */
+  /** More than one: they are behind the front, which nodes call. */
   readonly #hubs: readonly Hub[];
   readonly #front: Front | null;
   readonly #keepData: boolean;
@@ -106,17 +106,17 @@ export class TestHub {
     this.#keepData = keepData;
   }
 
-  /** The name of its store's engine, which is what carries its messages. */
+  /** The name of the store's engine, which also carries messages without Redis. */
   get engine(): EngineName {
     return this.database === null ? "sqlite" : "postgresql";
   }
 
-  /** What its answers have to name as `transport`. */
+  /** The `transport` that its answers must name. */
   get transport(): string {
     return this.#redis === null ? this.engine : "redis";
   }
 
-  /** The base of the listener that speaks a variant (the first of them). */
+  /** The base URL of the first listener of a variant. */
   base(variant: VariantName = "A"): string {
     return `http://127.0.0.1:${this.port(variant)}`;
   }
@@ -128,7 +128,7 @@ export class TestHub {
     return listener.port;
   }
 
-  /** Of the first hub. */
+  /** The listeners of the first hub. */
   get listeners(): Hub["listeners"] {
     return this.#hubs[0]?.listeners ?? [];
   }
@@ -171,12 +171,12 @@ export class TestHub {
     return this.post(path, body, { ...options, headers: { "X-Admin-Key": ADMIN_KEY, ...options.headers } });
   }
 
-  /** Does the periodic work that is due now, without waiting for the hub's own next second. */
+  /** Runs the periodic work that is due now, instead of waiting for the hub's timer. */
   async sweep(): Promise<void> {
     for (const hub of this.#hubs) await hub.sweep();
   }
 
-  /** How many hubs it really is. */
+  /** How many hubs there are. */
   get size(): number {
     return this.#hubs.length;
   }
@@ -200,51 +200,44 @@ export class TestHub {
   }
 }
 
-/** The engines that the tests of the API run on. */
+/** The store engines that API tests run on. */
 export type EngineName = "sqlite" | "postgresql";
 
 let engine: EngineName = "sqlite";
 let inFleets = false;
 
 /**
- * From here on, hubs are started on this engine; `fleets`: each as two on one database behind an nginx. Whoever changes
- * it puts it back: other files may come in the same process.
+ * Starts hubs on this engine from now on; `fleets`: as two hubs on one database behind an nginx. The caller must restore
+ * it: other test files may run in the same process.
  */
 export function useEngine(name: EngineName, { fleets = false } = {}): void {
   engine = name;
   inFleets = fleets;
 }
 
-/** Why a test wants a single hub where the others have two behind a proxy. */
+/** Why a test needs a single hub where other tests have two behind a proxy. */
 export const ALONE = {
-  wrongSecrets: "each hub counts wrong secrets for itself",
-  firstCome: "who has waited longest is known to each hub for its own callers",
-  ownHead:
-    "it is about the head of a request or an answer as the hub itself has it, which a proxy words anew",
+  wrongSecrets: "each hub counts wrong secrets separately",
+  firstCome: "each hub keeps its own queue of waiting callers",
+  ownHead: "tests the head of a request or response, which a proxy rewrites",
 } as const;
 
 export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
-  /** The variants to listen for, a port each; A and B if not given. */
+  /** The variants to listen for, a port each; default A and B. */
   readonly variants?: readonly VariantName[];
-  /** An existing data directory to open; it is then kept. */
+  /** An existing data directory; the hub does not remove it. */
   readonly dataDir?: string;
   readonly clock?: TestClock;
-  /** Never two behind a proxy. */
+  /** Run a single hub, not two behind a proxy. */
   readonly alone?: keyof typeof ALONE;
 };
 
-/** Of three files at a time: their hubs hold at most some 80 MiB. */
-const TEMP = process.env["TMPDIR"] ?? swiftFolder(256 * 2 ** 20);
-
-/**
- * A data directory of its own, for a test that opens a hub in it more than once and removes it at the end. What a crash
- * leaves on a disk is not for these tests, and they are many.
- */
+/** A new data directory, for a test that opens a hub in it more than once and removes it at the end. */
 export function newDataDir(): string {
-  return mkdtempSync(join(TEMP, "luxhub-test-"));
+  return mkdtempSync(join(tmpdir(), "luxhub-test-"));
 }
 
-/** On PostgreSQL a data directory has a schema that goes with it, as SQLite's file does. */
+/** On PostgreSQL each data directory has its own schema, as it has its own file on SQLite. */
 const schemas = new Map<string, Promise<Schema>>();
 
 async function databaseOf(path: string): Promise<string | null> {
@@ -256,7 +249,7 @@ async function databaseOf(path: string): Promise<string | null> {
 
 let carrier: string | null = null;
 
-/** From here on hubs of this file have their messages carried by this Redis; null: by their store. */
+/** Hubs of this file pass messages over this Redis from now on; null: through their store. */
 export function carryMessagesBy(redis: string | null): void {
   carrier = redis;
 }
@@ -279,7 +272,11 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     database: settings.database ?? (await databaseOf(path)),
   };
   const logged: string[] = [];
-  const log = openLog("json", clock.now.bind(clock), (text) => logged.push(text));
+  const log = openLog(
+    { format: "json", level: settings.logLevel ?? "debug" },
+    clock.now.bind(clock),
+    (text) => logged.push(text),
+  );
   const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
   const open = (one: Config): Promise<Hub> =>
     openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
@@ -294,7 +291,7 @@ const DECLARED = [...ENDPOINTS, ...fileEndpoints(1)].map((endpoint) => ({
   pattern: new RegExp(`^${endpoint.path.replace("/api/v1", "").replaceAll(/:[a-z_]+/g, "[^/]+")}$`),
 }));
 
-/** Made once, when it is needed: that takes longer than to hold many an answer against it. */
+/** Built once per schema and on demand: building costs more than many checks. */
 const answerSchemas = new Map<AnswerSchema, ReturnType<AnswerSchema>>();
 
 function schemaOf(declared: AnswerSchema): ReturnType<AnswerSchema> {
@@ -303,7 +300,7 @@ function schemaOf(declared: AnswerSchema): ReturnType<AnswerSchema> {
   return schema;
 }
 
-/** A success is what its endpoint declares; an error is a problem (RFC 9457) of the hub's form. */
+/** A success must match what its endpoint declares; an error must be a problem (RFC 9457) of the hub's form. */
 function checkAnswer(method: string, path: string, response: Response, received: unknown): void {
   // A copy: toMatchObject of Bun 1.4.5 writes its expect.any() into what it is given, and a test that then compares
   // the body with anything would hold.

@@ -1,7 +1,6 @@
 /**
- * An nginx before hubs, for tests: its configuration is the example of docs/install.md, with other addresses in it. Needs no
- * root, nothing of the system's own nginx, and ends with the run. Where there is none, what needs it is left out;
- * servers.test.ts says so.
+ * An nginx in front of hubs, for tests, configured by the example in docs/install.md with other addresses. Needs no root
+ * and nothing of the system's own nginx. Without nginx the suites that need it are skipped; servers.test.ts says so.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,14 +9,14 @@ import { type Keeper, endNow, freePorts, isListening, keep } from "./keeper.ts";
 
 const PROGRAM = Bun.which("nginx", { PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/local/sbin` });
 
-/** Why what needs an nginx is left out; null when it runs. */
+/** Why suites that need nginx are skipped; null when they run. */
 export const NGINX_MISSING: string | null = PROGRAM === null ? "no nginx here; install Debian's nginx" : null;
 
-/** One address of the proxy: the hubs (HOST:PORT) among which it shares what comes there. */
+/** One address of the proxy: the hubs (HOST:PORT) it balances. */
 export type Site = readonly [hub: string, ...more: string[]];
 
 export class Nginx implements AsyncDisposable {
-  /** Where it listens on 127.0.0.1, by site. */
+  /** Its ports on 127.0.0.1, by site. */
   readonly ports: readonly number[];
   readonly #folder: string;
   readonly #keeper: Keeper;

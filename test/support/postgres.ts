@@ -1,22 +1,22 @@
 /**
- * A real PostgreSQL for the tests: the server that LUXHUB_TEST_POSTGRES names, or one that is started here, in memory
- * where the system offers that, and removed at the end of the process. Where there is no server's program, the suites
- * that need one are left out; servers.test.ts says so.
+ * A real PostgreSQL for tests: the server that LUXHUB_TEST_POSTGRES names, or one that is started here and removed at the
+ * end of the run. Without PostgreSQL's programs the suites that need it are skipped; servers.test.ts says so.
  */
 import { SQL } from "bun";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { HANG_MS } from "./hang.ts";
 import { type Keeper, OWN_HOST, freePort, keep, sharedAddress } from "./keeper.ts";
 
-/** The oldest PostgreSQL that the hub takes. */
+/** The oldest PostgreSQL that the hub supports. */
 const OLDEST = 15;
 
 const GIVEN = process.env["LUXHUB_TEST_POSTGRES"];
 
-/** The directory of initdb and postgres; null when there is none here. */
+/** The directory of initdb and postgres; null if they are not installed. */
 export const POSTGRES_PROGRAMS = findPrograms();
 
-/** Why suites that need PostgreSQL are left out; null when they run. */
+/** Why suites that need PostgreSQL are skipped; null when they run. */
 export const POSTGRES_MISSING: string | null =
   GIVEN === undefined && POSTGRES_PROGRAMS === null
     ? "no PostgreSQL here; install Debian's postgresql, or set LUXHUB_TEST_POSTGRES=postgres://USER:PASSWORD@HOST/NAME"
@@ -32,14 +32,14 @@ function findPrograms(): string | null {
   return places.find((place) => place !== "" && majorOf(place) >= OLDEST) ?? null;
 }
 
-/** The version of the server in a directory; 0 when there is none. */
+/** The major version of the server in a directory; 0 if there is none. */
 function majorOf(place: string): number {
   const program = join(place, "postgres");
   if (!existsSync(program) || !existsSync(join(place, "initdb"))) return 0;
   return Number(/\d+/.exec(Bun.spawnSync([program, "--version"]).stdout.toString())?.[0] ?? 0);
 }
 
-/** A server of its own, for tests that stop it, restart it or measure it. */
+/** A separate server, for tests that stop, restart or measure it. */
 export class PostgresServer {
   readonly #folder: string;
   readonly #port: number;
@@ -52,7 +52,7 @@ export class PostgresServer {
     this.#settings = settings;
   }
 
-  /** Makes a cluster and starts it. `settings` go into its configuration. */
+  /** Creates a cluster and starts its server with these settings. */
   static async start(
     folder: string,
     settings: Readonly<Record<string, string>> = {},
@@ -87,7 +87,8 @@ export class PostgresServer {
     const settings = { listen_addresses: OWN_HOST, port: String(this.#port), ...this.#settings };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     this.#keeper = this.#keep(["-D", this.#data, "-k", this.#folder, ...flags]);
-    for (let tries = 0; ; tries++) {
+    const deadline = performance.now() + HANG_MS;
+    for (;;) {
       const sql = new SQL(this.url, { max: 1 });
       const isUp = await sql`SELECT 1`.then(
         () => true,
@@ -95,7 +96,7 @@ export class PostgresServer {
       );
       await sql.close({ timeout: 0 });
       if (isUp) return;
-      if (tries > 600) throw new Error("PostgreSQL does not start");
+      if (performance.now() > deadline) throw new Error("PostgreSQL does not start");
       await Bun.sleep(50);
     }
   }
@@ -117,7 +118,7 @@ export class PostgresServer {
     return join(this.#folder, "data");
   }
 
-  /** The programs refuse to run as root: then they run as the user of Debian's package. */
+  /** PostgreSQL refuses to run as root: then it runs as the user of Debian's package. */
   #run(program: string, args: readonly string[]) {
     const cmd = [...asPostgres(), join(POSTGRES_PROGRAMS ?? "", program), ...args];
     return Bun.spawn({ cmd, cwd: this.#folder, stdout: "ignore", stderr: "pipe" });
@@ -142,7 +143,7 @@ function postgresUser(): [uid: number, gid: number] {
   return [idOf("-u"), idOf("-g")];
 }
 
-/** What a crash leaves on a disk is not for the tests that share a server, and they are many: it need not flush. */
+/** No test that shares the server checks what survives a crash, so it need not flush. */
 const HURRIED = {
   fsync: "off",
   full_page_writes: "off",
@@ -151,7 +152,7 @@ const HURRIED = {
   autovacuum: "off",
 };
 
-/** The address of a server that all tests of this run share: the first who asks starts it. */
+/** The address of the server that all tests of this run share; the first caller starts it. */
 export async function sharedServer(): Promise<string> {
   if (GIVEN !== undefined) return GIVEN;
   return sharedAddress("postgres", async (folder) => (await PostgresServer.start(folder, HURRIED)).url);
@@ -159,7 +160,7 @@ export async function sharedServer(): Promise<string> {
 
 let made = 0;
 
-/** An empty schema of its own on a server: an address that leads into it, and what removes it. */
+/** Creates an empty schema: its address and a function that drops it. */
 export async function newSchema(server?: string): Promise<{ url: string; remove(): Promise<void> }> {
   const base = server ?? (await sharedServer());
   const name = `luxhub_${process.pid}_${Date.now().toString(36)}_${++made}`;

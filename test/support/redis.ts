@@ -1,28 +1,28 @@
 /**
- * A Redis (or Valkey) for tests: a server of our own on a port of its own with a directory of its own, or the one that
- * LUXHUB_TEST_REDIS names. Where there is neither, the suites that want one are left out; servers.test.ts says so.
+ * A Redis (or Valkey) for tests: a server with its own port and directory, or the one that LUXHUB_TEST_REDIS names.
+ * Without either the suites that need it are skipped; servers.test.ts says so.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RedisClient, type Subprocess } from "bun";
+import { HANG_MS } from "./hang.ts";
 import { OWN_HOST, freePort, isListening, keep, sharedAddress } from "./keeper.ts";
 
 const BINARY = Bun.which("redis-server") ?? Bun.which("valkey-server");
-const READY_MS = 30_000;
 
-/** Why suites that need a Redis, be it one that they leave alone, are left out; null when they run. */
+/** Why suites that need a Redis are skipped; null when they run. */
 export const REDIS_MISSING: string | null =
   BINARY === null && !process.env["LUXHUB_TEST_REDIS"]
     ? "no Redis here; install Debian's redis-server, or set LUXHUB_TEST_REDIS=redis://…"
     : null;
 
-/** Whether there is no Redis for a suite. `ours`: it stops and starts the server, so it has to be one of our own. */
+/** Whether a suite has no Redis. `ours`: it stops and starts the server, so it cannot use a given one. */
 export function withoutRedis(ours = false): boolean {
   return ours ? BINARY === null : REDIS_MISSING !== null;
 }
 
-/** What a suite needs that leaves the server alone. */
+/** A Redis that a suite uses but does not stop. */
 export type SharedRedis = { readonly url: string; close(): Promise<void> };
 
 export async function openRedis(): Promise<SharedRedis> {
@@ -30,7 +30,7 @@ export async function openRedis(): Promise<SharedRedis> {
   return url ? { url, close: async () => {} } : RedisServer.start();
 }
 
-/** The address of a server that all tests of this run share: the first who asks starts it. */
+/** The address of the server that all tests of this run share; the first caller starts it. */
 export async function sharedRedis(): Promise<string> {
   const given = process.env["LUXHUB_TEST_REDIS"];
   if (given) return given;
@@ -45,13 +45,13 @@ export async function sharedRedis(): Promise<string> {
   });
 }
 
-/** Of a server that keeps nothing on disk. */
+/** The arguments of a server that stores nothing on disk. */
 function plainWords(port: number, dir: string): readonly string[] {
   const plain = ["--save", "", "--appendonly", "no", "--bind", OWN_HOST, "--dir", dir];
   return ["--port", String(port), ...plain];
 }
 
-/** A server of our own. `await using redis = await RedisServer.start()` ends it and removes what it wrote. */
+/** A separate server. `await using redis = await RedisServer.start()` stops it and removes its files. */
 export class RedisServer implements SharedRedis {
   readonly port: number;
   readonly #dir = mkdtempSync(join(tmpdir(), "luxhub-redis-"));
@@ -63,12 +63,12 @@ export class RedisServer implements SharedRedis {
     this.#settings = settings;
   }
 
-  /** `settings` as in redis.conf, by default those of a server that keeps nothing on disk. */
+  /** `settings` as in redis.conf; by default the server stores nothing on disk. */
   static async start(...settings: readonly string[]): Promise<RedisServer> {
     for (;;) {
       const server = new RedisServer(freePort(), settings);
       if (await server.run()) return server;
-      await server.close(); // somebody else was quicker to take the port
+      await server.close(); // another process took the port first
     }
   }
 
@@ -81,7 +81,7 @@ export class RedisServer implements SharedRedis {
     const words = [...plainWords(this.port, this.#dir), ...this.#settings, ...more];
     const server = Bun.spawn([BINARY ?? "redis-server", ...words], { stdout: "ignore", stderr: "ignore" });
     this.#process = server;
-    const deadline = performance.now() + READY_MS;
+    const deadline = performance.now() + HANG_MS;
     while (server.exitCode === null && !(await isListening(this.port, OWN_HOST))) {
       if (performance.now() > deadline) throw new Error("redis-server does not start");
       await Bun.sleep(5);
@@ -89,13 +89,13 @@ export class RedisServer implements SharedRedis {
     return server.exitCode === null;
   }
 
-  /** Ends it as a power cut would: a server that keeps nothing on disk has forgotten all. */
+  /** Kills it: a server that stores nothing on disk loses everything. */
   async kill(): Promise<void> {
     this.#process?.kill("SIGKILL");
     await this.#process?.exited;
   }
 
-  /** It stands still: its sockets are open, and nobody answers. */
+  /** Stops the process: its sockets stay open and nothing answers. */
   freeze(): void {
     this.#process?.kill("SIGSTOP");
   }
@@ -104,7 +104,7 @@ export class RedisServer implements SharedRedis {
     this.#process?.kill("SIGCONT");
   }
 
-  /** One command, as an operator would give it. */
+  /** Runs one command. */
   async ask(command: string, ...words: readonly string[]): Promise<unknown> {
     const password = this.#settings[this.#settings.indexOf("--requirepass") + 1] ?? "";
     const url = this.#settings.includes("--requirepass")

@@ -1,6 +1,6 @@
 /**
- * Schemas of the shared PostgreSQL with the hub's tables in them, for tests that start many hubs: emptied after a test and
- * used again, since to make and to drop the tables takes longer than most tests.
+ * A pool of PostgreSQL schemas with the hub's tables, for tests that start many hubs: emptied after a test and reused,
+ * because creating and dropping the tables takes longer than most tests.
  */
 import { SQL } from "bun";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -10,7 +10,7 @@ import { Sessions } from "./sessions.ts";
 
 export type Schema = {
   readonly url: string;
-  /** Nobody is connected to it any more: it is emptied for another test, which need not wait for that. */
+  /** Empties it in the background for another test. Nobody may be connected to it any more. */
   giveBack(): void;
 };
 
@@ -22,7 +22,7 @@ const made: Made[] = [];
 const cleanings = new Set<Promise<void>>();
 const makings = new Set<Promise<Schema>>();
 
-/** One with all tables as they are when they have just been made. */
+/** A schema whose tables are as newly created. */
 export async function takeSchema(): Promise<Schema> {
   const used = idle.pop();
   if (used) return used;
@@ -52,7 +52,7 @@ async function makeSchema(): Promise<Schema> {
   return schema;
 }
 
-/** On a server that goes on after the run; the one of our own goes, with all that is in it. */
+/** Drops all schemas of a server that outlives the run; a server of our own is removed as a whole. */
 export async function dropSchemas(): Promise<void> {
   if (process.env["LUXHUB_TEST_POSTGRES"] === undefined) return;
   await Promise.allSettled([...makings, ...cleanings]);
@@ -69,10 +69,10 @@ async function run(url: string, text: string): Promise<readonly Readonly<Record<
 
 const TABLES = `SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()`;
 const SEQUENCES = `SELECT sequencename AS name FROM pg_sequences WHERE schemaname = current_schema()`;
-/** What is left of deleted rows is in the way of those who read a table whole; to make it anew takes longer than to delete few. */
+/** Tables above this size are truncated: dead rows slow down full scans, but TRUNCATE is slower than deleting few rows. */
 const WORN_BYTES = 2 ** 20;
 
-/** Empties all, and puts back the rows that the tables are made with; only the database's own id is another. */
+/** SQL that empties all tables and restores the rows they are created with; only the database id is new. */
 async function cleaningOf(url: string): Promise<string> {
   const names = (await run(url, TABLES)).map(({ name }) => String(name));
   const sequences = (await run(url, SEQUENCES)).map(({ name }) => `setval('${name}', 1, false)`);

@@ -1,15 +1,15 @@
 /**
- * Sessions of a PostgreSQL that are used again, for tests that open and close many hubs: to start one and to warm it up
- * takes the server longer than most tests have use for it. Hubs connect here as to the server; a session that is left
- * with nothing under way is emptied and given to the next who asks for one with the same settings.
+ * A session pool in front of PostgreSQL, for tests that open and close many hubs: starting and warming up a session takes
+ * longer than most tests. Hubs connect to the pool as to the server. An idle session that its client leaves is reset
+ * (DISCARD ALL) and given to the next client with the same startup settings.
  */
 import { type Server, type Socket, connect, createServer } from "node:net";
 
-const PROTOCOL = 196_608; // 3.0; other numbers ask for TLS, or for a query to be cancelled
+const PROTOCOL = 196_608; // 3.0; other numbers ask for TLS or to cancel a query
 const IDLE_MAX = 80;
 const DISCARD = Buffer.from("Q\0\0\0\x10DISCARD ALL\0");
 
-/** Follows the messages that one side sends: a letter, a length with itself, a body. */
+/** Splits one direction of the protocol into messages: a letter, a length that includes itself, a body. */
 class Messages {
   readonly #head: number[] = [];
   #bodyLeft = 0;
@@ -35,16 +35,16 @@ class Messages {
   }
 }
 
-/** One session of the server, with who has it now. */
+/** One server session and its current client. */
 class Session {
   readonly settings: string;
   readonly #server: Socket;
   readonly #said = new Messages((letter, status) => this.#onSaid(letter, status));
-  /** What the server said when it began: the next who gets it is told the same. */
+  /** The server's startup messages, repeated to each later client. */
   #greeting: Buffer | null = null;
   readonly #firstWords: Buffer[] = [];
   #client: Socket | null = null;
-  /** Answers that are to come, the greeting too, and whether there is more to ask before the next. */
+  /** Outstanding answers, including the greeting, and whether the client is in the middle of a request. */
   #awaited = 1;
   #isAsking = false;
   #isInTransaction = false;
@@ -67,7 +67,7 @@ class Session {
     });
   }
 
-  /** Somebody has it from now on. `onIdle` is called when it is left with nothing under way, and is empty again. */
+  /** Assigns it to a client. `onIdle` is called when the client has left and the session is reset. */
   serve(client: Socket, onIdle: () => void): void {
     this.#client = client;
     this.#onIdle = onIdle;
@@ -120,7 +120,7 @@ export class Sessions {
     server.on("connection", (client: Socket) => this.#begin(client));
   }
 
-  /** Before the server at an address on this machine that asks for no password. */
+  /** Opens a pool in front of a local server that needs no password. */
   static async open(url: string): Promise<Sessions> {
     const server = createServer({ noDelay: true });
     const sessions = new Sessions(new URL(url), server);
@@ -130,7 +130,7 @@ export class Sessions {
     return sessions;
   }
 
-  /** The server's address by way of these. */
+  /** The server's address through the pool. */
   urlOf(url: string): string {
     const address = this.#server.address();
     const through = new URL(url);
@@ -143,7 +143,7 @@ export class Sessions {
     for (const session of this.#idle.splice(0)) session.close();
   }
 
-  /** The first that a client says are its settings, in one piece. */
+  /** Reads the client's startup message, which arrives in one piece. */
   #begin(client: Socket): void {
     client.once("data", (startup: Buffer) => {
       if (startup.readUInt32BE(0) !== startup.length || startup.readUInt32BE(4) !== PROTOCOL)

@@ -1,4 +1,4 @@
-/** A client of an event stream that reads one event after the other, for tests that only want to know what comes. */
+/** A simple event stream client that reads one event after the other. */
 
 export type StreamEvent = { readonly id: string; readonly event: string; readonly data: string };
 
@@ -11,7 +11,7 @@ export class SseReader implements AsyncDisposable {
     this.#reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
   }
 
-  /** Opens a stream; with `lastEventId` it goes on after that. */
+  /** Opens a stream; with `lastEventId` it resumes after that event. */
   static async open(url: string, secret: string, lastEventId?: string): Promise<SseReader> {
     const headers = {
       "X-Matrix-Secret": secret,
@@ -22,7 +22,7 @@ export class SseReader implements AsyncDisposable {
     return new SseReader(body);
   }
 
-  /** The next event of a kind; others are passed over. */
+  /** The next event of a kind; skips others. */
   async next(kind: string): Promise<StreamEvent> {
     for (;;) {
       const end = this.#text.indexOf("\n\n");

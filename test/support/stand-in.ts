@@ -1,4 +1,4 @@
-/** A store that does what another does, but for what a test varies. */
+/** A store that delegates to another except for the methods a test replaces. */
 import type { Store } from "../../src/store/store.ts";
 
 export function standIn(store: Store, varied: Partial<Store>): Store {
@@ -11,7 +11,7 @@ export function standIn(store: Store, varied: Partial<Store>): Store {
     read: (query) => store.read(query),
     readTogether: (reads) => store.readTogether(reads),
     onCommit: (listener) => store.onCommit(listener),
-    turn: () => store.turn(),
+    lead: () => store.lead(),
     diagnose: () => store.diagnose(),
     close: () => store.close(),
     ...varied,

@@ -88,43 +88,27 @@ export type CrowdReport = {
   readonly leftMib: number;
 };
 
-/** As many crowds as come and go at most. */
-const CROWDS_MAX = 5;
-
 /**
- * Two crowds come and go, and more while what was measured is not `good`: what streams take, and what they leave behind, is
- * so with each of them, while a collection that came early or late is not. The first also warms up what a hub keeps for
- * good (compiled code, pages of its database), so what it leaves behind does not count.
- * @param openMs how long the open streams are watched; if short, what opening them left behind is counted with them
+ * Two crowds come and go: what streams take shows with both, a collection that came early or late with one. The first
+ * also warms up what a hub keeps for good (compiled code, pages of its database), so what it leaves behind does not count.
  */
-export async function measureCrowd(
-  hub: Hub,
-  count: number,
-  openMs = SETTLED_MS,
-  good: (least: Pick<CrowdReport, "kibEach" | "leftMib">) => boolean = () => true,
-): Promise<CrowdReport> {
+export async function measureCrowd(hub: Hub, count: number): Promise<CrowdReport> {
   await register(hub, count);
   const warmUp = await Crowd.open(hub, Math.ceil(count / 10));
   await warmUp.broadcast(hub);
   warmUp.leave();
   let before = await settledMib(hub.pid);
   const first = await Crowd.open(hub, count);
-  let kibEach = (((await settledMib(hub.pid, openMs)) - before) * 1024) / count;
+  let kibEach = (((await settledMib(hub.pid)) - before) * 1024) / count;
   const { told, reached, ms } = await first.broadcast(hub);
   let { dropped } = first;
   first.leave();
   before = await settledMib(hub.pid);
-  let leftMib = Number.POSITIVE_INFINITY;
-  for (let crowds = 1; crowds < 2 || (crowds < CROWDS_MAX && !good({ kibEach, leftMib })); crowds++) {
-    await register(hub, count); // their time may be over by now
-    const next = await Crowd.open(hub, count);
-    const full = await settledMib(hub.pid, openMs);
-    kibEach = Math.min(kibEach, ((full - before) * 1024) / count);
-    dropped += next.dropped;
-    next.leave();
-    const after = await settledMib(hub.pid);
-    leftMib = Math.min(leftMib, after - before);
-    before = after;
-  }
+  await register(hub, count); // their time may be over by now
+  const second = await Crowd.open(hub, count);
+  kibEach = Math.min(kibEach, (((await settledMib(hub.pid)) - before) * 1024) / count);
+  dropped += second.dropped;
+  second.leave();
+  const leftMib = (await settledMib(hub.pid)) - before;
   return { kibEach, told, reached, broadcastMs: ms, dropped, leftMib };
 }

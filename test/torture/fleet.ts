@@ -20,7 +20,6 @@ const PORTS = [19_304, 19_305] as const;
 const BACK_WITHIN_MS = 5_000;
 const WAKE_WITHIN_MS = 10;
 const BEAT_EVERY_MS = 20_000;
-const SOON_MS = 30_000;
 const WORK = 100;
 const WORK_OF_A_KIND = 5;
 
@@ -160,7 +159,7 @@ export async function runFleet(
     progress(`cycle ${cycle}: ${acknowledged} writes acknowledged, ${traffic.sent.size} messages sent`);
   }
   await Bun.sleep(times.aroundMs);
-  await until(() => isEnough(ledger, traffic), SOON_MS); // however slow the machine
+  await until(() => isEnough(ledger, traffic)); // however slow the machine
   await stopWriters();
   await stopTraffic();
   await endReading(report, quiet, box, { reading, following });
@@ -206,16 +205,16 @@ async function killHub(fleet: Fleet, { ledger, goneOnMs }: FleetReport, i: numbe
   await hub?.program.ended;
   const killedAt = performance.now();
   const before = ledger.acknowledged;
-  await until(() => ledger.acknowledged > before + WRITERS, SOON_MS); // more than were on their way
+  await until(() => ledger.acknowledged > before + WRITERS); // more than were on their way
   goneOnMs.push(performance.now() - killedAt);
   await Bun.sleep(times.awayMs);
   await fleet.startHub(i);
 }
 
 async function cutRedis(fleet: Fleet, report: FleetReport, traffic: Traffic, times: FleetTimes) {
-  await until(async () => (await fleet.transports()).every((transport) => transport === "redis"), SOON_MS);
+  await until(async () => (await fleet.transports()).every((transport) => transport === "redis"));
   fleet.redis.freeze();
-  await until(async () => !(await fleet.transports()).includes("redis"), SOON_MS);
+  await until(async () => !(await fleet.transports()).includes("redis"));
   await Bun.sleep(times.awayMs);
   fleet.redis.thaw();
   const backAt = performance.now();
@@ -224,7 +223,6 @@ async function cutRedis(fleet: Fleet, report: FleetReport, traffic: Traffic, tim
     async () =>
       before.every((id) => traffic.got.has(id)) &&
       (await fleet.transports()).every((transport) => transport === "redis"),
-    SOON_MS,
   );
   report.redisBackMs.push(performance.now() - backAt);
 }
@@ -238,7 +236,7 @@ async function crashPostgres(fleet: Fleet, { findings, postgresBackMs }: FleetRe
   const backAt = performance.now();
   const beat = { node_id: "node-0" };
   for (const i of PORTS.keys())
-    await until(async () => (await fleet.ask(i, "/node/heartbeat", beat)).status === 200, SOON_MS);
+    await until(async () => (await fleet.ask(i, "/node/heartbeat", beat)).status === 200);
   postgresBackMs.push(performance.now() - backAt);
 }
 

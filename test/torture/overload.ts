@@ -1,6 +1,7 @@
 /** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
 import { Hub, TempDir } from "../e2e/program.ts";
 import { measureCrowd } from "./crowd.ts";
+import { measureIdle } from "./idle.ts";
 import { measureLargeBroadcast } from "./large-broadcast.ts";
 import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
@@ -11,6 +12,10 @@ import { SLOW_KINDS, measureSlow } from "./slow.ts";
 import { measureStalled } from "./stalled.ts";
 
 const STREAMS = 10_000;
+const IDLE_NODES = 1_000;
+const IDLE_MS = 5_000;
+/** Of one core. */
+const IDLE_CPU_MAX = 0.03;
 const LARGE_BROADCAST_STREAMS = 4_000;
 const SLOW = 1_000;
 const PROBE_MS = 5_000;
@@ -28,9 +33,9 @@ const UNREAD_GONE_WITHIN_MS = 100_000;
 const QUIET_SECONDS = 600;
 const RECEIVE_SECONDS = 300;
 
-export const KIB_EACH_MAX = 10;
+const KIB_EACH_MAX = 10;
 export const LEFT_MIB_MAX = 5;
-export const CUT_WITHIN_MS = 30_000;
+const CUT_WITHIN_MS = 30_000;
 /** What the hub may grow by beside a stream that stalls: its garbage and the pages of its database. */
 export const STALLED_GROWTH_MIB_MAX = 48;
 /** What streams may hold together, and garbage, which the engine lets grow to some times that. */
@@ -77,6 +82,18 @@ async function crowd(count: number): Promise<readonly Figure[]> {
       value: leftMib.toFixed(1),
       goal: `<= ${LEFT_MIB_MAX}`,
       held: leftMib <= LEFT_MIB_MAX,
+    },
+  ];
+}
+
+async function idle(nodes: number): Promise<readonly Figure[]> {
+  const { calls, share } = await withHub((hub) => measureIdle(hub, nodes, IDLE_MS));
+  return [
+    {
+      what: `Processor time beside ${calls} waiting receives and streams, % of a core`,
+      value: (share * 100).toFixed(1),
+      goal: `<= ${IDLE_CPU_MAX * 100}`,
+      held: share <= IDLE_CPU_MAX,
     },
   ];
 }
@@ -223,6 +240,8 @@ export const OVERLOAD: Section = {
     waiting.catch(() => {}); // awaited at the end
     progress(`${counted(STREAMS)} streams, twice`);
     const figures = [...(await crowd(counted(STREAMS)))];
+    progress("calls that wait");
+    figures.push(...(await idle(counted(IDLE_NODES))));
     progress("large broadcasts");
     figures.push(...(await largeBroadcast(counted(LARGE_BROADCAST_STREAMS))));
     progress(`${counted(SLOW)} slow callers of each kind`);

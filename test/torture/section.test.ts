@@ -36,4 +36,4 @@ test("a section that was named and cannot be run is in the table, below it, and 
     "| Redis failing under load | Redis failing under load | not run: no redis-server here |  |\n",
   );
   expect(out).toEndWith("\nNot run: redis, Redis failing under load: no redis-server here\n");
-}, 20_000);
+});

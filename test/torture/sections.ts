@@ -5,6 +5,8 @@ import { damageSection } from "./damage.ts";
 import { diskSection } from "./disk.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
+import { largeFilesSection } from "./large-files.ts";
+import { LOG_FLOOD } from "./log-flood.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
 import { redisSection } from "./redis.ts";
@@ -17,9 +19,11 @@ export const SECTIONS: readonly Section[] = [
   damageSection,
   backupSection,
   OVERLOAD,
+  largeFilesSection,
   redisSection,
   fleetSection,
   FUZZ,
   MODEL,
   TIME,
+  LOG_FLOOD,
 ];

@@ -1,6 +1,6 @@
 /**
  * Connections to PostgreSQL: how a session is set up, how a statement is sent, and what an error of the driver means to
- * the store. Must not: log or name more of the address than host, port and database, for it carries the password.
+ * the store. Must not: log or show more of the address than host, port and database, because it has the password.
  */
 import type { SQL } from "bun";
 import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "../store.ts";
@@ -8,30 +8,26 @@ import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "../store.ts";
 const OLDEST_SERVER = 150_000;
 const CONNECT_SECONDS = 3;
 
-/** What every session asks of the server. */
+/** The settings of every session. */
 const SESSION = {
   application_name: "luxhub",
-  // Whatever is the database's default: who has waited for a lock must see what it was waited for.
+  // Whatever the database's default: after a wait for a lock, a transaction must see what it waited for.
   default_transaction_isolation: "read committed",
   // A statement of ours takes well under a millisecond: compiling it would take more.
   jit: "off",
   // A hub that stops in the middle of a transaction must not stop the others.
   idle_in_transaction_session_timeout: "5s",
   lock_timeout: "10s",
-  // A hub that is gone without a word is noticed within 12 s.
+  // The server notices a hub that vanished within 12 s.
   tcp_keepalives_idle: "6",
   tcp_keepalives_interval: "2",
   tcp_keepalives_count: "3",
 } as const;
 
-/** The rows of a result, its command, and what the server said of its parameters. */
-export type Result = readonly Row[] & {
-  readonly command: string | null;
-  readonly count: number;
-  readonly statement: { readonly types: readonly number[] } | null;
-};
+/** The rows of a result, its command, and how many rows it returned or changed. */
+export type Result = readonly Row[] & { readonly command: string | null; readonly count: number };
 
-/** What statements are sent through: a pool, a connection that is held, a transaction. */
+/** What statements are sent through: a pool, a reserved connection, a transaction. */
 export type Connection = Pick<SQL, "unsafe">;
 
 /** A pool of at most `max` connections; none is opened before it is needed. */
@@ -52,15 +48,15 @@ export function openPool(
   });
 }
 
-/** Sends a statement now: those that are sent through one connection run in the order of sending, without a wait between. */
+/** Sends a statement now: one connection runs its statements in the order of sending, pipelined. */
 export function query(connection: Connection, sql: string, params: readonly unknown[] = []): Promise<Result> {
   // The cast is the boundary to the driver: the columns are those of store/postgres/migrations.ts.
   return connection.unsafe(sql, params.map(storable)).execute() as Promise<Result>;
 }
 
 /**
- * A NUL cannot be in a text of PostgreSQL. None is in what is stored, for none gets past the API; what a caller looks for
- * with one must find nothing, and does with this in its place.
+ * A text of PostgreSQL cannot have a NUL. The API lets none in, so none is stored; a search for a text with one must find
+ * nothing, and does with another character in its place.
  */
 function storable(param: unknown): unknown {
   if (Array.isArray(param)) return param.map(storable);
@@ -86,13 +82,13 @@ export async function checkServer(pool: SQL): Promise<void> {
     throw new Error("The database has no schema on the search_path to make tables in.");
 }
 
-/** The connection or the server is gone, starting or stopping, or will not take us: a later try may do. */
+/** The connection or the server is gone, starting or stopping, or refuses us: a later try may succeed. */
 export function isLost(error: unknown): boolean {
   const { code, state } = codesOf(error);
   return code.startsWith("ERR_POSTGRES_CONNECTION") || LOST_STATES.test(state) || LOST_CODES.has(code);
 }
 
-/** Another transaction was in the way: the same may do if it is run again. */
+/** A serialisation failure or a deadlock: the transaction may succeed if it is run again. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_STATES.has(codesOf(error).state);
 }
@@ -102,21 +98,21 @@ export function isFull(error: unknown): boolean {
   return codesOf(error).state === DISK_FULL;
 }
 
-/** What the caller of the store may know of the driver's error. */
+/** The error of the store that stands for an error of the driver. */
 export function toStoreError(error: unknown): unknown {
   const { code, state } = codesOf(error);
   if (isLost(error))
     return new StoreUnavailable(`The database cannot be reached (${state || code}).`, { cause: error });
   if (isFull(error)) return new StoreFull("The database's disk is full.", { cause: error });
   if (state === LOCK_NOT_AVAILABLE || isConflict(error))
-    return new StoreBusy("Another hub holds the database up.", { cause: error });
+    return new StoreBusy("Another hub holds the write lock.", { cause: error });
   return error;
 }
 
-/** What the operator is told, in one line, of a database that cannot be opened. The driver's words name no address. */
+/** One line for the operator about a database that cannot be opened. The driver's message has no address. */
 export function toOpenError(error: unknown, url: string): unknown {
   const known = toStoreError(error);
-  if (!(error instanceof Error) || !("code" in error)) return known; // our own words, or none
+  if (!(error instanceof Error) || !("code" in error)) return known; // our own message, or none
   const which = `${error.message} (${placeIn(url)}, of --database or LUXHUB_DATABASE)`;
   return known instanceof StoreUnavailable
     ? new StoreUnavailable(`PostgreSQL cannot be reached: ${which}`, { cause: error })
@@ -126,8 +122,8 @@ export function toOpenError(error: unknown, url: string): unknown {
 }
 
 /**
- * HOST:PORT/DATABASE, as far as the address has them. Where a password has a "/", a "?" or a "#" in it that should have
- * been escaped, what is read as the host is a part of it, and is not said.
+ * HOST:PORT/DATABASE, as far as the address has them. If a password has a "/", "?" or "#" that should have been escaped,
+ * what parses as the host is a part of the password, and is not shown.
  */
 function placeIn(url: string): string {
   const { host = "", pathname = "" } = URL.parse(url) ?? {};

@@ -1,15 +1,15 @@
 /**
  * The store on PostgreSQL: any number of hubs on one database are one hub.
  *
- * A group asks for the write lock, and takes for its members who waits when it is granted (store/postgres/group-commit.ts). A commit
- * is answered when the server has it on disk; while it is told and answered, the next group is under way.
+ * Transactions wait in a queue for the group commit (group-commit.ts). They are answered when the server has the commit on
+ * disk; while one group is notified (commit-notifications.ts) and answered, the next one runs.
  *
- * When the connection is lost before the commit is sent, nothing was written. In the middle of it nobody here can tell:
- * so each commit carries the number of its group into the hub's row, and for FATE_WAIT_MS the server is asked for that
- * row, under the write lock: whoever has it knows that the lost one has ended. (The transaction's own number would not
- * do: a server that crashed gives it out again.)
+ * When the connection is lost before the commit is sent, nothing was written. When it is lost during the commit, the hub
+ * must ask the server: each commit writes the number of its group to the hub's row, and for FATE_WAIT_MS the hub tries to
+ * read that row, under the write lock, which proves that the lost transaction has ended. (A transaction id would not do:
+ * a server that crashed gives it out again.)
  *
- * Must not: decide anything, or let the address of the database out: it carries the password.
+ * Must not: decide anything, or show the address of the database, which has the password.
  */
 import type { ReservedSQL, SQL } from "bun";
 import {
@@ -21,7 +21,7 @@ import {
 } from "../../domain/limits.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { type Group, type Job, answer } from "../pending-transaction.ts";
-import { Statements } from "./bulk-statements.ts";
+import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
   type Connection,
   checkServer,
@@ -33,12 +33,13 @@ import {
   toStoreError,
 } from "./connection.ts";
 import { type GroupWatch, runGroup } from "./group-commit.ts";
-import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema, schemaMoved } from "./migrations.ts";
-import { News, type OwnGroup } from "./commit-notifications.ts";
-import { Pulse } from "./leader-election.ts";
+import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema, schemaIsMigrated } from "./migrations.ts";
+import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
+import { LeaderElection } from "./leader-election.ts";
 import {
   type CommitListener,
   type Diagnosis,
+  type ElectionResult,
   type Load,
   OutcomeUnknown,
   type Query,
@@ -48,14 +49,13 @@ import {
   StoreFull,
   StoreUnavailable,
   type Transact,
-  type Turn,
 } from "../store.ts";
 
 const FATE_RETRY_MS = 100;
 
 /**
  * Opens (and if need be makes and migrates) the tables in the first schema of the connection's search_path.
- * @param onFault hears what a commit listener throws, and what goes wrong where no request can be told
+ * @param onFault gets what a commit listener throws, and the errors that no request can report
  * @throws {StoreUnavailable} when the server cannot be reached; {Error} when the database cannot be used
  */
 export function openPostgres(
@@ -70,11 +70,11 @@ export function openPostgres(
 }
 
 /**
- * Opens the database of hubs beside them, as a command does: leaves the tables to the hubs.
+ * Opens the database of running hubs for a command: leaves the tables to the hubs.
  * @throws as openPostgres; {Error} when there is no hub in it, or one of another schema
  */
 export function joinPostgres(url: string, base: Clock): Promise<PostgresStore> {
-  return open(url, base, () => {}, refuseOtherSchema); // a guest tells no news
+  return open(url, base, () => {}, refuseOtherSchema); // a command has no listeners
 }
 
 async function open(
@@ -98,39 +98,41 @@ async function open(
   }
 }
 
-/** Whose turn it is when the lock is granted. */
+/** Takes the members of a group from the queue, once the lock is granted. */
 type Take = () => readonly Job[];
 
-/** What is known of a group that is under way. */
+/** What is known of a group that runs. */
 type Progress = {
   readonly number: number;
-  /** Its members; null as long as it has not got the lock. */
+  /** Its members; null until it has the lock. */
   jobs: readonly Job[] | null;
   own: OwnGroup | null;
   committing: Group | null;
 };
 
-/** Those that ended long ago. One that is alive and has written nothing for so long loses nothing by it. */
+/** Removes the rows of hubs that ended long ago. A hub that runs and has written nothing for so long does not need its row. */
 const FORGET_HUBS = `
   DELETE FROM hubs WHERE seen_at < clock_timestamp() - interval '${HUB_FORGOTTEN_MS} milliseconds'`;
 
-const MARK = `
-  INSERT INTO hubs (hub_id, last_group, seen_at) VALUES ($1, $2, clock_timestamp())
-  ON CONFLICT (hub_id) DO UPDATE SET last_group = excluded.last_group, seen_at = excluded.seen_at`;
+/** Marks a commit with the number of its group. */
+const MARK = upsert<{ hubId: string; group: number }>(
+  "hubs",
+  { hub_id: text(({ hubId }) => hubId) },
+  { last_group: whole(({ group }) => group), seen_at: "clock_timestamp()" },
+);
 
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
   readonly #pool: SQL;
-  readonly #statements = new Statements();
-  readonly #news: News;
-  readonly #pulse: Pulse;
+  readonly #notifications: CommitNotifications;
+  readonly #election: LeaderElection;
   readonly #hubId = Bun.randomUUIDv7();
   #writer: ReservedSQL | null = null;
   #groups = 0;
   #queue: Job[] = [];
   #writable = true;
   #running: Promise<void> | null = null;
-  /** The newest group that is on disk: told and answered. */
+  /** The newest group that is on disk: notified and answered. */
   #published: Promise<void> = Promise.resolve();
   #closed: Promise<void> | null = null;
 
@@ -138,18 +140,18 @@ export class PostgresStore implements Store {
     this.#pool = pool;
     const hubId = this.#hubId;
     const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
-    this.#news = new News({ url, hubId, channel, read, onFault });
-    this.#pulse = new Pulse(pool, hubId, base, () => this.#news.tick());
+    this.#notifications = new CommitNotifications({ url, hubId, channel, read, onFault });
+    this.#election = new LeaderElection(pool, hubId, base, () => this.#notifications.tick());
   }
 
   /** The clock whose `steady` all hubs on the database share. */
   get clock(): Clock {
-    return this.#pulse.clock;
+    return this.#election.clock;
   }
 
   async start(): Promise<void> {
-    await this.#news.start();
-    await this.#pulse.start();
+    await this.#notifications.start();
+    await this.#election.start();
   }
 
   readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
@@ -163,7 +165,7 @@ export class PostgresStore implements Store {
   };
 
   get writable(): boolean {
-    return this.#writable && !this.#pulse.isOutdated;
+    return this.#writable && !this.#election.isOutdated;
   }
 
   async read<R>(wanted: Query<R>): Promise<R> {
@@ -178,7 +180,7 @@ export class PostgresStore implements Store {
       throw toStoreError(error);
     });
     const begun = query(session, SNAPSHOT); // on its way with the first read
-    begun.catch(() => {}); // what the reads throw is told first
+    begun.catch(() => {}); // what the reads throw comes first
     try {
       const answer = await reads((wanted) => shaped(session, wanted));
       await begun;
@@ -186,7 +188,7 @@ export class PostgresStore implements Store {
     } catch (error) {
       throw toStoreError(error);
     } finally {
-      // Nobody has to wait for it. Of a session that is lost the pool knows by itself.
+      // Nobody waits for it. The pool notices a lost session by itself.
       void query(session, "END")
         .catch(() => {})
         .then(() => session.release());
@@ -194,11 +196,11 @@ export class PostgresStore implements Store {
   }
 
   onCommit(listener: CommitListener): void {
-    this.#news.listen(listener);
+    this.#notifications.listen(listener);
   }
 
-  turn(): Promise<Turn> {
-    return this.#pulse.turn();
+  lead(): Promise<ElectionResult> {
+    return this.#election.lead();
   }
 
   async diagnose(): Promise<Diagnosis> {
@@ -231,8 +233,8 @@ export class PostgresStore implements Store {
   async #close(): Promise<void> {
     while (this.#running) await this.#running;
     await this.#published;
-    await this.#pulse.close();
-    await this.#news.close();
+    await this.#election.close();
+    await this.#notifications.close();
     await this.#writer?.release();
     await this.#pool.close({ timeout: 0 });
   }
@@ -243,31 +245,31 @@ export class PostgresStore implements Store {
   }
 
   #refuseIfOutdated(): void {
-    if (this.#pulse.isOutdated) throw schemaMoved();
+    if (this.#election.isOutdated) throw schemaIsMigrated();
   }
 
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
     const waiting: Take = () => this.#queue.splice(0, GROUP_MAX);
-    await afterThisTurn(); // every request that has arrived by then is in the first of them
+    await afterIo(); // every request that has arrived by then is in the first group
     while (this.#queue.length > 0) await this.#commit(waiting);
     this.#running = null;
   }
 
-  /** Commits a group. When one of it is to blame for a failure, the halves are tried by themselves. */
+  /** Commits a group. When a member fails it, its halves are tried as groups of their own. */
   async #commit(take: Take): Promise<void> {
     const progress: Progress = { number: ++this.#groups, jobs: null, own: null, committing: null };
     try {
       this.#writer ??= await this.#openWriter();
-      const group = await runGroup(this.#writer, this.#statements, this.#watch(progress, take));
+      const group = await runGroup(this.#writer, this.#watch(progress, take));
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {
-      await this.#letGo(error);
+      await this.#abort(error);
       progress.jobs ??= take();
       if (isLost(error) && progress.committing) await this.#settle(progress, progress.committing, error);
       else {
-        if (progress.own) this.#news.ended(progress.own);
+        if (progress.own) this.#notifications.ended(progress.own);
         await this.#refuse(progress.jobs, error);
       }
     }
@@ -290,7 +292,7 @@ export class PostgresStore implements Store {
   async #settle({ number, jobs, own }: Progress, group: Group, cause: unknown): Promise<void> {
     const holds = group.written.length === 0 || (await this.#holds(number));
     if (holds) return this.#publish(group, own);
-    if (own) this.#news.ended(own);
+    if (own) this.#notifications.ended(own);
     this.#writable = false;
     const error =
       holds === null
@@ -299,7 +301,7 @@ export class PostgresStore implements Store {
     for (const job of jobs ?? []) job.reject(error);
   }
 
-  /** Whether the commit of a group holds; null when the server did not tell in time. */
+  /** Whether the commit of a group holds; null when the server did not answer in time. */
   async #holds(number: number): Promise<boolean | null> {
     const clock = systemClock();
     const until = clock.steady() + FATE_WAIT_MS;
@@ -317,32 +319,32 @@ export class PostgresStore implements Store {
     return null;
   }
 
-  /** After the commit: first the news for who waits, then the answers. Resolves when the group before it has them. */
+  /** After the commit: first the notifications, then the answers. Resolves when the group before it is answered. */
   #publish(group: Group, own: OwnGroup | null): Promise<void> {
     const before = this.#published;
-    const told = own ? this.#news.tell(group, own) : Promise.resolve();
-    this.#published = told.then(() => group.outcomes.forEach(answer));
+    const notified = own ? this.#notifications.publish(group, own) : Promise.resolve();
+    this.#published = notified.then(() => group.outcomes.forEach(answer));
     return before;
   }
 
   #watch(progress: Progress, take: Take): GroupWatch {
     return {
       granted: (lastId) => {
-        progress.own = this.#news.granted(lastId);
+        progress.own = this.#notifications.granted(lastId);
         return (progress.jobs = take());
       },
       committing: (group) => {
         progress.committing = group;
         if (group.written.length === 0) return [];
-        const mark = { sql: MARK, sets: [[this.#hubId, progress.number]] };
-        return [mark, ...this.#news.noticesOf(group.written)];
+        const mark = MARK.params({ hubId: this.#hubId, group: progress.number });
+        return [{ statement: MARK, rows: [mark] }, this.#notifications.noticesOf(group.written)];
       },
     };
   }
 
   async #openWriter(): Promise<ReservedSQL> {
     const writer = await this.#pool.reserve();
-    // A commit that is answered before it is on disk is what a 200 may not be; stricter settings are left as they are.
+    // A commit that is answered must be on disk; stricter settings stay.
     const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
       WHERE current_setting('synchronous_commit') = 'off'`;
     await query(writer, onDisk);
@@ -351,7 +353,7 @@ export class PostgresStore implements Store {
   }
 
   /** After a failure: ends the transaction, or the connection when it cannot be used any more. */
-  async #letGo(error: unknown): Promise<void> {
+  async #abort(error: unknown): Promise<void> {
     const writer = this.#writer;
     if (!writer) return;
     if (
@@ -368,8 +370,8 @@ export class PostgresStore implements Store {
 }
 
 /**
- * What a group looks at and writes are rows that it names. A plan that was made when a table was small would still read it
- * whole when it has grown, until the server has counted it again.
+ * A group reads and writes rows by key. A plan that was made when a table was small would still scan the whole table when
+ * it has grown, until the server has analyzed it again.
  */
 const PLANS = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] as const;
 
@@ -380,7 +382,7 @@ const DIAGNOSIS = `
     (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS sessions,
     current_setting('max_connections') AS sessions_max, pg_is_in_recovery() AS read_only`;
 
-/** Of one moment: that of the first statement after it. */
+/** A snapshot of the first statement after it. */
 const SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 async function shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
@@ -391,7 +393,7 @@ async function shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
   }
 }
 
-/** Resolves after the I/O of this turn of the event loop. */
-function afterThisTurn(): Promise<void> {
+/** Resolves after the I/O of this tick of the event loop. */
+function afterIo(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,90 +1,92 @@
 /**
- * What a group of transactions looks at: each different query once, loaded together, and loaded again when a change of
- * the group has touched what it reads.
+ * The reads of a group commit: each different query is loaded once for all transactions of the group, and reloaded after
+ * a change of the group has written one of its conflict keys.
  */
 import type { Change } from "../../domain/change.ts";
-import type { Statements } from "./bulk-statements.ts";
-import type { Connection } from "./connection.ts";
-import type { Load, Param, Query } from "../store.ts";
-import { EVERYTHING, readsOf, touchesOf } from "../sql/conflict-keys.ts";
+import { EVERYTHING } from "../sql/conflict-keys.ts";
+import { writeSetOf } from "../sql/statements.ts";
+import type { Load, Param, Query, Row } from "../store.ts";
+import { readMany } from "./bulk-statements.ts";
+import { type Connection, query } from "./connection.ts";
 
-/** One query and its value. */
-class Cell {
+/** One query, and what it answered. */
+type LoadedQuery = {
   readonly query: Query<unknown>;
-  readonly reads: readonly string[];
   value: unknown;
-  /** By which fetch it was loaded; 0: by none. */
-  loadedBy = 0;
+  /** The number of the fetch that loaded it; 0: none did. */
+  loadedBy: number;
+};
 
-  constructor(query: Query<unknown>) {
-    this.query = query;
-    this.reads = readsOf(query);
-  }
-}
+/** The queries of one transaction's load, by their names. */
+export type JobReads = readonly (readonly [name: string, loaded: LoadedQuery])[];
 
-/** The cells of one transaction's load, by its names. */
-export type Look = readonly (readonly [name: string, cell: Cell])[];
-
-export class Loads {
+export class GroupReads {
   /** By a query's text, and then by its parameters. */
-  readonly #cells = new Map<string, Map<string, Cell>>();
-  /** By a word of store/sql/conflict-keys.ts: what was loaded by this fetch, or one before it, holds no more. */
-  readonly #touched = new Map<string, number>();
+  readonly #queries = new Map<string, Map<string, LoadedQuery>>();
+  /** By conflict key: what this fetch loaded, or one before it, is out of date. */
+  readonly #writtenAfter = new Map<string, number>();
   #fetches = 0;
 
-  look(load: Load): Look {
-    const look: [string, Cell][] = [];
-    for (const name in load) {
-      const query = load[name];
-      if (query) look.push([name, this.#cellOf(query)]);
-    }
-    return look;
+  of(load: Load): JobReads {
+    return Object.entries(load).map(([name, query]) => [name, this.#loadedOf(query)] as const);
   }
 
-  /** Whether a look holds what is true now. */
-  isFresh(look: Look): boolean {
-    return look.every(([, cell]) => this.#holds(cell));
+  isCurrent(reads: JobReads): boolean {
+    return reads.every(([, loaded]) => this.#isCurrent(loaded));
   }
 
-  /** Sends what is to be loaded for these looks, and promises that it is there. */
-  async fetch(connection: Connection, statements: Statements, looks: readonly Look[]): Promise<void> {
+  /** Sends the queries that are not loaded or out of date, and resolves when all are loaded. */
+  async fetch(connection: Connection, reads: readonly JobReads[]): Promise<void> {
     const number = ++this.#fetches;
-    const stale = new Set<Cell>();
-    for (const look of looks) for (const [, cell] of look) if (!this.#holds(cell)) stale.add(cell);
-    const bySql = Map.groupBy(stale, (cell) => cell.query.sql);
+    const stale = new Set(reads.flatMap((each) => each.map(([, loaded]) => loaded)));
+    for (const loaded of stale) if (this.#isCurrent(loaded)) stale.delete(loaded);
+    const byText = Map.groupBy(stale, (loaded) => loaded.query.sql);
     await Promise.all(
-      Array.from(bySql, async ([sql, cells]) => {
-        const sets = cells.map((cell) => cell.query.params);
-        const found = await statements.read(connection, sql, sets);
-        cells.forEach((cell, i) => {
-          cell.value = cell.query.shape(found[i] ?? []);
-          cell.loadedBy = number;
+      Array.from(byText.values(), async (same) => {
+        const found = await loadAll(
+          connection,
+          same.map((loaded) => loaded.query),
+        );
+        same.forEach((loaded, i) => {
+          loaded.value = loaded.query.shape(found[i] ?? []);
+          loaded.loadedBy = number;
         });
       }),
     );
   }
 
-  /** A change was decided: whoever reads what it touches must look again. */
-  touch(change: Change): void {
-    for (const touched of touchesOf(change)) this.#touched.set(touched, this.#fetches);
+  /** A change was decided: the queries that read what it writes are out of date. */
+  invalidate(change: Change): void {
+    for (const key of writeSetOf(change)) this.#writtenAfter.set(key, this.#fetches);
   }
 
-  #holds({ loadedBy, reads }: Cell): boolean {
-    const last = (word: string): number => this.#touched.get(word) ?? 0;
-    return loadedBy > last(EVERYTHING) && reads.every((read) => loadedBy > last(read));
+  #isCurrent({ loadedBy, query }: LoadedQuery): boolean {
+    const isNewer = (key: string): boolean => loadedBy > (this.#writtenAfter.get(key) ?? 0);
+    return isNewer(EVERYTHING) && query.reads.every(isNewer);
   }
 
-  #cellOf(query: Query<unknown>): Cell {
-    let ofText = this.#cells.get(query.sql);
-    if (!ofText) this.#cells.set(query.sql, (ofText = new Map()));
+  #loadedOf(query: Query<unknown>): LoadedQuery {
+    let ofText = this.#queries.get(query.sql);
+    if (!ofText) this.#queries.set(query.sql, (ofText = new Map()));
     const key = keyOf(query.params);
-    let cell = ofText.get(key);
-    if (!cell) ofText.set(key, (cell = new Cell(query)));
-    return cell;
+    let loaded = ofText.get(key);
+    if (!loaded) ofText.set(key, (loaded = { query, value: undefined, loadedBy: 0 }));
+    return loaded;
   }
 }
 
-/** Tells the parameters of one statement apart, which are of the same types wherever it is run. */
+/** Runs queries of one text: at once if they are reads by key. */
+function loadAll(
+  connection: Connection,
+  queries: readonly Query<unknown>[],
+): Promise<readonly (readonly Row[])[]> {
+  const sets = queries.map(({ params }) => params);
+  const [first] = queries;
+  if (first?.byKey && sets.length > 1) return readMany(connection, first.byKey, sets);
+  return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
+}
+
+/** Identifies the parameters among those of one statement, which have the same types in every query. */
 function keyOf(params: readonly Param[]): string {
   const [first] = params;
   if (params.length === 1 && typeof first === "string") return first;
@@ -92,8 +94,8 @@ function keyOf(params: readonly Param[]): string {
 }
 
 /** The loaded values by their names. */
-export function valuesOf(look: Look): never {
+export function valuesOf(reads: JobReads): never {
   const values: Record<string, unknown> = {};
-  for (const [name, cell] of look) values[name] = cell.value;
+  for (const [name, { value }] of reads) values[name] = value;
   return values as never; // Loaded<L>: the names and shapes are those of the caller's load
 }

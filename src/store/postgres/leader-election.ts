@@ -1,61 +1,63 @@
 /**
- * The pulse of a hub among others on one database: every second it reads the database's clock and takes, keeps or looks
- * for the turn to do the periodic work.
+ * Leader election among the hubs on one database, by a leader lease; also the clock that the hubs share. Every second a
+ * hub reads the database's clock, and takes, renews or watches the lease. The leader does the periodic work.
  *
- * The clock. Leases are readings of the steady clock, and hubs on several machines write and compare them. So each hub's
- * steady clock is set by the database's: moved by how far this machine's clock is from that one. A small difference is
- * noise and left alone. A large one (the database's clock was set, or this machine slept) moves the steady clock against
- * the wall clock, which the hub notices as a jump: all leases start anew.
+ * The clock. Leases of nodes and messages are readings of the steady clock, and hubs on several machines write and
+ * compare them. So each hub sets its steady clock by the database's clock: it adds the difference to this machine's. A
+ * small difference is noise and ignored. A large one (the database's clock was set, or this machine slept) moves the
+ * steady clock against the wall clock, which the hub notices as a jump: all leases start again.
  *
- * The turn. One row says whose it is and until when, by the database's clock. Its hub renews it at every pulse; a hub
- * that is dead, frozen or cut off does not, and after TURN_MS another takes it. Who takes or keeps it after it could not
- * reach the database for that long says so: most likely nobody could, and no heartbeat was written meanwhile.
+ * The leader lease. The one row of the table `turn` names its holder and its end, by the database's clock. The leader
+ * renews it every second; one that is dead, frozen or cut off does not, and after LEADER_LEASE_MS another hub takes it.
+ * A hub that takes or renews it after it could not reach the database for that long is elected after a gap: most likely
+ * no hub could reach it, and no heartbeat was written meanwhile.
  *
- * The schema. A hub that was frozen for longer than its turn may find the database migrated by a newer one: it
- * leaves the turn to that, for good.
+ * The schema. A hub that was frozen for longer than its lease may find that a newer one has migrated the database: it
+ * gives up the lease, for good.
  */
-import { CLOCK_NOISE_MS, PULSE_MS, TURN_MS } from "../../domain/limits.ts";
+import { CLOCK_NOISE_MS, ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../domain/limits.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { ElectionResult } from "../store.ts";
 import { type Connection, query } from "./connection.ts";
-import { SCHEMA, isMoved } from "./migrations.ts";
-import type { Turn } from "../store.ts";
+import { SCHEMA, isMigrated } from "./migrations.ts";
 
 const NOW_MS = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`;
 
-const LOOK = `
+const READ_LEASE = `
   SELECT ${NOW_MS} AS now, ${SCHEMA} AS schema, holder, until <= clock_timestamp() AS free,
     CASE WHEN isfinite(renewed_at) THEN (extract(epoch FROM renewed_at) * 1000)::bigint ELSE 0 END AS renewed_at
   FROM turn`;
-const TAKE = `
+const TAKE_LEASE = `
   UPDATE turn SET holder = $1, renewed_at = clock_timestamp(),
-    until = clock_timestamp() + interval '${TURN_MS} milliseconds'
+    until = clock_timestamp() + interval '${LEADER_LEASE_MS} milliseconds'
   WHERE holder = $1 OR until <= clock_timestamp()`;
-const LEAVE = `UPDATE turn SET until = clock_timestamp() WHERE holder = $1`;
+const RELEASE_LEASE = `UPDATE turn SET until = clock_timestamp() WHERE holder = $1`;
 
-export class Pulse {
+export class LeaderElection {
   /** The hub's clock: `steady` is that of all hubs on the database. */
   readonly clock: Clock;
   readonly #connection: Connection;
   readonly #hubId: string;
-  readonly #onBeat: () => Promise<void>;
+  readonly #onTick: () => Promise<void>;
   readonly #machine = systemClock();
   #shiftMs = 0;
   /** By the database's clock. */
   #openedAt = 0;
-  #oursUntil = 0;
+  /** The end of our lease, by this machine's clock; 0: another hub has it. */
+  #leaderUntil = 0;
   /** When the database last answered, by this machine's clock. */
   #answeredAt = 0;
-  #afterGap = false;
+  #isAfterGap = false;
   #isOutdated = false;
   #timer: Timer | null = null;
-  #beating: Promise<void> = Promise.resolve();
+  #ticking: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  /** `onBeat` runs at every pulse, whether the database answers or not. */
-  constructor(connection: Connection, hubId: string, base: Clock, onBeat: () => Promise<void>) {
+  /** `onTick` runs every second, whether the database answers or not. */
+  constructor(connection: Connection, hubId: string, base: Clock, onTick: () => Promise<void>) {
     this.#connection = connection;
     this.#hubId = hubId;
-    this.#onBeat = onBeat;
+    this.#onTick = onTick;
     this.clock = {
       now: () => base.now(),
       steady: () => Math.trunc(base.steady() + this.#shiftMs),
@@ -65,7 +67,7 @@ export class Pulse {
 
   /** @throws what the database throws */
   async start(): Promise<void> {
-    const { now, offsetMs } = await this.#look();
+    const { now, offsetMs } = await this.#readLease();
     this.#shiftMs = offsetMs;
     this.#openedAt = now;
     this.#schedule();
@@ -76,58 +78,62 @@ export class Pulse {
     return this.#isOutdated;
   }
 
-  /** Whose the periodic work is now. */
-  async turn(): Promise<Turn> {
-    if (this.#machine.steady() >= this.#oursUntil) await this.#beat();
-    if (this.#machine.steady() >= this.#oursUntil) return "another's";
-    if (!this.#afterGap) return "ours";
-    this.#afterGap = false;
-    return "ours after a gap";
+  /** See the port. */
+  async lead(): Promise<ElectionResult> {
+    if (!this.#isLeader) await this.#elect();
+    if (!this.#isLeader) return "follower";
+    if (!this.#isAfterGap) return "leader";
+    this.#isAfterGap = false;
+    return "elected after a gap";
   }
 
-  /** Leaves the turn to the others. */
+  /** Leaves the lease to the other hubs. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
-    await this.#beating;
-    await this.#leave();
+    await this.#ticking;
+    await this.#release();
   }
 
-  async #leave(): Promise<void> {
-    if (this.#oursUntil === 0) return;
-    this.#oursUntil = 0;
-    await query(this.#connection, LEAVE, [this.#hubId]).catch(() => {}); // then its time runs out by itself
+  get #isLeader(): boolean {
+    return this.#machine.steady() < this.#leaderUntil;
+  }
+
+  async #release(): Promise<void> {
+    if (this.#leaderUntil === 0) return;
+    this.#leaderUntil = 0;
+    await query(this.#connection, RELEASE_LEASE, [this.#hubId]).catch(() => {}); // then the lease runs out
   }
 
   #schedule(): void {
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      this.#beating = this.#beat()
-        .catch(() => {}) // the requests tell of it; the next pulse tries again
-        .then(this.#onBeat)
+      this.#ticking = this.#elect()
+        .catch(() => {}) // the requests report it; the next tick tries again
+        .then(this.#onTick)
         .finally(() => this.#schedule());
-    }, PULSE_MS);
+    }, ELECTION_EVERY_MS);
   }
 
-  async #beat(): Promise<void> {
+  async #elect(): Promise<void> {
     const started = this.#machine.steady();
-    const wasAway = started - this.#answeredAt > TURN_MS;
-    const { offsetMs, isFree, holder, renewedAt, schema } = await this.#look();
-    this.#isOutdated = isMoved(schema);
-    if (this.#isOutdated) return this.#leave();
+    const wasAway = started - this.#answeredAt > LEADER_LEASE_MS;
+    const { offsetMs, isFree, holder, renewedAt, schema } = await this.#readLease();
+    this.#isOutdated = isMigrated(schema);
+    if (this.#isOutdated) return this.#release();
     if (Math.abs(offsetMs - this.#shiftMs) > CLOCK_NOISE_MS) this.#shiftMs = offsetMs;
     if (holder !== this.#hubId && !isFree) {
-      this.#oursUntil = 0;
+      this.#leaderUntil = 0;
       return;
     }
-    const { count } = await query(this.#connection, TAKE, [this.#hubId]);
-    if (count === 1) this.#afterGap ||= wasAway || (holder !== this.#hubId && renewedAt <= this.#openedAt);
-    this.#oursUntil = count === 1 ? started + TURN_MS : 0;
+    const { count } = await query(this.#connection, TAKE_LEASE, [this.#hubId]);
+    if (count === 1) this.#isAfterGap ||= wasAway || (holder !== this.#hubId && renewedAt <= this.#openedAt);
+    this.#leaderUntil = count === 1 ? started + LEADER_LEASE_MS : 0;
   }
 
-  async #look() {
+  async #readLease() {
     const sent = this.#machine.steady();
-    const [row] = await query(this.#connection, LOOK);
+    const [row] = await query(this.#connection, READ_LEASE);
     this.#answeredAt = this.#machine.steady();
     const between = (sent + this.#answeredAt) / 2;
     const now = Number(row?.["now"]);

@@ -1,13 +1,12 @@
 /**
- * The schema for PostgreSQL, as steps that only go forward: the same tables, columns and indexes as in store/sqlite/migrations.ts,
- * which says why each index is there. Step n brings a database from version n - 1 to n and is never edited once it has
- * been released.
+ * The schema migrations of PostgreSQL, forward only: the same tables, columns and indexes as in store/sqlite/migrations.ts,
+ * which says why each index is there. Step n migrates a database from version n - 1 to n. A released step is never edited.
  *
  * Text is compared byte by byte (COLLATE "C"), as SQLite and the rules do. Numbers are BIGINT, but for what the rows are
  * read as numbers: flags, priority, status.
  */
 import type { SQL } from "bun";
-import { TURN_MS } from "../../domain/limits.ts";
+import { LEADER_LEASE_MS } from "../../domain/limits.ts";
 import { SECOND_MS } from "../../lib/clock.ts";
 import { type Connection, query } from "./connection.ts";
 import { StoreUnavailable } from "../store.ts";
@@ -257,17 +256,17 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** Statements that take a lock until the transaction ends. It is of one schema, for a database may hold several hubs'. */
+/** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
 export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
 
-/** Takes the lock of writes until the connection ends: nobody else writes meanwhile. */
+/** Takes the write lock until the connection ends: nobody else writes meanwhile. */
 export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
 
 function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
   return `SELECT ${take}(${purpose}, current_schema()::regnamespace::oid::int)`;
 }
 
-/** Whether a move into the database is under way or was not finished: `luxhub move` lays its mark before all else. */
+/** Whether a move into the database runs or was not finished: `luxhub move` makes this table before all else. */
 export function isHalfMoved(connection: Connection): Promise<boolean> {
   return hasTable(connection, "moving");
 }
@@ -284,19 +283,18 @@ export async function refuseHalfMoved(connection: Connection): Promise<void> {
   throw new Error("a move into this database was not finished: run luxhub move --to again");
 }
 
-/** Whether a hub is at work on a database that has the tables: of those that are alive, one has the turn. */
+/** Whether a hub runs on a database that has the tables: then one of them is the leader. */
 export async function isHubAtWork(connection: Connection): Promise<boolean> {
   const [row] = await query(connection, "SELECT until > clock_timestamp() AS taken FROM turn");
   return Boolean(row?.["taken"]);
 }
 
 /**
- * Brings the schema to the newest version. Hubs that start at the same moment wait for one another.
- * One of an older luxhub that is frozen counts as gone. When it wakes it finds that the schema is another (isMoved()); the
- * write lock is for a group of it that has looked at the schema already.
- * @param writesAreHeld by who asks, through another connection
- * @throws {Error} one line: the database is of a newer luxhub, or of an older one that is at work, which would have to
- *   stop in the middle of it
+ * Migrates the schema to the newest version. Hubs that start at the same moment wait for one another.
+ * A hub of an older luxhub that is frozen counts as gone. When it wakes, it finds another schema (isMigrated()); the write
+ * lock is for a group of it that has checked the schema already.
+ * @param writesAreHeld by the caller, through another connection
+ * @throws {Error} one line: the database is of a newer luxhub, or a hub of an older one runs on it
  */
 export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
   await pool.begin(async (tx) => {
@@ -311,7 +309,7 @@ export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
     }
     if (version > 0 && version < known && (await isHubAtWork(tx))) {
       throw new Error(
-        `a hub of an older luxhub is at work on the database: stop all of them first (one that was killed counts for ${TURN_MS / SECOND_MS} s)`,
+        `a hub of an older luxhub is at work on the database: stop all of them first (one that was killed counts for ${LEADER_LEASE_MS / SECOND_MS} s)`,
       );
     }
     if (version > 0 && version < known && !writesAreHeld) await query(tx, LOCK.write);
@@ -320,7 +318,7 @@ export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
   });
 }
 
-/** For who comes beside the hubs: changes nothing. @throws {Error} one line: there is no hub, or one of another schema */
+/** For a command that opens the database of running hubs; changes nothing. @throws {Error} one line: there is no hub, or one of another schema */
 export async function refuseOtherSchema(connection: Connection): Promise<void> {
   const version = (await hasTable(connection, "schema_version")) ? await schemaOf(connection) : 0;
   const known = POSTGRES_MIGRATIONS.length;
@@ -340,12 +338,12 @@ async function schemaOf(connection: Connection): Promise<number> {
   return Number(row?.["version"]);
 }
 
-/** Whether a hub that is at work finds a schema that is not its own any more. */
-export const isMoved = (schema: unknown): boolean => Number(schema) !== POSTGRES_MIGRATIONS.length;
+/** Whether another luxhub has migrated the database while this hub runs. */
+export const isMigrated = (schema: unknown): boolean => Number(schema) !== POSTGRES_MIGRATIONS.length;
 
-/** What such a hub says to everything from then on; the operator finds it in the log. */
-export function schemaMoved(): StoreUnavailable {
+/** What such a hub answers to everything from then on; the operator finds it in the log. */
+export function schemaIsMigrated(): StoreUnavailable {
   return new StoreUnavailable(
-    "A newer luxhub has brought the database forward, and this hub neither reads nor writes it any more. Start the newer one in its place.",
+    "A newer luxhub has migrated the database, and this hub neither reads nor writes it any more. Start the newer one in its place.",
   );
 }

@@ -5,8 +5,8 @@
 import type { Candidate } from "../../domain/balancer.ts";
 import type { Node, Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
-import { NODES, NODE_COLUMNS } from "./nodes.ts";
-import { bind, filledUp, many, places, union } from "./query.ts";
+import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
+import { bind, byKey, filledUp, many, places, query, union } from "./query.ts";
 import { type CapabilityLists, toNode, toTask } from "./rows.ts";
 import { TASK_COLUMNS } from "./tasks.ts";
 
@@ -17,11 +17,13 @@ const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
 /** Stands in no list of capabilities, for none in it is empty. */
 const NO_CAPABILITY = ",,";
 
-const CANDIDATES = `
-  SELECT ${NODE_COLUMNS} FROM ${NODES}
+const CANDIDATES = byKey(
+  ["text", "text", "text"],
+  `SELECT ${NODE_COLUMNS} FROM ${NODES}
   WHERE ${AVAILABLE} AND node_id <> $1
     AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
-  ${BALANCER_ORDER} LIMIT 1`;
+  ${BALANCER_ORDER} LIMIT 1`,
+);
 
 /**
  * With fewer takers of a type, all of them are read; with more, the nodes are read in the balancer's order up to the first
@@ -48,7 +50,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
   // A capability holds no comma: a type that does is nobody's, and must not match two that stand side by side.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
   const onSqlite = { sql: CANDIDATES_ON_SQLITE, params: [notNode ?? "", taskType] };
-  return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode), onSqlite };
+  return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ), onSqlite };
 }
 
 const CANDIDATE_COLUMNS = `node_id, capabilities, online, max_tasks, tasks_assigned, idle_since`;
@@ -56,7 +58,7 @@ const CANDIDATE_COLUMNS = `node_id, capabilities, online, max_tasks, tasks_assig
 /** All available nodes. `lists` is the caller's, one for all that it reads of them. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
   const sql = `SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE ${AVAILABLE}`;
-  return many(sql, [], (row) => toCandidate(row, lists));
+  return many(sql, [], (row) => toCandidate(row, lists), ["nodes"]);
 }
 
 /** A part of them, in the order of their ids, after one ("" is before all). */
@@ -67,7 +69,7 @@ export function availableAfter(
 ): Query<readonly Candidate[]> {
   const sql = `
     SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE node_id > $1 AND ${AVAILABLE} ORDER BY node_id LIMIT $2`;
-  return many(sql, [nodeId, limit], (row) => toCandidate(row, lists));
+  return many(sql, [nodeId, limit], (row) => toCandidate(row, lists), ["nodes"]);
 }
 
 function toCandidate(row: Row, lists: CapabilityLists): Candidate {
@@ -91,7 +93,7 @@ export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   const own = onlyBalanced ? " AND balanced = 1" : "";
   const sql = `SELECT seq FROM tasks WHERE status = 'open'${own} LIMIT 1`;
-  return { sql, params: [], shape: (rows) => rows.length === 0 };
+  return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
 /** The types in the backlog, sorted, after one; "" (no type) is not listed. Each type is one index lookup. */
@@ -102,7 +104,7 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
     WITH RECURSIVE types (task_type) AS (
       SELECT ${next("$2")} UNION ALL SELECT ${next("types.task_type")} FROM types WHERE task_type IS NOT NULL)
     SELECT task_type FROM types WHERE task_type IS NOT NULL LIMIT $3`;
-  return many(sql, [Number(balanced), after, limit], (row) => String(row["task_type"]));
+  return many(sql, [Number(balanced), after, limit], (row) => String(row["task_type"]), ["tasks"]);
 }
 
 /**
@@ -129,7 +131,11 @@ export function backlogAfter(
     );
   });
   const sql = `SELECT priority, seq FROM (${union(ranges)}) AS ranges ORDER BY priority, seq LIMIT $1`;
-  return many(sql, params, (row) => ({ priority: Number(row["priority"]), seq: Number(row["seq"]) }));
+  const toPlace = (row: Row): BacklogPlace => ({
+    priority: Number(row["priority"]),
+    seq: Number(row["seq"]),
+  });
+  return many(sql, params, toPlace, ["tasks"]);
 }
 
 /** Those of these tasks, by number, that are still open, best first. */
@@ -138,5 +144,5 @@ export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${places(filled)}) ORDER BY priority, t.seq`;
   const shape = (rows: readonly Row[]): readonly Task[] =>
     rows.map(toTask).filter(({ status }) => status === "open");
-  return { sql, params: filled, shape };
+  return query(sql, filled, shape, ["tasks", "files"]);
 }

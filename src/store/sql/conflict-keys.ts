@@ -1,75 +1,44 @@
 /**
- * Which rows a change touches, in words that a query uses to say what it reads: a table ("nodes"), or the rows of a
- * table that belong to one key ("nodes n1"). An engine that loads several transactions at once finds by them which of
- * those must look again after one before them was decided. A change says every word under which somebody may read it.
+ * Conflict keys: the names by which a query says what it reads and a change says what it writes. A key is a table, or
+ * the rows of a table that belong to one id. An engine that loads several transactions before it decides them reloads a
+ * query when a transaction ahead of it has written one of its keys.
+ *
+ * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
-import type { Change } from "../../domain/change.ts";
-import type { Query } from "../store.ts";
+export type Table =
+  | "answers"
+  | "beats"
+  | "deliveries"
+  | "events"
+  | "files"
+  | "hubs"
+  | "identity"
+  | "keys"
+  | "ledger"
+  | "messages"
+  | "nodes"
+  | "task_totals"
+  | "tasks";
 
-/** The words for the rows of one key. */
-export const rowsOf = {
-  node: (nodeId: string): string => `nodes ${nodeId}`,
-  /** That there is such a node: what it does meanwhile changes nothing of it. */
-  registration: (nodeId: string): string => `registration ${nodeId}`,
-  task: (taskId: string): string => `tasks ${taskId}`,
-  filesOfTask: (taskId: string): string => `files ${taskId}`,
-  ledger: (nodeId: string): string => `ledger ${nodeId}`,
-  message: (messageId: string): string => `messages ${messageId}`,
-  mailbox: (nodeId: string): string => `deliveries ${nodeId}`,
-  answer: (scope: string): string => `answers ${scope}`,
-} as const;
+export type ConflictKey = Table | `${Table | "registrations"} ${string}` | typeof EVERYTHING;
 
-/** It changes too much to be named: everything is read again. */
+/** The key of a change whose rows cannot be named: every query is reloaded. */
 export const EVERYTHING = "everything";
 
-const TABLE = /\b(?:FROM|JOIN)\s+([a-z_]+)/g;
-
-/** What a query reads: as it says itself, else all the tables in its text. */
-export function readsOf({ sql, reads }: Query<unknown>): readonly string[] {
-  return reads ?? [...new Set(Array.from(sql.matchAll(TABLE), ([, table]) => table ?? ""))];
-}
-
-/** What a change touches. */
-export function touchesOf(change: Change): readonly string[] {
-  switch (change.kind) {
-    case "node.saved":
-      return ["nodes", rowsOf.node(change.node.nodeId), rowsOf.registration(change.node.nodeId)];
-    case "node.beaten":
-      return ["beats", rowsOf.node(change.nodeId)];
-    case "node.returned":
-    case "node.offline":
-    case "node.tallied":
-      return ["nodes", rowsOf.node(change.nodeId)];
-    case "task.created":
-    case "task.moved":
-      return ["tasks", rowsOf.task(change.task.taskId)];
-    case "task.deleted":
-      return ["tasks", rowsOf.task(change.taskId)];
-    case "tasks.tallied":
-      return ["task_totals"];
-    case "lux.entered":
-      return ["ledger", rowsOf.ledger(change.entry.nodeId)];
-    case "message.stored":
-      return ["messages", rowsOf.message(change.message.messageId)];
-    case "delivery.queued":
-    case "delivery.moved":
-      return ["deliveries", rowsOf.mailbox(change.toNode)];
-    case "file.saved":
-      return ["files", ...(change.file.taskId === null ? [] : [rowsOf.filesOfTask(change.file.taskId)])];
-    case "event.logged":
-      return ["events"];
-    case "answer.stored":
-      return ["answers", rowsOf.answer(change.answer.scope)];
-    case "key.saved":
-      return ["keys"];
-    case "file.deleted": // whichever task it is attached to
-    case "node.leases.renewed":
-    case "delivery.leases.renewed":
-    case "deliveries.pruned":
-    case "messages.pruned":
-    case "events.pruned":
-    case "answers.pruned":
-    case "answers.shifted":
-      return [EVERYTHING];
-  }
-}
+/** The keys of the rows that belong to one id. */
+export const keyOf = {
+  /** With its last heartbeat. */
+  node: (nodeId: string): ConflictKey => `nodes ${nodeId}`,
+  /** Only that the node exists: its heartbeats and counters leave this valid. */
+  registration: (nodeId: string): ConflictKey => `registrations ${nodeId}`,
+  task: (taskId: string): ConflictKey => `tasks ${taskId}`,
+  file: (fileId: string): ConflictKey => `files ${fileId}`,
+  filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
+  ledger: (nodeId: string): ConflictKey => `ledger ${nodeId}`,
+  message: (messageId: string): ConflictKey => `messages ${messageId}`,
+  /** With the messages: they never change, and are removed only after their deliveries. */
+  mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
+  delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
+  answer: (scope: string): ConflictKey => `answers ${scope}`,
+  key: (keyId: string): ConflictKey => `keys ${keyId}`,
+} as const;

@@ -5,23 +5,23 @@ import { bind, count, filledUp, many, places, union } from "./query.ts";
 import { toEvent } from "./rows.ts";
 
 export function firstEventId(): Query<number> {
-  return count(`SELECT coalesce(min(id), 1) AS n FROM events`, []);
+  return count(`SELECT coalesce(min(id), 1) AS n FROM events`, [], ["events"]);
 }
 
 export function lastEventId(): Query<number> {
-  return count(`SELECT coalesce(max(id), 0) AS n FROM events`, []);
+  return count(`SELECT coalesce(max(id), 0) AS n FROM events`, [], ["events"]);
 }
 
 /** The id of the newest event of a kind; 0 when there is none. */
 export function lastEventOf(kind: EventKind): Query<number> {
-  return count(`SELECT coalesce(max(id), 0) AS n FROM events WHERE kind = $1`, [kind]);
+  return count(`SELECT coalesce(max(id), 0) AS n FROM events WHERE kind = $1`, [kind], ["events"]);
 }
 
 /** Who completed a task after a moment of the log: oldest first, once for each task. */
 export function completersAfter(eventId: number, limit: number): Query<readonly string[]> {
   const sql = `
     SELECT node_id FROM events WHERE kind = 'task.completed' AND id > $1 ORDER BY id LIMIT $2`;
-  return many(sql, [eventId, limit], (row) => String(row["node_id"]));
+  return many(sql, [eventId, limit], (row) => String(row["node_id"]), ["events"]);
 }
 
 /** Events after the cursor (exclusive), oldest first; of any of `kinds`, of all when there are none. */
@@ -31,7 +31,8 @@ export function eventsAfter(
   limit: number,
 ): Query<readonly LoggedEvent[]> {
   if (kinds.length === 0) {
-    return many(`SELECT * FROM events WHERE id > $1 ORDER BY id LIMIT $2`, [since, limit], toEvent);
+    const sql = `SELECT * FROM events WHERE id > $1 ORDER BY id LIMIT $2`;
+    return many(sql, [since, limit], toEvent, ["events"]);
   }
   const params: Param[] = [since, limit];
   const ranges = kinds.map(
@@ -39,7 +40,7 @@ export function eventsAfter(
   );
   const sql = `
     SELECT * FROM events WHERE id IN (SELECT id FROM (${union(ranges)}) AS hits ORDER BY id LIMIT $2) ORDER BY id`;
-  return many(sql, params, toEvent);
+  return many(sql, params, toEvent, ["events"]);
 }
 
 /** The newest events, oldest of them first; of one kind, if given. */
@@ -47,7 +48,7 @@ export function newestEvents(kind: EventKind | null, limit: number): Query<reado
   const params: Param[] = [limit];
   const where = kind === null ? "" : `WHERE kind = ${bind(params, kind)}`;
   const sql = `SELECT * FROM (SELECT * FROM events ${where} ORDER BY id DESC LIMIT $1) AS newest ORDER BY id`;
-  return many(sql, params, toEvent);
+  return many(sql, params, toEvent, ["events"]);
 }
 
 /** A part of the log: after one id, up to and with another. */
@@ -60,11 +61,12 @@ export function nodeEventsIn(
   limit: number,
 ): Query<readonly LoggedEvent[]> {
   const sql = `SELECT * FROM events WHERE id > $1 AND id <= $2 AND node_id = $3 ORDER BY id LIMIT $4`;
-  return many(sql, [window.after, window.upTo, nodeId, limit], toEvent);
+  return many(sql, [window.after, window.upTo, nodeId, limit], toEvent, ["events"]);
 }
 
 /** Certain events, oldest first. */
 export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
   const filled = filledUp(ids);
-  return many(`SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`, filled, toEvent);
+  const sql = `SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`;
+  return many(sql, filled, toEvent, ["events"]);
 }

@@ -16,28 +16,27 @@ import {
 import { toFile } from "./rows.ts";
 
 export function fileById(fileId: string): Query<FileRecord | null> {
-  return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile);
+  return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile, ["files"]);
 }
 
 /** Those of `fileIds` that have a record. */
 export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
   const ids = filledUp(fileIds);
-  return many(`SELECT file_id FROM files WHERE file_id IN (${places(ids)})`, ids, (row) =>
-    String(row["file_id"]),
-  );
+  const sql = `SELECT file_id FROM files WHERE file_id IN (${places(ids)})`;
+  return many(sql, ids, (row) => String(row["file_id"]), ["files"]);
 }
 
 /** Files, newest first, as sizes. */
 export function fileSizes(slice: Slice): Query<readonly Sized[]> {
   const sql = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files ${pageRows("files", slice)}`;
-  return sizes(sql, [slice.limit, slice.offset]);
+  return sizes(sql, [slice.limit, slice.offset], ["files"]);
 }
 
 /** Some files, newest first. */
 export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]> {
-  return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile);
+  return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile, ["files"]);
 }
 
 export function filesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM files`, []);
+  return count(`SELECT count(*) AS n FROM files`, [], ["files"]);
 }

@@ -1,23 +1,27 @@
 /** The reads of keys and of stored answers, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { KeyRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
-import { rowsOf } from "./conflict-keys.ts";
-import { many, one } from "./query.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { byKey, many, one } from "./query.ts";
 import { toKey } from "./rows.ts";
 
 export function allKeys(): Query<readonly KeyRecord[]> {
-  return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey);
+  return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey, ["keys"]);
 }
 
 /** A stored answer, without when it was stored. */
 export type PastAnswer = { readonly asked: string; readonly status: number; readonly body: string };
 
+const STORED_ANSWER = byKey(
+  ["text", "bigint"],
+  `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`,
+);
+
 export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
-  const sql = `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`;
   const toAnswer = (row: Row): PastAnswer => ({
     asked: String(row["body_hash"]),
     status: Number(row["status"]),
     body: String(row["body"]),
   });
-  return one(sql, [scope, notBefore], toAnswer, [rowsOf.answer(scope)]);
+  return one(STORED_ANSWER, [scope, notBefore], toAnswer, [keyOf.answer(scope)]);
 }

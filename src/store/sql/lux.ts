@@ -1,8 +1,8 @@
 /** The reads of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { LedgerEntry } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
-import { rowsOf } from "./conflict-keys.ts";
-import { many, one } from "./query.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { byKey, many, one } from "./query.ts";
 import { toLedgerEntry } from "./rows.ts";
 
 const LEDGER_PAGE = `
@@ -11,13 +11,16 @@ const LEDGER_PAGE = `
 
 /** The entries of a node with the numbers `from` to `to`, newest first. */
 export function ledgerPage(nodeId: string, from: number, to: number): Query<readonly LedgerEntry[]> {
-  return many(LEDGER_PAGE, [nodeId, from, to], toLedgerEntry);
+  return many(LEDGER_PAGE, [nodeId, from, to], toLedgerEntry, [keyOf.ledger(nodeId)]);
 }
+
+const LAST_SIGNIN = byKey(
+  ["text", "bigint"],
+  `SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' AND (at / 86400000) < $2 / 86400000
+    ORDER BY (at / 86400000) DESC LIMIT 1`,
+);
 
 /** The latest sign-in of the days before one: `before` is a UTC midnight. */
 export function lastSigninAt(nodeId: string, before: number): Query<number | null> {
-  const sql = `
-    SELECT at FROM ledger WHERE node_id = $1 AND kind = 'signin' AND (at / 86400000) < $2 / 86400000
-    ORDER BY (at / 86400000) DESC LIMIT 1`;
-  return one(sql, [nodeId, before], (row) => Number(row["at"]), [rowsOf.ledger(nodeId)]);
+  return one(LAST_SIGNIN, [nodeId, before], (row) => Number(row["at"]), [keyOf.ledger(nodeId)]);
 }

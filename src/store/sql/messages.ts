@@ -6,12 +6,12 @@ import {
 } from "../../domain/limits.ts";
 import type { Registered } from "../../domain/message.ts";
 import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
-import { rowsOf } from "./conflict-keys.ts";
-import { type Sized, filledUp, many, one, places, rowsBySeq, sizes } from "./query.ts";
+import type { Query, Row } from "../store.ts";
+import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { type Sized, byKey, filledUp, many, one, places, query, rowsBySeq, sizes } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 
-// A message does not change, and goes only with its deliveries: a mailbox is reloaded when its deliveries change.
+const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
 
 const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
@@ -28,16 +28,20 @@ const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 
  * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
  * lengths alone: what is cut off, which may be 256 MiB, is never read.
  */
-const WAITING = delivered(`
+const WAITING = byKey(
+  ["text", "bigint"],
+  delivered(`
   SELECT seq FROM (
     SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
     FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
-  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`);
+  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`),
+  true,
+);
 /**
  * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
  * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
  */
-const WAITING_IF_SMALL = delivered(
+const IF_SMALL = delivered(
   WAITING_SEQS,
   `CASE WHEN octet_length(m.content) <= $3 THEN m.content
     WHEN (
@@ -46,28 +50,32 @@ const WAITING_IF_SMALL = delivered(
     ) <= ${ANSWER_UNCOUNTED_MAX_BYTES} THEN m.content END`,
 );
 
+const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
+
 /** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  return many(WAITING, [nodeId, limit], toDelivery, [rowsOf.mailbox(nodeId)]);
+  return many(WAITING, [nodeId, limit], toDelivery, [keyOf.mailbox(nodeId)]);
 }
 
 /** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
-  return {
-    sql: WAITING_IF_SMALL,
-    params: [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
-    shape: (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
-    reads: [rowsOf.mailbox(nodeId)],
-  };
+  return query(
+    WAITING_IF_SMALL,
+    [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
+    (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
+    [keyOf.mailbox(nodeId)],
+  );
 }
 
 /** A part of what waits for a node: how many, and the place in the order of the last of them. */
 export type WaitingPart = { readonly count: number; readonly last: number };
 
-const WAITING_PART = `
-  SELECT count(*) AS n, max(seq) AS last FROM (
+const WAITING_PART = byKey(
+  ["text", "bigint"],
+  `SELECT count(*) AS n, max(seq) AS last FROM (
     SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT ${WAITING_PART_MAX}
-  ) AS part`;
+  ) AS part`,
+);
 
 /** Counts what waits for a node after a place in the order (0: from its beginning), up to WAITING_PART_MAX of it. */
 export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
@@ -75,13 +83,15 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
     count: Number(row?.["n"]),
     last: Number(row?.["last"] ?? after),
   });
-  return { sql: WAITING_PART, params: [nodeId, after], shape, reads: [rowsOf.mailbox(nodeId)] };
+  return query(WAITING_PART, [nodeId, after], shape, [keyOf.mailbox(nodeId)]);
 }
+
+const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1`);
 
 /** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
-  const sql = `SELECT node_id FROM nodes WHERE node_id = $1`;
-  return one(sql, [nodeId], (row) => ({ nodeId: String(row["node_id"]) }), [rowsOf.registration(nodeId)]);
+  const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
+  return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
 }
 
 /** The deliveries to one node of certain messages. */
@@ -90,29 +100,33 @@ export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<rea
   const sql = `
     SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
-  return many(sql, [nodeId, ...filled], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
+  return many(sql, [nodeId, ...filled], toDeliveryStub, [keyOf.mailbox(nodeId)]);
 }
 
+const DELIVERY_OF = byKey(
+  ["text", "text"],
+  `SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE m.message_id = $1 AND d.to_node = $2`,
+);
+
 export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStub | null> {
-  const sql = `
-    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
-    WHERE m.message_id = $1 AND d.to_node = $2`;
-  return one(sql, [messageId, nodeId], toDeliveryStub, [rowsOf.mailbox(nodeId)]);
+  return one(DELIVERY_OF, [messageId, nodeId], toDeliveryStub, [keyOf.mailbox(nodeId)]);
 }
 
 export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {
   const sql = `
     SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.state = 'leased' AND d.lease_until <= $1 ORDER BY d.lease_until LIMIT $2`;
-  return many(sql, [steady, limit], toDeliveryStub);
+  return many(sql, [steady, limit], toDeliveryStub, MAIL_READ);
 }
 
 /** A message and its place in the order of arrival. */
 export type PlacedMessage = { readonly message: Message; readonly seq: number };
 
+const MESSAGE_BY_ID = byKey(["text"], `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`);
+
 export function messageById(messageId: string): Query<PlacedMessage | null> {
-  const sql = `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`;
-  return one(sql, [messageId], toPlaced, [rowsOf.message(messageId)]);
+  return one(MESSAGE_BY_ID, [messageId], toPlaced, [keyOf.message(messageId)]);
 }
 
 /** What a node sent or got, newest first, as sizes. */
@@ -122,14 +136,14 @@ export function historySizes(nodeId: string, limit: number): Query<readonly Size
       SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
       UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit]);
+  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit], MAIL_READ);
 }
 
 /** What a node got, as sizes: the newest first, or with `since` the oldest after this place in the order. */
 export function mailboxSizes(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
   const order = since === null ? "DESC" : "ASC";
   const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
-  return sizes(messageSizes(seqs, order), [nodeId, limit, since ?? 0]);
+  return sizes(messageSizes(seqs, order), [nodeId, limit, since ?? 0], MAIL_READ);
 }
 
 function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
@@ -139,16 +153,12 @@ function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
 
 /** Some messages, newest first. */
 export function messagesBySeq(seqs: readonly number[]): Query<readonly Message[]> {
-  return rowsBySeq(`SELECT ${MESSAGE} FROM messages m`, seqs, "seq DESC", toMessage);
+  return rowsBySeq(`SELECT ${MESSAGE} FROM messages m`, seqs, "seq DESC", toMessage, ["messages"]);
 }
 
 /** The name that this database has among others: made with it, never changed. */
 export function databaseId(): Query<string> {
-  return {
-    sql: "SELECT database_id FROM identity",
-    params: [],
-    shape: ([row]) => String(row?.["database_id"]),
-  };
+  return query("SELECT database_id FROM identity", [], ([row]) => String(row?.["database_id"]), ["identity"]);
 }
 
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {

@@ -1,33 +1,36 @@
-/** What queries are built from: their forms, lists of parameters, pages of lists. Must not: know a table. */
-import type { Param, Query, Row } from "../store.ts";
+/** Builds queries: their forms, lists of parameters, pages of lists. Must not: know a table. */
+import type { Param, ParamType, Query, ReadByKey, Row } from "../store.ts";
+import type { ConflictKey } from "./conflict-keys.ts";
 
-/** Finds nothing: for what a caller did not name. */
-export const NOTHING: Query<null> = { sql: `SELECT 1 AS none WHERE 1 = 0`, params: [], shape: () => null };
-
-/** `reads` of a query: see the port. */
-type Reads = readonly string[];
-
-export function one<R>(
-  sql: string,
-  params: readonly Param[],
-  of: (row: Row) => R,
-  reads?: Reads,
-): Query<R | null> {
-  return { sql, params, shape: (rows) => (rows[0] ? of(rows[0]) : null), ...(reads && { reads }) };
+/** A read that many requests run, each with its own parameters $1, $2, …: `types` are theirs. */
+export function byKey(types: readonly ParamType[], sql: string, isOrdered = false): ReadByKey {
+  return { types, sql, isOrdered };
 }
 
-export function many<R>(
-  sql: string,
-  params: readonly Param[],
-  of: (row: Row) => R,
-  reads?: Reads,
-): Query<readonly R[]> {
-  return { sql, params, shape: (rows) => rows.map(of), ...(reads && { reads }) };
+type Read = string | ReadByKey;
+type Params = readonly Param[];
+/** A read set, see the port. */
+type Keys = readonly ConflictKey[];
+
+export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], reads: Keys): Query<R> {
+  if (typeof read === "string") return { sql: read, params, shape, reads };
+  return { sql: read.sql, byKey: read, params, shape, reads };
+}
+
+/** Finds nothing: for what a caller did not name. */
+export const NOTHING: Query<null> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
+
+export function one<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R | null> {
+  return query(read, params, ([row]) => (row ? of(row) : null), reads);
+}
+
+export function many<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<readonly R[]> {
+  return query(read, params, (rows) => rows.map(of), reads);
 }
 
 /** A query that always has one row with a column `n`. */
-export function count(sql: string, params: readonly Param[], reads?: Reads): Query<number> {
-  return { sql, params, shape: (rows) => Number(rows[0]?.["n"]), ...(reads && { reads }) };
+export function count(sql: string, params: Params, reads: Keys): Query<number> {
+  return query(sql, params, (rows) => Number(rows[0]?.["n"]), reads);
 }
 
 /**
@@ -62,8 +65,8 @@ export function union(ranges: readonly string[]): string {
 export type Sized = { readonly seq: number; readonly bytes: number };
 
 /** A query with the columns `seq` and `bytes`: the first of the two that load a list whose rows may be large. */
-export function sizes(sql: string, params: readonly Param[]): Query<readonly Sized[]> {
-  return many(sql, params, (row) => ({ seq: Number(row["seq"]), bytes: Number(row["bytes"]) }));
+export function sizes(sql: string, params: Params, reads: Keys): Query<readonly Sized[]> {
+  return many(sql, params, (row) => ({ seq: Number(row["seq"]), bytes: Number(row["bytes"]) }), reads);
 }
 
 /** The second: the rows that were measured, by their numbers. `select` has a column seq, and no WHERE yet. */
@@ -72,9 +75,10 @@ export function rowsBySeq<R>(
   seqs: readonly number[],
   order: string,
   of: (row: Row) => R,
+  reads: Keys,
 ): Query<readonly R[]> {
   const filled = filledUp(seqs);
-  return many(`${select} WHERE seq IN (${places(filled)}) ORDER BY ${order}`, filled, of);
+  return many(`${select} WHERE seq IN (${places(filled)}) ORDER BY ${order}`, filled, of, reads);
 }
 
 /**
@@ -88,8 +92,8 @@ export const orderOf = ({ from }: Slice): string => `ORDER BY seq ${from === "ne
 
 /**
  * The rows of a slice, newest first, of all whose numbers `numbers` holds. $1 is the slice's limit, $2 its offset.
- * The second LIMIT and DISTINCT, which the numbers are anyway, are for PostgreSQL: it plans without a look at $1 and $2,
- * and would expect so many rows that it walked through the table for them.
+ * The second LIMIT, and DISTINCT on numbers that are distinct, are for PostgreSQL: it plans without the values of $1 and $2,
+ * and would else expect so many rows that it scans the table.
  */
 export function pageRows(numbers: string, slice: Slice): string {
   const page = `SELECT seq FROM ${numbers} ${orderOf(slice)} LIMIT $1 OFFSET $2`;

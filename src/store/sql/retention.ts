@@ -1,13 +1,16 @@
 /**
- * Rows past their time: how they are counted and how they are removed stand together, so that they cannot differ.
- * Of each table only the `limit` oldest rows are looked at: a step is short however many rows there are. Rows that a
- * wrong clock has dated ahead of now are passed over: their age is unknown, and they must not stand before the others.
+ * Retention: counts and removes rows past their time; both are here, so that they cannot differ.
+ * Of each table only the `limit` oldest rows are read, so that a step is short however many rows there are. Rows that a
+ * wrong clock has dated ahead of now are skipped: their age is unknown, and they must not block the others.
  */
-import { count } from "./query.ts";
 import type { Query } from "../store.ts";
+import type { Table } from "./conflict-keys.ts";
+import { count } from "./query.ts";
+import { type Statement, sweep, whole } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
-export type OldRows = { readonly before: number; readonly limit: number; readonly now: number };
+export type OldRows = OldAnswers & { readonly now: number };
+type OldAnswers = { readonly before: number; readonly limit: number };
 
 const OLD_MESSAGES = `
   SELECT seq FROM (SELECT seq, sent_at FROM messages WHERE sent_at <= $3 ORDER BY seq LIMIT $2) AS oldest
@@ -20,38 +23,48 @@ const OLD_EVENTS = `
 
 const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY stored_at LIMIT $2`;
 
-export const PRUNE_DELIVERIES = `
-  DELETE FROM deliveries WHERE (to_node, seq) IN (
-    SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES}))`;
+const LIMITS = [whole(({ before }: OldAnswers) => before), whole(({ limit }: OldAnswers) => limit)];
 
-// A broadcast may have a delivery for each node of the fleet: they are bounded by themselves, not by their message.
+function prune(table: Table, where: string): Statement<OldRows> {
+  const now = whole(({ now }: OldRows) => now);
+  return sweep(table, `DELETE FROM ${table} WHERE ${where}`, [...LIMITS, now]);
+}
+
+export const PRUNE_DELIVERIES = prune(
+  "deliveries",
+  `(to_node, seq) IN (SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES}))`,
+);
+
+// A broadcast may have a delivery for each node of the fleet: they are limited by themselves, not by their message.
 const OLD_BROADCASTS = `
   SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) LIMIT $2`;
-export const PRUNE_BROADCASTS = `DELETE FROM deliveries WHERE (to_node, seq) IN (${OLD_BROADCASTS})`;
+export const PRUNE_BROADCASTS = prune("deliveries", `(to_node, seq) IN (${OLD_BROADCASTS})`);
 /** A message goes when the last of its deliveries has gone. */
-export const PRUNE_MESSAGES = `
-  DELETE FROM messages WHERE seq IN (${OLD_MESSAGES})
-    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = messages.seq)`;
-export const PRUNE_EVENTS = `DELETE FROM events WHERE id IN (${OLD_EVENTS})`;
-export const PRUNE_ANSWERS = `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`;
+export const PRUNE_MESSAGES = prune(
+  "messages",
+  `seq IN (${OLD_MESSAGES})
+    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = messages.seq)`,
+);
+export const PRUNE_EVENTS = prune("events", `id IN (${OLD_EVENTS})`);
+export const PRUNE_ANSWERS = sweep("answers", `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`, LIMITS);
 
 export function oldMessages(old: OldRows): Query<number> {
-  return counting(OLD_MESSAGES, old);
+  return counting(OLD_MESSAGES, old, ["messages"]);
 }
 
 /** Deliveries of old broadcasts. */
 export function oldBroadcasts(old: OldRows): Query<number> {
-  return counting(OLD_BROADCASTS, old);
+  return counting(OLD_BROADCASTS, old, ["deliveries", "messages"]);
 }
 
 export function oldEvents(old: OldRows): Query<number> {
-  return counting(OLD_EVENTS, old);
+  return counting(OLD_EVENTS, old, ["events"]);
 }
 
-export function oldAnswers({ before, limit }: Omit<OldRows, "now">): Query<number> {
-  return count(`SELECT count(*) AS n FROM (${OLD_ANSWERS}) AS old`, [before, limit]);
+export function oldAnswers({ before, limit }: OldAnswers): Query<number> {
+  return count(`SELECT count(*) AS n FROM (${OLD_ANSWERS}) AS old`, [before, limit], ["answers"]);
 }
 
-function counting(rows: string, { before, limit, now }: OldRows): Query<number> {
-  return count(`SELECT count(*) AS n FROM (${rows}) AS old`, [before, limit, now]);
+function counting(rows: string, { before, limit, now }: OldRows, reads: readonly Table[]): Query<number> {
+  return count(`SELECT count(*) AS n FROM (${rows}) AS old`, [before, limit, now], reads);
 }

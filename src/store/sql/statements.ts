@@ -1,10 +1,9 @@
 /**
- * The writes: each change of domain/change.ts is one statement, in the SQL that SQLite 3.35+ and PostgreSQL 15+
- * share. Parameters are $1, $2, …
+ * The writes: for each change of domain/change.ts the statement that writes it and its write set. A column is one line
+ * here, from which both engines' statements are made.
  */
 import type { Change } from "../../domain/change.ts";
-import type { LedgerEntry } from "../../domain/model.ts";
-import { encodeCapabilities } from "./rows.ts";
+import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import {
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
@@ -12,218 +11,331 @@ import {
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
 } from "./retention.ts";
-import type { Param } from "../store.ts";
+import { encodeCapabilities } from "./rows.ts";
+import {
+  type Columns,
+  type Statement,
+  added,
+  flag,
+  insert,
+  remove,
+  sweep,
+  text,
+  unlessNull,
+  update,
+  upsert,
+  whole,
+} from "./write-statement.ts";
 
-export type Statement = { readonly sql: string; readonly params: readonly Param[] };
+type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 
-const flag = (value: boolean): number => (value ? 1 : 0);
+/** How a change is written, and what it conflicts with. */
+type Write<C> = {
+  readonly statement: Statement<C>;
+  /** The statement for some changes of the kind; null: `statement`. */
+  instead?(change: C): Statement<C> | null;
+  /** The row it changes: changes of one row are written in their order. Left out: a new row, or a sum. */
+  row?(change: C): ConflictKey;
+  /** More keys under which a query may have read what it writes. */
+  keys?(change: C): readonly ConflictKey[];
+  /** A row that must be written before. */
+  after?(change: C): ConflictKey;
+  /** Two changes of one row as one; null: a number is too large for that. Their order among other changes is free. */
+  sum?(earlier: C, later: C): C | null;
+  /** Its rows cannot be named: it is written after all changes before it and before all after it. */
+  readonly isSweep?: true;
+};
 
-const SAVE_NODE = `
-  INSERT INTO nodes (node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at,
-    tasks_assigned, tasks_completed, lux_earned_micro, idle_since)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, 0, 0, 0, $9)
-  ON CONFLICT (node_id) DO UPDATE SET name = excluded.name, host = excluded.host, port = excluded.port,
-    capabilities = excluded.capabilities, variant = excluded.variant, max_tasks = excluded.max_tasks, online = 1`;
+type OfNode = { readonly nodeId: string };
+type OfTask = Pick<Of<"task.created">, "task">;
+type OfDelivery = { readonly toNode: string; readonly messageId: string };
 
-// The first one is its node's registration. Of no node: 0, which the table refuses; SQLite would number a NULL itself.
-const BEAT_NODE = `
-  INSERT INTO beats (seq, last_heartbeat_at, lease_until)
-  VALUES (coalesce((SELECT seq FROM nodes WHERE node_id = $1), 0), $2, $3)
-  ON CONFLICT (seq) DO UPDATE SET last_heartbeat_at = excluded.last_heartbeat_at, lease_until = excluded.lease_until`;
+const NODE_ID: Columns<OfNode> = { node_id: text(({ nodeId }) => nodeId) };
+const TASK_ID: Columns<OfTask> = { task_id: text(({ task }) => task.taskId) };
 
-const TALLY_NODE = `
-  UPDATE nodes SET tasks_assigned = tasks_assigned + $2, tasks_completed = tasks_completed + $3,
-    lux_earned_micro = lux_earned_micro + $4, entries = entries + $5, balance_micro = balance_micro + $6,
-    idle_since = $7
-  WHERE node_id = $1`;
+const SCOPE: Columns<Pick<Of<"answer.stored">, "answer">> = { scope: text(({ answer }) => answer.scope) };
+const DELIVERY_ID: Columns<Of<"delivery.moved">> = {
+  seq: whole(({ seq }) => seq),
+  to_node: text(({ toNode }) => toNode),
+};
+/** Without a node: 0, which the table refuses; SQLite would number a NULL itself. */
+const NODE_SEQ: Columns<OfNode> = {
+  seq: text(
+    ({ nodeId }) => nodeId,
+    (nodeId) => `coalesce((SELECT seq FROM nodes WHERE node_id = ${nodeId}), 0)`,
+  ),
+};
 
-const CREATE_TASK = `
-  INSERT INTO tasks (task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro,
-    assigned_node, balanced, attempts, created_at, updated_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`;
+/** Of a task, what changes in its life. */
+const TASK_STATE: Columns<OfTask> = {
+  status: text(({ task }) => task.status),
+  assigned_node: text(({ task }) => task.assignedNode),
+  revoked_from: text(({ task }) => task.revokedFrom),
+  attempts: whole(({ task }) => task.attempts),
+  updated_at: whole(({ task }) => task.updatedAt),
+};
 
-const MOVE_TASK = `
-  UPDATE tasks SET status = $2, assigned_node = $3, revoked_from = $4, attempts = $5, updated_at = $6
-  WHERE task_id = $1`;
+/** Of an event, all but its id. */
+export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
+  at: whole(({ event }) => event.at),
+  kind: text(({ event }) => event.kind),
+  node_id: text(({ event }) => event.nodeId),
+  task_id: text(({ event }) => event.taskId),
+  data: text(({ event }) => JSON.stringify(event.data)),
+};
 
-// Apart from MOVE_TASK so that the texts are written once in a task's life.
-const COMPLETE_TASK = `
-  UPDATE tasks SET status = $2, assigned_node = $3, updated_at = $4, problem = $5, improvement = $6, lesson = $7
-  WHERE task_id = $1`;
+const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
+const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
 
-const TALLY_TASKS = `
-  UPDATE task_totals SET open = open + $1, assigned = assigned + $2, completed = completed + $3 WHERE one = 1`;
+/** A delivery is in its recipient's mailbox, and comes after its message. */
+const OF_DELIVERY: Pick<Write<OfDelivery>, "row" | "keys" | "after"> = {
+  row: ({ toNode, messageId }) => keyOf.delivery(toNode, messageId),
+  keys: ({ toNode }) => [keyOf.mailbox(toNode)],
+  after: ({ messageId }) => keyOf.message(messageId),
+};
 
-const ENTER_LUX = `
-  INSERT INTO ledger (entry_id, node_id, n, amount_micro, balance_micro, kind, task_id, at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`;
+const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
+  "node.saved": {
+    row: ({ node }) => ofNode(node),
+    keys: ({ node }) => [keyOf.registration(node.nodeId)],
+    statement: upsert(
+      "nodes",
+      { node_id: text(({ node }) => node.nodeId) },
+      {
+        name: text(({ node }) => node.name),
+        host: text(({ node }) => node.host),
+        port: whole(({ node }) => node.port),
+        capabilities: text(({ node }) => encodeCapabilities(node.capabilities)),
+        variant: text(({ node }) => node.variant),
+        max_tasks: whole(({ node }) => node.maxTasks),
+        online: "1",
+      },
+      {
+        registered_at: whole(({ node }) => node.registeredAt),
+        idle_since: whole(({ node }) => node.idleSince),
+        tasks_assigned: "0",
+        tasks_completed: "0",
+        lux_earned_micro: "0",
+      },
+    ),
+  },
+  "node.beaten": {
+    row: ofNode,
+    statement: upsert("beats", NODE_SEQ, {
+      last_heartbeat_at: whole(({ lastHeartbeatAt }) => lastHeartbeatAt),
+      lease_until: whole(({ leaseUntil }) => leaseUntil),
+    }),
+  },
+  "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
+  "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.tallied": {
+    row: ofNode,
+    statement: update("nodes", NODE_ID, {
+      tasks_assigned: whole(({ assigned }) => assigned, added),
+      tasks_completed: whole(({ completed }) => completed, added),
+      lux_earned_micro: whole(({ luxEarnedMicro }) => luxEarnedMicro, added),
+      entries: whole(({ entries }) => entries, added),
+      balance_micro: whole(({ balanceMicro }) => balanceMicro, added),
+      idle_since: whole(({ idleSince }) => idleSince),
+    }),
+    sum: (earlier, later) => {
+      const sum = {
+        ...later,
+        assigned: earlier.assigned + later.assigned,
+        completed: earlier.completed + later.completed,
+        luxEarnedMicro: earlier.luxEarnedMicro + later.luxEarnedMicro,
+        entries: earlier.entries + later.entries,
+        balanceMicro: earlier.balanceMicro + later.balanceMicro,
+      };
+      return Number.isSafeInteger(sum.balanceMicro) ? sum : null;
+    },
+  },
+  "task.created": {
+    row: ofTask,
+    statement: insert("tasks", {
+      ...TASK_ID,
+      title: text(({ task }) => task.title),
+      description: text(({ task }) => task.description),
+      task_type: text(({ task }) => task.taskType),
+      priority: whole(({ task }) => task.priority),
+      creator_node: text(({ task }) => task.creatorNode),
+      lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
+      balanced: flag(({ task }) => task.balanced),
+      created_at: whole(({ task }) => task.createdAt),
+      ...TASK_STATE,
+    }),
+  },
+  "task.moved": {
+    row: ofTask,
+    statement: update("tasks", TASK_ID, {
+      ...TASK_STATE,
+      problem: text(({ task }) => task.result?.problem ?? null, unlessNull),
+      improvement: text(({ task }) => task.result?.improvement ?? null, unlessNull),
+      lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
+    }),
+  },
+  "task.deleted": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
+  },
+  "tasks.tallied": {
+    statement: update(
+      "task_totals",
+      { one: "1" },
+      {
+        open: whole(({ open }) => open, added),
+        assigned: whole(({ assigned }) => assigned, added),
+        completed: whole(({ completed }) => completed, added),
+      },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      open: earlier.open + later.open,
+      assigned: earlier.assigned + later.assigned,
+      completed: earlier.completed + later.completed,
+    }),
+  },
+  "lux.entered": {
+    keys: ({ entry }) => [keyOf.ledger(entry.nodeId)],
+    statement: insert("ledger", {
+      entry_id: text(({ entry }) => entry.id),
+      node_id: text(({ entry }) => entry.nodeId),
+      n: whole(({ entry }) => entry.n),
+      amount_micro: whole(({ entry }) => entry.amountMicro),
+      balance_micro: whole(({ entry }) => entry.balanceMicro),
+      kind: text(({ entry }) => entry.kind),
+      task_id: text(({ entry }) => entry.taskId),
+      at: whole(({ entry }) => entry.at),
+    }),
+  },
+  "message.stored": {
+    row: ({ message }) => keyOf.message(message.messageId),
+    statement: insert("messages", {
+      message_id: text(({ message }) => message.messageId),
+      from_node: text(({ message }) => message.fromNode),
+      to_node: text(({ message }) => message.toNode),
+      type: text(({ message }) => message.type),
+      content: text(({ message }) => message.content),
+      require_ack: flag(({ message }) => message.requireAck),
+      sent_at: whole(({ message }) => message.sentAt),
+    }),
+  },
+  "delivery.queued": {
+    ...OF_DELIVERY,
+    statement: insert("deliveries", {
+      seq: text(
+        ({ messageId }) => messageId,
+        (id) => `(SELECT seq FROM messages WHERE message_id = ${id})`,
+      ),
+      to_node: text(({ toNode }) => toNode),
+      state: "'waiting'",
+      deliveries: "0",
+      broadcast: flag(({ broadcast }) => broadcast),
+    }),
+  },
+  "delivery.moved": {
+    ...OF_DELIVERY,
+    statement: update("deliveries", DELIVERY_ID, {
+      state: text(({ state }) => state),
+      deliveries: whole(({ deliveries }) => deliveries),
+      lease_until: whole(({ leaseUntil }) => leaseUntil),
+    }),
+  },
+  "file.saved": {
+    row: ({ file }) => keyOf.file(file.fileId),
+    keys: ({ file }) => (file.taskId === null ? [] : [keyOf.filesOfTask(file.taskId)]),
+    statement: insert("files", {
+      file_id: text(({ file }) => file.fileId),
+      name: text(({ file }) => file.name),
+      size_bytes: whole(({ file }) => file.sizeBytes),
+      sha256: text(({ file }) => file.sha256),
+      content_type: text(({ file }) => file.contentType),
+      metadata: text(({ file }) => file.metadata),
+      node_id: text(({ file }) => file.nodeId),
+      task_id: text(({ file }) => file.taskId),
+      uploaded_at: whole(({ file }) => file.uploadedAt),
+    }),
+  },
+  "file.deleted": {
+    row: ({ fileId }) => keyOf.file(fileId),
+    keys: () => [EVERYTHING], // it does not say whose file it is
+    statement: remove("files", { file_id: text(({ fileId }) => fileId) }),
+  },
+  "event.logged": { statement: insert("events", EVENT) },
+  "answer.stored": {
+    row: ({ answer }) => keyOf.answer(answer.scope),
+    // Not an insert, because an answer past its time may not be swept away yet.
+    statement: upsert("answers", SCOPE, {
+      body_hash: text(({ answer }) => answer.asked),
+      status: whole(({ answer }) => answer.status),
+      body: text(({ answer }) => answer.body),
+      stored_at: whole(({ answer }) => answer.storedAt),
+    }),
+  },
+  "key.saved": {
+    row: ({ key }) => keyOf.key(key.keyId),
+    statement: upsert(
+      "keys",
+      { key_id: text(({ key }) => key.keyId) },
+      {
+        hash: text(({ key }) => key.hash),
+        variant: text(({ key }) => key.variant),
+        node_id: text(({ key }) => key.nodeId),
+        expires_at: whole(({ key }) => key.expiresAt),
+        revoked_at: whole(({ key }) => key.revokedAt),
+      },
+      { role: text(({ key }) => key.role), created_at: whole(({ key }) => key.createdAt) },
+    ),
+  },
+  "node.leases.renewed": {
+    isSweep: true,
+    statement: sweep(
+      "beats",
+      `UPDATE beats SET lease_until = $1 WHERE seq IN (SELECT seq FROM nodes WHERE online = 1 AND variant = $2)`,
+      [whole(({ leaseUntil }) => leaseUntil), text(({ variant }) => variant)],
+    ),
+  },
+  "delivery.leases.renewed": {
+    isSweep: true,
+    statement: sweep("deliveries", `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`, [
+      whole(({ leaseUntil }) => leaseUntil),
+    ]),
+  },
+  "answers.shifted": {
+    isSweep: true,
+    statement: sweep(
+      "answers",
+      `UPDATE answers SET stored_at = stored_at + $3 WHERE stored_at > $1 AND stored_at <= $2`,
+      [whole(({ after }) => after), whole(({ upTo }) => upTo), whole(({ movedMs }) => movedMs)],
+    ),
+  },
+  "deliveries.pruned": {
+    isSweep: true,
+    statement: PRUNE_DELIVERIES,
+    instead: ({ broadcast }) => (broadcast ? PRUNE_BROADCASTS : null),
+  },
+  "messages.pruned": { isSweep: true, statement: PRUNE_MESSAGES },
+  "events.pruned": { isSweep: true, statement: PRUNE_EVENTS },
+  "answers.pruned": { isSweep: true, statement: PRUNE_ANSWERS },
+};
 
-const STORE_MESSAGE = `
-  INSERT INTO messages (message_id, from_node, to_node, type, content, require_ack, sent_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7)`;
-
-const QUEUE_DELIVERY = `
-  INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
-  VALUES ((SELECT seq FROM messages WHERE message_id = $1), $2, 'waiting', 0, $3)`;
-
-const MOVE_DELIVERY = `
-  UPDATE deliveries SET state = $3, deliveries = $4, lease_until = $5 WHERE seq = $1 AND to_node = $2`;
-
-const SAVE_FILE = `
-  INSERT INTO files (file_id, name, size_bytes, sha256, content_type, metadata, node_id, task_id, uploaded_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
-
-const LOG_EVENT = `INSERT INTO events (at, kind, node_id, task_id, data) VALUES ($1, $2, $3, $4, $5)`;
-
-const STORE_ANSWER = `
-  INSERT INTO answers (scope, body_hash, status, body, stored_at) VALUES ($1, $2, $3, $4, $5)
-  ON CONFLICT (scope) DO UPDATE SET body_hash = excluded.body_hash, status = excluded.status,
-    body = excluded.body, stored_at = excluded.stored_at`; // one past its time may not be swept away yet
-
-const SAVE_KEY = `
-  INSERT INTO keys (key_id, role, hash, variant, node_id, created_at, expires_at, revoked_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-  ON CONFLICT (key_id) DO UPDATE SET hash = excluded.hash, variant = excluded.variant,
-    node_id = excluded.node_id, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at`;
-
-const RENEW_NODES = `
-  UPDATE beats SET lease_until = $2 WHERE seq IN (SELECT seq FROM nodes WHERE online = 1 AND variant = $1)`;
-const SHIFT_ANSWERS = `UPDATE answers SET stored_at = stored_at + $3 WHERE stored_at > $1 AND stored_at <= $2`;
-const RENEW_DELIVERIES = `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`;
+/** How a change is written. */
+export function writeOf(change: Change): Write<Change> {
+  return WRITES[change.kind]; // Its functions take the changes of this kind alone.
+}
 
 /** The statement that writes a change. */
-export function statementOf(change: Change): Statement {
-  switch (change.kind) {
-    case "node.saved": {
-      const n = change.node;
-      const capabilities = encodeCapabilities(n.capabilities);
-      const params = [n.nodeId, n.name, n.host, n.port, capabilities, n.variant, n.maxTasks, n.registeredAt];
-      return { sql: SAVE_NODE, params: [...params, n.idleSince] };
-    }
-    case "node.beaten":
-      return { sql: BEAT_NODE, params: [change.nodeId, change.lastHeartbeatAt, change.leaseUntil] };
-    case "node.returned":
-      return { sql: `UPDATE nodes SET online = 1 WHERE node_id = $1`, params: [change.nodeId] };
-    case "node.offline":
-      return { sql: `UPDATE nodes SET online = 0 WHERE node_id = $1`, params: [change.nodeId] };
-    case "node.tallied":
-      return nodeTallied(change);
-    case "task.created":
-      return taskCreated(change.task);
-    case "task.moved":
-      return taskMoved(change.task);
-    case "task.deleted":
-      return { sql: `DELETE FROM tasks WHERE task_id = $1`, params: [change.taskId] };
-    case "tasks.tallied":
-      return { sql: TALLY_TASKS, params: [change.open, change.assigned, change.completed] };
-    case "lux.entered":
-      return luxEntered(change.entry);
-    case "event.logged": {
-      const { at, kind, nodeId, taskId, data } = change.event;
-      return { sql: LOG_EVENT, params: [at, kind, nodeId, taskId, JSON.stringify(data)] };
-    }
-    case "answer.stored": {
-      const { scope, asked, status, body, storedAt } = change.answer;
-      return { sql: STORE_ANSWER, params: [scope, asked, status, body, storedAt] };
-    }
-    case "file.saved": {
-      const f = change.file;
-      const params = [f.fileId, f.name, f.sizeBytes, f.sha256, f.contentType, f.metadata];
-      return { sql: SAVE_FILE, params: [...params, f.nodeId, f.taskId, f.uploadedAt] };
-    }
-    case "file.deleted":
-      return { sql: `DELETE FROM files WHERE file_id = $1`, params: [change.fileId] };
-    case "key.saved": {
-      const k = change.key;
-      const params = [k.keyId, k.role, k.hash, k.variant, k.nodeId];
-      return { sql: SAVE_KEY, params: [...params, k.createdAt, k.expiresAt, k.revokedAt] };
-    }
-    case "message.stored":
-    case "delivery.queued":
-    case "delivery.moved":
-      return mailStatement(change);
-    default:
-      return periodicStatement(change);
-  }
+export function statementOf(change: Change): Statement<Change> {
+  const write = writeOf(change);
+  return write.instead?.(change) ?? write.statement;
 }
 
-function nodeTallied(tally: Extract<Change, { kind: "node.tallied" }>): Statement {
-  const { nodeId, assigned, completed, luxEarnedMicro, entries, balanceMicro, idleSince } = tally;
-  const params = [nodeId, assigned, completed, luxEarnedMicro, entries, balanceMicro, idleSince];
-  return { sql: TALLY_NODE, params };
-}
-
-function luxEntered(e: LedgerEntry): Statement {
-  const params = [e.id, e.nodeId, e.n, e.amountMicro, e.balanceMicro, e.kind, e.taskId, e.at];
-  return { sql: ENTER_LUX, params };
-}
-
-type MailChange = Extract<Change, { kind: "message.stored" | "delivery.queued" | "delivery.moved" }>;
-
-function mailStatement(change: MailChange): Statement {
-  switch (change.kind) {
-    case "message.stored": {
-      const m = change.message;
-      const params = [m.messageId, m.fromNode, m.toNode, m.type, m.content, flag(m.requireAck), m.sentAt];
-      return { sql: STORE_MESSAGE, params };
-    }
-    case "delivery.queued":
-      return { sql: QUEUE_DELIVERY, params: [change.messageId, change.toNode, flag(change.broadcast)] };
-    case "delivery.moved": {
-      const { seq, toNode, state, deliveries, leaseUntil } = change;
-      return { sql: MOVE_DELIVERY, params: [seq, toNode, state, deliveries, leaseUntil] };
-    }
-  }
-}
-
-type PeriodicChange = Extract<
-  Change,
-  {
-    kind:
-      | "node.leases.renewed"
-      | "delivery.leases.renewed"
-      | "messages.pruned"
-      | "deliveries.pruned"
-      | "events.pruned"
-      | "answers.pruned"
-      | "answers.shifted";
-  }
->;
-
-function periodicStatement(change: PeriodicChange): Statement {
-  switch (change.kind) {
-    case "node.leases.renewed":
-      return { sql: RENEW_NODES, params: [change.variant, change.leaseUntil] };
-    case "delivery.leases.renewed":
-      return { sql: RENEW_DELIVERIES, params: [change.leaseUntil] };
-    case "deliveries.pruned":
-      return {
-        sql: change.broadcast ? PRUNE_BROADCASTS : PRUNE_DELIVERIES,
-        params: [change.before, change.limit, change.now],
-      };
-    case "messages.pruned":
-      return { sql: PRUNE_MESSAGES, params: [change.before, change.limit, change.now] };
-    case "events.pruned":
-      return { sql: PRUNE_EVENTS, params: [change.before, change.limit, change.now] };
-    case "answers.pruned":
-      return { sql: PRUNE_ANSWERS, params: [change.before, change.limit] };
-    case "answers.shifted":
-      return { sql: SHIFT_ANSWERS, params: [change.after, change.upTo, change.movedMs] };
-  }
-}
-
-function taskCreated(t: Extract<Change, { kind: "task.created" }>["task"]): Statement {
-  const params = [t.taskId, t.title, t.description, t.taskType, t.priority, t.creatorNode, t.status];
-  const rest = [t.luxRewardMicro, t.assignedNode, flag(t.balanced), t.attempts, t.createdAt, t.updatedAt];
-  return { sql: CREATE_TASK, params: [...params, ...rest] };
-}
-
-function taskMoved(t: Extract<Change, { kind: "task.moved" }>["task"]): Statement {
-  if (t.result) {
-    const { problem, improvement, lesson } = t.result;
-    const params = [t.taskId, t.status, t.assignedNode, t.updatedAt, problem, improvement, lesson];
-    return { sql: COMPLETE_TASK, params };
-  }
-  const params = [t.taskId, t.status, t.assignedNode, t.revokedFrom, t.attempts, t.updatedAt];
-  return { sql: MOVE_TASK, params };
+/** The conflict keys of what a change writes. */
+export function writeSetOf(change: Change): readonly ConflictKey[] {
+  const write = writeOf(change);
+  if (write.isSweep) return [EVERYTHING];
+  const set: ConflictKey[] = [write.statement.table];
+  if (write.row) set.push(write.row(change));
+  if (write.keys) set.push(...write.keys(change));
+  return set;
 }

@@ -3,18 +3,20 @@ import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import type { Task, TaskStatus } from "../../domain/model.ts";
 import type { Param, Query } from "../store.ts";
-import { rowsOf } from "./conflict-keys.ts";
+import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
   type Slice,
   NOTHING,
   bind,
+  byKey,
   filledUp,
   many,
   one,
   orderOf,
   pageRows,
   places,
+  query,
   rowsBySeq,
   sizes,
   union,
@@ -30,34 +32,35 @@ export const TASK_COLUMNS = `
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
-const TASK_BY_ID = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`;
+/** What a query of them reads. */
+const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
+
+const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`);
 
 export function taskById(taskId: string): Query<Task | null> {
-  return one(TASK_BY_ID, [taskId], toTask, [rowsOf.task(taskId), rowsOf.filesOfTask(taskId)]);
+  return one(TASK_BY_ID, [taskId], toTask, [keyOf.task(taskId), keyOf.filesOfTask(taskId)]);
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
   const ids = filledUp(taskIds);
-  return many(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`, ids, toTask);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${places(ids)})`;
+  return many(sql, ids, toTask, TASKS_READ);
 }
 
 export function taskTotals(): Query<TaskTotals> {
-  return {
-    sql: `SELECT open, assigned, completed FROM task_totals`,
-    params: [],
-    shape: ([row]) => ({
-      open: Number(row?.["open"]),
-      assigned: Number(row?.["assigned"]),
-      completed: Number(row?.["completed"]),
-    }),
-  };
+  const shape: Query<TaskTotals>["shape"] = ([row]) => ({
+    open: Number(row?.["open"]),
+    assigned: Number(row?.["assigned"]),
+    completed: Number(row?.["completed"]),
+  });
+  return query(`SELECT open, assigned, completed FROM task_totals`, [], shape, ["task_totals"]);
 }
 
 /** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
   const { best, params } = bestOpen([0, 1], capabilities, null, limit);
   const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
-  return sizes(sql, params);
+  return sizes(sql, params, ["tasks"]);
 }
 
 /** Open tasks that the balancer may give to this node by itself, best first. */
@@ -67,7 +70,7 @@ export function waitingFor(
 ): Query<readonly Task[]> {
   const { best, params } = bestOpen([1], node.capabilities, node.nodeId, limit);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
-  return many(sql, params, toTask);
+  return many(sql, params, toTask, TASKS_READ);
 }
 
 /** SQL for the numbers of the best open tasks. Each range has a limit: SQLite cannot merge ranges below an IN, and sorts. */
@@ -102,7 +105,7 @@ export function strandedTasks(limit: number): Query<readonly Task[]> {
     SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
     WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
     LIMIT $1`; // CROSS, for SQLite to go from the few nodes to their tasks and not the other way
-  return many(sql, [limit], toTask);
+  return many(sql, [limit], toTask, ["nodes", ...TASKS_READ]);
 }
 
 const TASK_BYTES = [
@@ -120,12 +123,12 @@ export function taskSizes(
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
   if (!found) return { ...NOTHING, shape: () => [] };
-  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params);
+  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params, TASKS_READ);
 }
 
 /** Some tasks, newest first. */
 export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
-  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask);
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
 }
 
 /**

@@ -1,10 +1,10 @@
 /**
  * The store on SQLite: one file, one connection, one writer.
  *
- * Transactions that are asked for in one turn of the event loop are decided in order and written in one commit
- * (WAL, synchronous=FULL), and answered after it: the price of a flush to disk is shared by all who wait for it.
- * There are no savepoints: a rejection writes nothing, and if one of a group throws, the group is rolled back, that one
- * is refused, and the others run again as a group. When the commit itself fails, the group is rolled back and refused.
+ * Group commit: the transactions of one event-loop tick are decided in order and written in one commit (write-ahead log,
+ * synchronous=FULL), and answered after it, so that they share the price of one flush to disk. There are no savepoints: a
+ * rejection writes nothing, and if a member of a group throws, the group is rolled back, that one is refused, and the
+ * others run again as a group. When the commit itself fails, the group is rolled back and refused.
  *
  * Must not: hold a transaction open across an await, or decide anything.
  */
@@ -14,7 +14,7 @@ import type { Decision, Undecided } from "../../domain/decision.ts";
 import { GROUP_MAX, QUEUE_MAX } from "../../domain/limits.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { namingDatabase } from "./integrity-check.ts";
-import { type Group, type Job, type Outcome, type Written, answer } from "../pending-transaction.ts";
+import { type Group, type Job, type Outcome, type Written, answer, notify } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { listTakers } from "./capability-index.ts";
@@ -23,6 +23,7 @@ import { statementOf } from "../sql/statements.ts";
 import {
   type CommitListener,
   type Diagnosis,
+  type ElectionResult,
   type Load,
   type Param,
   type Query,
@@ -33,11 +34,10 @@ import {
   StoreDamaged,
   StoreFull,
   type Transact,
-  type Turn,
 } from "../store.ts";
 
 const CACHE_KIB = 16 * 1024;
-/** 16 MiB of log before it is written back: pages that change in every commit are then written back once in many. */
+/** A checkpoint every 16 MiB of log: pages that change in every commit are then written back once in many. */
 const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 const BUSY_RETRY_MS = 20;
@@ -59,14 +59,14 @@ class MemberFault extends Error {
   }
 }
 
-/** Runs the COMMIT it is given: the one call that meets a failing disk, apart so that a test can fail it. */
+/** Runs the COMMIT it is given: the one call that a failing disk affects, injectable for tests. */
 export type Commit = (commit: () => void) => void;
 
 const machineCommit: Commit = (commit) => commit();
 
 /**
  * Opens (and if need be makes and migrates) the database in one file.
- * @param onFault hears what a commit listener throws: what is on disk stays, and the request is answered
+ * @param onFault gets what a commit listener throws: what is on disk stays, and the request is answered
  * @throws {StoreFull} when there is no room to open it
  */
 export function openSqlite(
@@ -83,7 +83,7 @@ export function openSqlite(
 }
 
 /**
- * Opens a database beside the hub that may be at work on it: as it is, or not at all.
+ * Opens a database that a hub may be running on, for a command: as it is, or not at all.
  * @throws {Error} one line when it is of another schema than this program's
  */
 export function joinSqlite(path: string): SqliteStore {
@@ -94,7 +94,7 @@ export function joinSqlite(path: string): SqliteStore {
       () => {},
       machineCommit,
       () => true,
-    ); // a guest tells no news
+    ); // a guest has no listeners
   } catch (error) {
     throw namingDatabase(path, error);
   }
@@ -103,7 +103,7 @@ export function joinSqlite(path: string): SqliteStore {
 /** A group that was decided and written; `refused`: for lack of room. */
 type Done = Group & { readonly refused: readonly Job[] };
 
-/** The owner makes the database, migrates it and checkpoints its log; a guest leaves all that to the owner. */
+/** The owner creates and migrates the database and checkpoints its log; a guest leaves all that to the owner. */
 type Role = "owner" | "guest";
 
 export class SqliteStore implements Store {
@@ -123,7 +123,7 @@ export class SqliteStore implements Store {
   #writable = true;
   #closed = false;
   #damage: StoreDamaged | null = null;
-  #turnTaken = false;
+  #isLeader = false;
 
   constructor(path: string, role: Role, onFault: (error: unknown) => void, commit: Commit, hasRoom: HasRoom) {
     this.#onFault = onFault;
@@ -175,11 +175,11 @@ export class SqliteStore implements Store {
     this.#listeners.push(listener);
   }
 
-  /** There is no other hub on the file. */
-  async turn(): Promise<Turn> {
-    if (this.#turnTaken) return "ours";
-    this.#turnTaken = true;
-    return "ours after a gap";
+  /** The only hub on the file is its leader. */
+  async lead(): Promise<ElectionResult> {
+    if (this.#isLeader) return "leader";
+    this.#isLeader = true;
+    return "elected after a gap";
   }
 
   async diagnose(): Promise<Diagnosis> {
@@ -236,7 +236,7 @@ export class SqliteStore implements Store {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // After the I/O of this turn: every request that has arrived by then shares the commit.
+    // After the I/O of this tick: every request that has arrived by then shares the commit.
     setImmediate(() => {
       this.#scheduled = false;
       this.#flush();
@@ -254,7 +254,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** Commits and answers a group: null. Or, when one of it is to blame, refuses that one, writes nothing, and names it. */
+  /** Commits and answers a group: null. Or, when a member throws, refuses that one, writes nothing, and answers it. */
   #commitGroup(group: readonly Job[]): Job | null {
     let done: Done;
     try {
@@ -310,7 +310,7 @@ export class SqliteStore implements Store {
   /**
    * Decides and writes a group in one commit; on any error nothing of it is written. Without room, what would take some
    * is refused.
-   * @throws {MemberFault} when one of the group is to blame; anything else is the fault of the disk or of the file.
+   * @throws {MemberFault} when a member throws; anything else is the fault of the disk or of the file.
    */
   #runGroup(group: readonly Job[], isRoomy: boolean): Done {
     const refused: Job[] = [];
@@ -337,11 +337,11 @@ export class SqliteStore implements Store {
     return { outcomes, written, refused };
   }
 
-  /** What the caller is told of an error. From the first sign of damage on, nothing more is written. */
+  /** The store's error for an error of SQLite. From the first sign of damage on, nothing more is written. */
   #fault(error: unknown): unknown {
-    const told = toStoreError(error);
-    if (told instanceof StoreDamaged) this.#damage ??= told;
-    return told;
+    const known = toStoreError(error);
+    if (known instanceof StoreDamaged) this.#damage ??= known;
+    return known;
   }
 
   #decide(job: Job): Decision<unknown> | Undecided {
@@ -352,9 +352,9 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** After the commit: first the news for who waits, then the answers. */
+  /** After the commit: first the commit notifications, then the answers. */
   #publish(group: Group): void {
-    for (const { changes, eventIds } of group.written) this.#notify(changes, eventIds);
+    for (const written of group.written) notify(this.#listeners, written, "own", this.#onFault);
     for (const outcome of group.outcomes) answer(outcome);
   }
 
@@ -372,24 +372,14 @@ export class SqliteStore implements Store {
     const eventIds: number[] = [];
     try {
       for (const change of changes) {
-        const { sql, params } = statementOf(change);
-        const { lastInsertRowid } = this.#statement(sql).run(...params);
+        const statement = statementOf(change);
+        const { lastInsertRowid } = this.#statement(statement.sql).run(...statement.params(change));
         if (change.kind === "event.logged") eventIds.push(Number(lastInsertRowid));
       }
     } catch (error) {
       throw new MemberFault(job, error);
     }
     return eventIds;
-  }
-
-  #notify(changes: readonly Change[], eventIds: readonly number[]): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener(changes, eventIds);
-      } catch (error) {
-        this.#onFault(error);
-      }
-    }
   }
 
   #run<R>(query: Query<R>): R {
@@ -412,12 +402,15 @@ export class SqliteStore implements Store {
 }
 
 /**
- * $1 as SQLite should see it. ?1 because SQLite numbers $1 by where it first stands in the text. And as an expression,
- * because SQLite looks at the value of a bare parameter when it plans (for a partial index, for LIMIT) and then plans
- * anew at every binding, which costs 2-4 us a statement.
+ * The parameters $1, $2, … in SQLite's notation. ?1, because SQLite numbers $1 by where it first stands in the text. And as
+ * an expression, because SQLite uses the value of a bare parameter when it plans (for a partial index, for LIMIT) and then
+ * plans again at every binding, which costs 2-4 us a statement.
  */
 function toSqlite(sql: string): string {
-  return sql.replaceAll(/\b(LIMIT|OFFSET) \$(\d+)/g, "$1 (?$2 + 0)").replaceAll(/\$(\d+)/g, "+?$1");
+  return sql
+    .replaceAll("LIMIT $", "LIMIT 0 + ?")
+    .replaceAll("OFFSET $", "OFFSET 0 + ?")
+    .replaceAll("$", "+?");
 }
 
 /** Two processes that make the same new file wait for one another: SQLite's own timeout does not cover this pragma. */

@@ -1,6 +1,6 @@
 /**
- * Locks between processes on one data directory. Each is that of an open transaction on a file of its own: the system
- * lets go of it when the process ends, however it ends, so no lock is ever left behind.
+ * File locks between processes on one data directory. Each is the lock of an open transaction on a file of its own: the
+ * system releases it when the process ends, however it ends, so no lock is ever left behind.
  */
 import { Database } from "bun:sqlite";
 import { lchownSync, existsSync, statSync } from "node:fs";
@@ -10,20 +10,20 @@ import { codeOf } from "../../lib/reason.ts";
 
 export type Lock = { release(): void };
 
-/** Who only looks whether a lock is held holds it for a moment. */
-const LOOK_MS = 250;
+/** isHeld() holds the lock for a moment: takeLock() waits that long. */
+const BRIEF_WAIT_MS = 250;
 
-/** Takes a lock for one process, or answers null when another process has it or has pinned it. @throws {StoreFull} when there is no room for it */
+/** Takes the exclusive lock; null when another process has it, or a shared one. @throws {StoreFull} when there is no room for it */
 export function takeLock(path: string): Lock | null {
-  return begin(path, LOOK_MS, ["BEGIN EXCLUSIVE"]);
+  return begin(path, BRIEF_WAIT_MS, ["BEGIN EXCLUSIVE"]);
 }
 
-/** Takes a lock that any number of processes may hold beside one another; null when one has it for itself. */
+/** Takes a shared lock; null when a process has the exclusive one. */
 export function takePin(path: string): Lock | null {
-  return begin(path, LOOK_MS, ["BEGIN", "SELECT count(*) FROM sqlite_schema"]);
+  return begin(path, BRIEF_WAIT_MS, ["BEGIN", "SELECT count(*) FROM sqlite_schema"]);
 }
 
-/** Whether any process holds the lock, for itself or beside others. */
+/** Whether any process holds the lock, exclusive or shared. */
 export function isHeld(path: string): boolean {
   if (!existsSync(path)) return false;
   const lock = begin(path, 0, ["BEGIN EXCLUSIVE"]);

@@ -1,8 +1,8 @@
 /**
- * A look at a database before anything is done with it: is there one, is it whole, is its log.
+ * Integrity check of a SQLite file before it is opened: does it exist, is it whole, is its write-ahead log whole.
  *
- * SQLite finds damage where it reads, and a bad frame ends its log without a word: what was committed behind it would be
- * gone, silently. So the log is looked at too.
+ * SQLite finds damage only where it reads, and silently ends its log at a bad frame: what was committed behind that frame
+ * would be lost. So the log is checked too.
  *
  * Invariant: nothing that was stored is changed; a damaged database stays as it was found.
  */
@@ -23,7 +23,7 @@ export type Inspection =
 export type InspectOptions = {
   /** Up to this size the database is checked whole. */
   readonly wholeMaxBytes: number;
-  /** A hub is at work on it: its log grows under the eye, and is not looked at. */
+  /** A hub runs on it: its log grows meanwhile, and is not checked. */
   readonly live: boolean;
 };
 
@@ -35,8 +35,8 @@ const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|ERROR|IOERR_READ|IOERR_SHORT_RE
 const NO_ROOM = /^SQLITE_(?:FULL|IOERR_SHMSIZE)$/;
 
 /**
- * @throws {StoreFull} when there is no room for what SQLite lays beside the file to read it
- * @throws {Error} one line with what else the system has against opening it: rights, a lock
+ * @throws {StoreFull} when there is no room for the files that SQLite needs to read it
+ * @throws {Error} one line when the system refuses to open it: rights, a lock
  */
 export function inspectDatabase(path: string, options: InspectOptions): Inspection {
   try {
@@ -46,7 +46,7 @@ export function inspectDatabase(path: string, options: InspectOptions): Inspecti
   }
 }
 
-/** What the system or SQLite has against opening a database, which they do not name; the store's own errors as they are. */
+/** Adds the path of the database to an error of the system or of SQLite; the store's own errors stay the same. */
 export function namingDatabase(path: string, error: unknown): unknown {
   if (codeOf(error) === "") return error;
   return new Error(`cannot open the database ${path}: ${reasonOf(error)}`, { cause: error });
@@ -60,7 +60,7 @@ function inspect(path: string, options: InspectOptions): Inspection {
   // Read-only, so that closing it writes nothing back; but an unfinished first step must be taken back to be read.
   const db = new Database(path, existsSync(`${path}-journal`) ? { readwrite: true } : { readonly: true });
   try {
-    return lookInto(db, path, options);
+    return check(db, path, options);
   } catch (error) {
     const code = codeOf(error);
     if (NO_ROOM.test(code)) throw new StoreFull("The disk is full.", { cause: error });
@@ -71,7 +71,7 @@ function inspect(path: string, options: InspectOptions): Inspection {
   }
 }
 
-function lookInto(db: Database, path: string, { wholeMaxBytes, live }: InspectOptions): Inspection {
+function check(db: Database, path: string, { wholeMaxBytes, live }: InspectOptions): Inspection {
   db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   db.run("PRAGMA cell_size_check = ON");
   const schema = schemaVersion(db);
@@ -134,7 +134,7 @@ function faultOfLog(db: Database, path: string): string | null {
       const frame = readAt(log, at, FRAME_HEAD_BYTES);
       const ofThisLog =
         frame.getUint32(8) === head.getUint32(16) && frame.getUint32(12) === head.getUint32(20);
-      if (!ofThisLog) continue; // left over from before the log began anew
+      if (!ofThisLog) continue; // left over from before the log was restarted
       if (commitSeen) return `its log (-wal) is damaged after ${read} pages, and commits lie behind that`;
       commitSeen = frame.getUint32(4) !== 0;
     }

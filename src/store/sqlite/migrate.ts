@@ -1,5 +1,5 @@
 /**
- * Migrates a database, step by step, never back. Before an older one is touched, a copy of it is laid beside it.
+ * Runs the schema migrations of a SQLite file, forward only. Before an older database is changed, a copy of it is kept.
  *
  * Invariant: the steps are one transaction, so that a database is of one schema or of the next; the copy is whole and on
  * disk before the first step begins.
@@ -8,7 +8,7 @@ import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** What a migration did: the schema it found, and where the copy of that is. */
+/** What a migration did: the schema it found, the new one, and the path of the copy. */
 export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
 
 /** The schema of a database: how many steps it has seen. 0 is an empty one. */
@@ -24,7 +24,7 @@ export function migrate(db: Database, path: string, steps: readonly string[]): M
   const found = schemaVersion(db);
   const older = found > 0 && found < steps.length;
   const copy = older ? keepCopy(db, `${path}.schema-${found}.bak`) : null;
-  // Looked at again inside the transaction: another process may open the same new file at the same moment.
+  // Read again inside the transaction: another process may open the same new file at the same moment.
   db.transaction(() => {
     const version = schemaVersion(db);
     if (version > steps.length) {
@@ -38,7 +38,7 @@ export function migrate(db: Database, path: string, steps: readonly string[]): M
   return copy === null ? null : { from: found, to: steps.length, copy };
 }
 
-/** Lays a copy of the database at `to`, whole or not at all, for its owner only. */
+/** Keeps a copy of the database at `to`, whole or not at all, for its owner only. */
 function keepCopy(db: Database, to: string): string {
   const partial = `${to}.partial`;
   rmSync(partial, { force: true }); // of a start that was cut off

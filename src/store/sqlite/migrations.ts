@@ -1,8 +1,8 @@
 /**
- * The schema, as steps that only go forward. Step n brings a database from version n - 1 to n and is never edited
- * once it has been released.
+ * The schema migrations of SQLite, forward only. Step n migrates a database from version n - 1 to n. A released step is
+ * never edited.
  *
- * Why each index is there stands beside it; a query without one reads the whole table.
+ * A comment says why each index is there; a query without one reads the whole table.
  */
 
 /** The steps for SQLite; its version is kept in `PRAGMA user_version`. */

@@ -1,7 +1,7 @@
 // The growth bench is only worth what its stores are: that of the filler must be one that a hub could have left,
 // with every running total true, and a hub must work on it. A whole run, in small.
 import { Database } from "bun:sqlite";
-import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,8 +10,6 @@ import { systemClock } from "../../../src/lib/clock.ts";
 import { examine } from "../../../src/upkeep/doctor.ts";
 import { fillStore, measureGrowth } from "./growth.ts";
 import { OPERATIONS } from "./job.ts";
-
-setDefaultTimeout(20_000); // much of it waits, and the machine may be busy
 
 const root = mkdtempSync(join(tmpdir(), "luxhub-growth-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -71,4 +69,4 @@ test("a run measures every kind of request on both stores", async () => {
     expect(large.p50Ms).toBeGreaterThan(0);
     expect(ratio).toBeCloseTo(small.requestsPerSecond / large.requestsPerSecond, 6);
   }
-}, 30_000);
+});

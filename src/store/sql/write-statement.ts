@@ -1,0 +1,120 @@
+/**
+ * A write as data: a table, its columns, and for each column the type of its value, where the value comes from and the
+ * expression it stands in. The statement for one row (SQLite) and the one for many rows (PostgreSQL) are both made from
+ * it, when the program starts. Must not: know a change of the domain.
+ */
+import type { Param, ParamType } from "../store.ts";
+import type { Table } from "./conflict-keys.ts";
+
+/** The value of a column, and the expression that has it in `place`. */
+type Value<C> = { readonly type: ParamType; readonly of: (change: C) => Param; readonly as: Expression };
+type Expression = (place: string, column: string) => string;
+
+/** By column; a text is an SQL expression without a value. */
+export type Columns<C> = { readonly [column: string]: Value<C> | string };
+
+/** A statement that writes, without its parameters. */
+export type WriteStatement = {
+  /** For one row: the parameters are $1, $2, … */
+  readonly sql: string;
+  readonly types: readonly ParamType[];
+  /**
+   * For many rows, all different: `rows` is a table expression named p, with a column a1, a2, … for each parameter, and
+   * `row_number`. null: the statement names no row, and runs by itself.
+   */
+  readonly bulk: ((rows: string) => string) | null;
+  /** It is a SELECT, run for its effect: it cannot stand in a WITH clause. */
+  readonly isSelect?: true;
+};
+
+export type Statement<C> = WriteStatement & {
+  readonly table: Table;
+  params(change: C): readonly Param[];
+};
+
+export function text<C>(of: (change: C) => string | null, as: Expression = itself): Value<C> {
+  return { type: "text", of, as };
+}
+
+export function whole<C>(of: (change: C) => number | bigint | null, as: Expression = itself): Value<C> {
+  return { type: "bigint", of, as };
+}
+
+export function flag<C>(of: (change: C) => boolean): Value<C> {
+  return whole((change) => Number(of(change)));
+}
+
+const itself: Expression = (place) => place;
+/** Adds the value to what is there. */
+export const added: Expression = (place, column) => `${column} + ${place}`;
+/** For null, what is there stays. */
+export const unlessNull: Expression = (place, column) => `coalesce(${place}, ${column})`;
+
+export function insert<C>(table: Table, columns: Columns<C>, onConflict = ""): Statement<C> {
+  const into = `INSERT INTO ${table} (${Object.keys(columns).join(", ")})`;
+  return statement(table, [columns], ([cells = []], rows) => {
+    const values = cells.map(({ expression }) => expression).join(", ");
+    const source =
+      rows === null ? `VALUES (${values})` : `SELECT ${values} FROM ${rows} ORDER BY p.row_number`;
+    return `${into} ${source}${onConflict}`;
+  });
+}
+
+/** Inserts a row, or sets `columns` of the one that is there. Only a new row gets `initial`. */
+export function upsert<C>(
+  table: Table,
+  key: Columns<NoInfer<C>>,
+  columns: Columns<C>,
+  initial: Columns<C> = {},
+): Statement<C> {
+  const set = Object.keys(columns).map((column) => `${column} = excluded.${column}`);
+  const onConflict = ` ON CONFLICT (${Object.keys(key).join(", ")}) DO UPDATE SET ${set.join(", ")}`;
+  return insert(table, { ...key, ...columns, ...initial }, onConflict);
+}
+
+export function update<C>(table: Table, key: Columns<NoInfer<C>>, columns: Columns<C>): Statement<C> {
+  return statement(table, [key, columns], ([keys = [], cells = []], rows) => {
+    const set = cells.map(equals).join(", ");
+    return `UPDATE ${table} SET ${set}${rows === null ? "" : ` FROM ${rows}`} WHERE ${keys.map(equals).join(" AND ")}`;
+  });
+}
+
+export function remove<C>(table: Table, key: Columns<C>): Statement<C> {
+  return statement(table, [key], ([keys = []], rows) => {
+    const using = rows === null ? "" : ` USING ${rows}`;
+    return `DELETE FROM ${table}${using} WHERE ${keys.map(equals).join(" AND ")}`;
+  });
+}
+
+/** A statement of any text, whose parameters are $1, $2, … in the order of `values`. */
+export function sweep<C>(table: Table, sql: string, values: readonly Value<C>[]): Statement<C> {
+  return { ...parametersOf(values), table, sql, bulk: null };
+}
+
+type Cell = { readonly column: string; readonly expression: string };
+
+const equals = ({ column, expression }: Cell): string => `${column} = ${expression}`;
+
+/** `textOf` gets the cells of each group of columns, and what the values are columns of; null: they are parameters. */
+function statement<C>(
+  table: Table,
+  groups: readonly Columns<C>[],
+  textOf: (groups: readonly (readonly Cell[])[], rows: string | null) => string,
+): Statement<C> {
+  const cells = (place: string): readonly (readonly Cell[])[] => {
+    let n = 0;
+    const cell = ([column, value]: [string, Value<C> | string]): Cell => ({
+      column,
+      expression: typeof value === "string" ? value : value.as(`${place}${++n}`, column),
+    });
+    return groups.map((group) => Object.entries(group).map(cell));
+  };
+  const values = groups.flatMap((group) => Object.values(group)).filter((value) => typeof value !== "string");
+  const sql = textOf(cells("$"), null);
+  return { ...parametersOf(values), table, sql, bulk: (rows) => textOf(cells("p.a"), rows) };
+}
+
+function parametersOf<C>(values: readonly Value<C>[]): Pick<Statement<C>, "types" | "params"> {
+  const sources = values.map(({ of }) => of);
+  return { types: values.map(({ type }) => type), params: (change) => sources.map((of) => of(change)) };
+}

@@ -1,0 +1,43 @@
+// How long a first start takes, from the spawn of the process to its line with the address: hub beside bare Bun.serve,
+// from source and as executable. One at a time and in turns, so that both meet the same machine; the ratio is what holds
+// on another one. The first round only fills the disk's cache and does not count.
+import { makeDirectory, removeDirectory } from "./children.ts";
+import { type Subject, prepareSubjects } from "./memory.ts";
+import { median } from "./median.ts";
+
+const ROUNDS = 9;
+
+/** One row: medians over the rounds. */
+export type Start = { form: string; hubMs: number; bareMs: number; ratio: number };
+
+/** Starts hub and bare server in turns; the executable only where `dist/luxhub` is. */
+export async function measureStarts(dataRoot: string): Promise<Start[]> {
+  const programs = makeDirectory();
+  try {
+    const subjects = await prepareSubjects(programs, dataRoot);
+    const tookMs = subjects.map(() => new Array<number>());
+    for (let round = 0; round <= ROUNDS; round++) {
+      for (const [index, subject] of subjects.entries()) {
+        const ms = await measureStart(subject);
+        if (round > 0) tookMs[index]?.push(ms);
+      }
+    }
+    return [...new Set(subjects.map(({ form }) => form))].map((form) => {
+      const of = (isHub: boolean): number =>
+        median(
+          tookMs[subjects.findIndex((subject) => subject.form === form && subject.isHub === isHub)] ?? [],
+        );
+      return { form, hubMs: of(true), bareMs: of(false), ratio: of(true) / of(false) };
+    });
+  } finally {
+    removeDirectory(programs);
+  }
+}
+
+async function measureStart({ start }: Subject): Promise<number> {
+  const startedMs = performance.now();
+  const server = await start();
+  const ms = performance.now() - startedMs;
+  await server.stop();
+  return ms;
+}
