@@ -4,7 +4,13 @@
  * The help of the command line is made from this list, and a test compares docs/settings.md with it.
  */
 import { isIP } from "node:net";
-import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
+import {
+  FILE_DEFAULT_MAX_BYTES,
+  NODES_DEFAULT_MAX,
+  NODES_HIGHEST_MAX,
+  PORT_MAX,
+  RETAIN_DEFAULT_MS,
+} from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
@@ -29,6 +35,7 @@ export type Config = {
   readonly maxFileBytes: number;
   /** Free space of the data directory's disk below which writes are refused; null: as the disk is (data-dir.ts). */
   readonly minFreeBytes: number | null;
+  readonly maxNodes: number;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
@@ -212,6 +219,15 @@ const SETTINGS = {
     "writes need this much free; else 64MiB or 1/20 of the disk",
     size,
   ),
+  maxNodes: setting(
+    "max-nodes",
+    "N",
+    `${NODES_DEFAULT_MAX}`,
+    "how many nodes may be registered",
+    parser(`a whole number from 1 to ${NODES_HIGHEST_MAX}`, (text) =>
+      /^[1-9]\d{0,6}$/.test(text) && Number(text) <= NODES_HIGHEST_MAX ? Number(text) : null,
+    ),
+  ),
   retain: setting(
     "retain",
     "TIME",
@@ -325,6 +341,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
   SETTINGS.minFree,
+  SETTINGS.maxNodes,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.redis,
@@ -372,6 +389,7 @@ export function readConfig(sources: Sources): Config {
     tlsKey: get(SETTINGS.tlsKey),
     maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
     minFreeBytes: get(SETTINGS.minFree),
+    maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",

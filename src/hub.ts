@@ -138,7 +138,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const feed = new Feed(store, clock);
   const budgets = answerBudgets();
   const mail = await openMail({ config, clock, log, answers: budgets.answers }, store, feed, closing);
-  const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
+  const services = joinServices({
+    store,
+    mail,
+    feed,
+    blobs,
+    clock,
+    pinned: () => isHeld(dir.pin),
+    maxNodes: config.maxNodes,
+  });
   const choreParts: ChoreParts = {
     ...services,
     store,
@@ -327,14 +335,15 @@ type Joined = {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly pinned: () => boolean;
+  readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
+function joinServices({ store, mail, feed, blobs, clock, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   return {
     feed,
     tasks,
-    nodes: new NodeService(store, clock, tasks),
+    nodes: new NodeService(store, clock, tasks, maxNodes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),

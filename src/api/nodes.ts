@@ -11,7 +11,7 @@ const register = jsonEndpoint({
   path: "/api/v1/node/register",
   auth: "secret",
   summary: "Registers a node, or updates it, and puts it online",
-  rejections: [],
+  rejections: ["nodes_limit"],
   input: () =>
     z.object({
       node_id: field.nodeId(),

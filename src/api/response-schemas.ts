@@ -9,9 +9,11 @@ import { toLux } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
   type Delivery,
+  type DeliveryState,
   type FileRecord,
   type LedgerEntry,
   type Message,
+  type MessageFate,
   type Node,
   SEND_TYPES,
   type Task,
@@ -128,6 +130,36 @@ export const deliverySchema = () =>
 export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
   return { ...encodeMessage(message), redelivered: deliveries > 1, deliveries };
 }
+
+export const stateWord = () => z.enum(["waiting", "delivered", "acked", "parked"]);
+
+export const fateSchema = () =>
+  z.extend(messageSchema(), {
+    state: z.nullable(stateWord()),
+    deliveries: z.nullable(count()),
+    recipients: z.nullable(
+      z.strictObject({ waiting: count(), delivered: count(), acked: count(), parked: count() }),
+    ),
+  });
+
+/** `state` and `deliveries` are null for a broadcast that the node sent, `recipients` for every other message. */
+export function encodeFate({ message, delivery, recipients }: MessageFate): JsonAnswer {
+  return {
+    ...encodeMessage(message),
+    state: delivery && STATE_WORDS[delivery.state],
+    deliveries: delivery && delivery.deliveries,
+    recipients: recipients && { ...recipients, parked: 0 }, // a broadcast asks for no ACK
+  };
+}
+
+/** Leased: its ACK may still come. */
+const STATE_WORDS: Readonly<Record<DeliveryState, string>> = {
+  waiting: "waiting",
+  leased: "delivered",
+  gone: "delivered",
+  acked: "acked",
+  parked: "parked",
+};
 
 export const entrySchema = () =>
   z.strictObject({

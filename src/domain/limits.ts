@@ -106,6 +106,19 @@ export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; past it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
 
+// Broadcasts.
+/** Registered nodes; of one more the registration is refused. The default of --max-nodes. */
+export const NODES_DEFAULT_MAX = 100_000;
+export const NODES_HIGHEST_MAX = 1_000_000;
+/** Nodes that one commit of a broadcast looks at: 2 to 3 ms, in which nobody else is served. */
+export const BROADCAST_STEP_NODES = 250;
+/** A broadcast whose hub was not heard of for so long is dropped. */
+export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
+/** Broadcasts that wait for the one that is being written, each with its content; past it the answer is 503. */
+export const BROADCASTS_WAITING_MAX = 256;
+/** Waiting calls and streams that a broadcast wakes in one tick of the event loop. */
+export const WAKE_UPS_TOGETHER = 100;
+
 // Leases and periods.
 export const ACK_LEASE_MS = 30 * SECOND_MS;
 /** How often a message that wants an ACK comes back before it is parked. */
@@ -123,7 +136,8 @@ export const BALANCE_TYPES_MAX = 10_000;
 /** Types that are looked up in one query, and types whose open tasks are looked up in one. */
 export const BACKLOG_TYPES_PART = 500;
 export const BACKLOG_TYPES_TOGETHER = 32;
-export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
+/** What is past its time is gone within a minute. */
+export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** It is quiet when the hub uses less than this part of a core. */
 export const QUIET_CPU_SHARE = 0.05;

@@ -124,7 +124,24 @@ export type Delivery = {
 };
 
 /** A delivery without the message's content: what acking and expiring look at. */
-export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
+export type DeliveryStub = Omit<Delivery, "message"> & {
+  readonly messageId: string;
+  readonly fromNode: string;
+  /** One of many deliveries of one message. */
+  readonly broadcast: boolean;
+};
+
+/** The recipients of a broadcast by state. It asks for no ACK, so that none of them is leased or parked. */
+export type BroadcastTally = { readonly waiting: number; readonly delivered: number; readonly acked: number };
+
+/** A message, and what became of it as the node sees it that asks. */
+export type MessageFate = {
+  readonly message: Message;
+  /** The delivery to its recipient, of a broadcast to the node that asks; null for a broadcast of the node itself. */
+  readonly delivery: Pick<Delivery, "state" | "deliveries"> | null;
+  /** Of a broadcast of the node itself. */
+  readonly recipients: BroadcastTally | null;
+};
 
 // ---- Files
 

@@ -6,7 +6,16 @@
  * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
 import type { Change } from "./change.ts";
-import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
+import {
+  type Accepted,
+  type Decision,
+  type Rejected,
+  UNDECIDED,
+  type Undecided,
+  accept,
+  nodeNotFound,
+  reject,
+} from "./decision.ts";
 import type { NewEvent } from "./event.ts";
 import { balance } from "./balancer.ts";
 import type { Node, Pulse, Task } from "./model.ts";
@@ -47,6 +56,12 @@ export function register(
   const given = giveWaiting(node, waiting, beat.now);
   changes.push(...given.changes);
   return accept({ node: given.node, created: !existing }, changes);
+}
+
+/** Why a hub that has `most` nodes takes no new one. */
+export function tooManyNodes(most: number): Rejected {
+  const detail = `The hub has as many nodes as it may (${most}). Delete those that are gone, or start it with a larger --max-nodes.`;
+  return reject("nodes_limit", detail);
 }
 
 /**

@@ -1,12 +1,20 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the leases of nodes, which end when a node is silent. */
-import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
+import { NODES_DEFAULT_MAX, NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import type { Node, Pulse } from "../domain/model.ts";
-import { type Beat, type NodeProfile, comeBack, expire, heartbeat, register } from "../domain/node.ts";
+import {
+  type Beat,
+  type NodeProfile,
+  comeBack,
+  expire,
+  heartbeat,
+  register,
+  tooManyNodes,
+} from "../domain/node.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";
-import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
+import { expiredNodes, hasNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
 import { waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
@@ -29,22 +37,30 @@ export class NodeService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
+  readonly #maxNodes: number;
   /** Steady clock: no lease ends before this, so until then expireSome() has nothing to read. */
   #leasesHoldUntil = 0;
   /** Mailboxes are counted one step per tick. */
   readonly #counting = new TickQueue();
 
-  constructor(store: Store, clock: Clock, tasks: TaskService) {
+  constructor(store: Store, clock: Clock, tasks: TaskService, maxNodes: number = NODES_DEFAULT_MAX) {
     this.#store = store;
     this.#clock = clock;
     this.#tasks = tasks;
+    this.#maxNodes = maxNodes;
   }
 
-  /** `leaseMs`: how long the variant lets a node be silent. */
+  /** `leaseMs`: how long the variant lets a node be silent. @throws {Rejection} nodes_limit */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
     const beat = this.#beat(leaseMs);
-    const load = { node: nodeById(profile.nodeId), waiting: waitingFor(profile, SWEEP_BATCH) };
-    const registered = await transact(load, ({ node, waiting }) => register(profile, node, waiting, beat));
+    const load = {
+      node: nodeById(profile.nodeId),
+      waiting: waitingFor(profile, SWEEP_BATCH),
+      isFull: hasNodes(this.#maxNodes),
+    };
+    const registered = await transact(load, ({ node, waiting, isFull }) =>
+      !node && isFull ? tooManyNodes(this.#maxNodes) : register(profile, node, waiting, beat),
+    );
     await this.#fillFurther(registered.node);
     return registered;
   }

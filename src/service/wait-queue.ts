@@ -11,6 +11,9 @@
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 
+import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
+import { Slices } from "../lib/slices.ts";
+
 /** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
@@ -25,6 +28,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** The queues of one kind of wait. The caller bounds the number of waiters (see `size`). */
 export class WaitQueue {
   readonly #queues = new Map<string, Queue>();
+  readonly #slices = new Slices(WAKE_UPS_TOGETHER);
   #drained = false;
   #size = 0;
 
@@ -45,6 +49,14 @@ export class WaitQueue {
   /** For what one waiter takes: one more is there. Wakes the first sleeper; O(1) amortised. */
   wakeOne(key: string): void {
     this.#queues.get(key)?.wakeOne();
+  }
+
+  /**
+   * For what one waiter of each key takes: one more is there for everyone. In slices, for the woken read the store, and
+   * others are to be served meanwhile. Who joins later finds it there.
+   */
+  wakeOneOfEach(): void {
+    for (const key of this.#queues.keys()) this.#slices.run(() => this.wakeOne(key));
   }
 
   /** For what everyone reads. Wakes in slices, one per tick of the event loop, so that others are served in between. */

@@ -74,6 +74,16 @@ describe("every endpoint on both variants", () => {
     await post("/agent/message", { from_node: "op", to_node: "n1", content: "hi" });
     await post("/agent/broadcast", { from_node: "op", content: "all" });
     await get("/message/history", "?node_id=n1");
+    const worn = { from_node: "op", to_node: "n1", content: "hi", require_ack: true };
+    const { message_id } = await ok(hub.post("/message/send", worn));
+    for (let i = 0; i < 6; i++) {
+      await ok(hub.post("/message/receive", { node_id: "n1", count: 1_000 }));
+      hub.clock.pass(30_000);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+      await hub.sweep();
+    }
+    await get("/message/parked", "?node_id=n1");
+    await post("/message/redrive", { node_id: "n1", message_id });
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");

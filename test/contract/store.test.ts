@@ -11,7 +11,13 @@ import { join } from "node:path";
 import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
-import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
+import {
+  EVENT_KINDS,
+  type LoggedEvent,
+  type NewEvent,
+  TASK_EVENT_KINDS,
+  senderOf,
+} from "../../src/domain/event.ts";
 import { FILE_ID_BYTES } from "../../src/domain/file.ts";
 import {
   BALANCE_MAX_MICRO,
@@ -53,7 +59,7 @@ import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/st
 import { message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
-const { oldAnswers, oldBroadcasts, oldEvents, oldMessages } = retention;
+const { oldAnswers, oldDeliveries, oldEvents, oldMessages } = retention;
 
 type OnFault = (error: unknown) => void;
 
@@ -214,12 +220,12 @@ for (const engine of ENGINES) {
       const load = {
         one: nodeReads.nodeById("n1"),
         none: nodeReads.nodeById("n2"),
-        all: nodeReads.onlineNodeIds(),
+        all: nodeReads.nodePart(0, 10),
       };
       expect(await store.transact(load, (rows) => accept(rows))).toMatchObject({
         one: { nodeId: "n1" },
         none: null,
-        all: ["n1"],
+        all: { online: ["n1"], next: null },
       });
     });
 
@@ -700,7 +706,7 @@ function makeRows(): Rows {
     at: 8_000 + i,
     nodeId: roll(3) ? `n0${roll(4)}` : null,
     taskId: roll(2) ? `t${i}` : null,
-    data: { i, text: "ß\"'", yes: true, none: null },
+    data: { i, text: "ß\"'", yes: true, none: null, from_node: `n0${i % 4}` },
   }));
   const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
     keyId: `k${i}`,
@@ -770,7 +776,7 @@ function queriesOf(engine: Engine): void {
 type Read = <R>(query: Query<R>) => Promise<R>;
 
 function nodeQueries({ nodes }: Rows, read: Read): void {
-  test("nodeById, nodesAfter, nodesById, nodesCount, onlineNodeIds", async () => {
+  test("nodeById, nodesAfter, nodesById, nodesCount, nodePart, hasNodes", async () => {
     for (const one of nodes) expect(await read(nodeReads.nodeById(one.nodeId))).toEqual(one);
     expect(await read(nodeReads.nodeById("nobody"))).toBeNull();
     const inOrder = nodes.toSorted(byId);
@@ -784,12 +790,20 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
       expect(found).toEqual(nodes.filter(({ nodeId }) => asked.includes(nodeId)).toSorted(byId));
     }
     expect(await read(nodeReads.nodesCount())).toBe(nodes.length);
-    expect(await read(nodeReads.onlineNodeIds())).toEqual(
+    const inParts: string[] = [];
+    for (let after: number | null = 0; after !== null;) {
+      const part: nodeReads.NodePart = await read(nodeReads.nodePart(after, 3));
+      inParts.push(...part.online);
+      after = part.next;
+    }
+    expect(inParts.toSorted()).toEqual(
       nodes
         .filter(({ online }) => online)
         .map(({ nodeId }) => nodeId)
         .toSorted(),
     );
+    expect(await read(nodeReads.hasNodes(nodes.length))).toBeTrue();
+    expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
 
   test("expiredNodes: whose lease has run out, longest first", async () => {
@@ -1052,6 +1066,9 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
       expect(await read(eventReads.eventsById(ids))).toEqual(events.filter(({ id }) => ids.includes(id)));
   });
 
+  const isShown = ({ kind, nodeId, data }: LoggedEvent, to: string): boolean =>
+    nodeId === to || (kind === "message.sent" && nodeId === null) || senderOf({ kind, data }) === to;
+
   test("a node's events in a part of the log: after one end, up to and with the other", async () => {
     for (const nodeId of ["n00", "n03", "nobody"])
       for (const after of [0, 1, 57, 200, 399, 400, 1_000])
@@ -1059,7 +1076,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
           for (const limit of [1, 9, 1_000])
             expect(await read(eventReads.nodeEventsIn(nodeId, { after, upTo }, limit))).toEqual(
               events
-                .filter((one) => one.nodeId === nodeId && one.id > after && one.id <= upTo)
+                .filter((one) => isShown(one, nodeId) && one.id > after && one.id <= upTo)
                 .slice(0, limit),
             );
   });
@@ -1077,7 +1094,10 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     return found;
   };
   const sizeOf = ({ seq, message: { content } }: Placed) => ({ seq, bytes: Buffer.byteLength(content) });
-  const stubOf = (got: Got) => ({ ...got, seq: find(got.messageId).seq });
+  const stubOf = (got: Got) => {
+    const { seq, message: sent } = find(got.messageId);
+    return { ...got, seq, fromNode: sent.fromNode, broadcast: sent.toNode === null };
+  };
   const nodeIds = ["n00", "n01", "n02", "n03", "n09"];
 
   test("waitingDeliveries and waitingPart: oldest first", async () => {
@@ -1116,12 +1136,17 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("messagesBySeq: some of them, newest first", async () => {
-    for (const length of [1, 3, 64]) {
-      const some = messages.slice(5, 5 + length);
-      const found = await read(mail.messagesBySeq(some.map(({ seq }) => seq)));
-      expect(found).toEqual(some.map(({ message: one }) => one).toReversed());
-    }
+  test("messageFates: some of them, in the order of the list", async () => {
+    for (const length of [1, 3, 64])
+      for (const order of ["newest first", "oldest first"] as const) {
+        const some = messages.slice(5, 5 + length);
+        const seqs = some.map(({ seq }) => seq);
+        const found = await read(mail.messageFates("n01", seqs, order));
+        const expected = some.map(({ message: one }) => one);
+        expect(found.map((fate) => fate.message)).toEqual(
+          order === "newest first" ? expected.toReversed() : expected,
+        );
+      }
   });
 
   test("waitingDeliveriesIfSmall: as waitingDeliveries, or null where all together are large", async () => {
@@ -1158,8 +1183,16 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
             deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
         )
         .toReversed();
-      for (const limit of [1, 7, 32, 50, 1_000])
-        expect(await read(mail.historySizes(nodeId, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+      for (const limit of [1, 7, 32, 50, 1_000]) {
+        expect(await read(mail.historySizes(nodeId, null, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+        for (const before of [1, 20, 150])
+          expect(await read(mail.historySizes(nodeId, before, limit))).toEqual(
+            own
+              .filter(({ seq }) => seq < before)
+              .map(sizeOf)
+              .slice(0, limit),
+          );
+      }
     }
   });
 
@@ -1169,11 +1202,11 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
         deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
       );
       for (const limit of [1, 7, 32, 50, 1_000]) {
-        expect(await read(mail.mailboxSizes(nodeId, null, limit))).toEqual(
+        expect(await read(mail.mailboxSizes(nodeId, { since: null, before: null }, limit))).toEqual(
           own.map(sizeOf).toReversed().slice(0, limit),
         );
         for (const since of [0, 20, 149, 150])
-          expect(await read(mail.mailboxSizes(nodeId, since, limit))).toEqual(
+          expect(await read(mail.mailboxSizes(nodeId, { since, before: null }, limit))).toEqual(
             own
               .filter(({ seq }) => seq > since)
               .map(sizeOf)
@@ -1243,8 +1276,8 @@ function unreadQueries(engine: Engine): void {
     const fullMs = Math.min(...full);
     for (const [query, rows, mostMs] of [
       [mail.waitingDeliveries("n1", 1_000), 32, 3 * fullMs],
-      [mail.historySizes("n1", 1_000), 288, fullMs],
-      [mail.mailboxSizes("n1", null, 1_000), 288, fullMs],
+      [mail.historySizes("n1", null, 1_000), 288, fullMs],
+      [mail.mailboxSizes("n1", { since: null, before: null }, 1_000), 288, fullMs],
     ] as const) {
       // What else runs on the machine only adds: one that reads all is never as quick, however often it is asked.
       let best = await took(query, rows);
@@ -1714,11 +1747,16 @@ describe("store: sqlite: plans", () => {
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),
     messageById: mail.messageById("m1"),
-    historySizes: mail.historySizes("n1", 50),
-    messagesBySeq: mail.messagesBySeq([1, 2, 3]),
+    historySizes: mail.historySizes("n1", null, 50),
+    messageFates: mail.messageFates("n1", [1, 2, 3], "newest first"),
+    parkedCount: mail.parkedCount("n1"),
+    parkedSizes: mail.parkedSizes("n1", { from: "newest", limit: 20, offset: 40 }),
+    unfinishedBroadcast: mail.unfinishedBroadcast("m1"),
+    lateBroadcast: mail.lateBroadcast(1),
+    queuedDeliveries: mail.queuedDeliveries(1, 500),
     waitingDeliveriesIfSmall: mail.waitingDeliveriesIfSmall("n1", 10),
-    mailboxSizes: mail.mailboxSizes("n1", null, 50),
-    "mailboxSizes since": mail.mailboxSizes("n1", 7, 50),
+    mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
+    "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
   };
   for (const [name, query] of Object.entries(hot))
@@ -1897,7 +1935,8 @@ describe("store: sqlite: plans", () => {
   /** The tables whose rows a conflict key stands for. */
   function covered(key: string): readonly string[] {
     const [table = "", id] = key.split(" ");
-    if (id === undefined) return [table];
+    if (key === "publications") return ["broadcasts", "messages"]; // with the messages that are broadcast
+    if (id === undefined && key !== "registrations") return [table];
     const withIt: Readonly<Record<string, readonly string[]>> = {
       nodes: ["nodes", "beats"],
       registrations: ["nodes"],
@@ -1920,8 +1959,10 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
-    oldBroadcasts: oldBroadcasts({ before: 1, limit: 500, now: 2 }),
-    onlineNodeIds: nodeReads.onlineNodeIds(),
+    oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
+    "oldDeliveries to one node": oldDeliveries({ before: 1, limit: 500, now: 2 }, false),
+    nodePart: nodeReads.nodePart(0, 500),
+    hasNodes: nodeReads.hasNodes(5),
     taskTotals: taskReads.taskTotals(),
     topNodes: nodeReads.topNodes(5),
   };

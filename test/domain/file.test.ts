@@ -78,7 +78,7 @@ test("the kinds of events are those of decisions.md, and poll waits for those of
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
       "node.registered node.online node.offline task.created task.assigned task.requeued task.revoked task.completed " +
-      "task.deleted lux.paid lux.signin message.sent message.acked message.parked file.uploaded file.deleted " +
+      "task.deleted lux.paid lux.signin message.sent message.acked message.parked message.expired file.uploaded file.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );

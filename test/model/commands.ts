@@ -1,7 +1,16 @@
 /** The commands of nodes, LUX, files and time, and the mixes of all commands that sequences are made of. */
 import fc from "fast-check";
 import { SECOND_MS } from "../../src/lib/clock.ts";
-import { acknowledge, broadcast, history, mailbox, receive, send, wornOut } from "./message-commands.ts";
+import {
+  acknowledge,
+  broadcast,
+  history,
+  mailbox,
+  receive,
+  redrive,
+  send,
+  wornOut,
+} from "./message-commands.ts";
 import { type Real, same } from "./real.ts";
 import {
   batchAssignAll,
@@ -220,6 +229,7 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     receive,
     acknowledge,
     wornOut,
+    redrive,
     pass,
     restart,
     ...looking.slice(5),

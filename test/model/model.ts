@@ -70,6 +70,7 @@ export type Event = {
   readonly node: string | null;
   readonly task: string | null;
   readonly batch: number | null;
+  /** Which message was sent, confirmed or parked. */
   readonly message: Message | null;
 };
 
@@ -290,21 +291,50 @@ export class Model {
     const delivery = message.to.get(nodeId) ?? refuse("not_your_message");
     if (delivery.state === "acked") return;
     delivery.state = "acked";
-    this.#log("message.acked", nodeId, null);
+    this.#log("message.acked", nodeId, null, null, message);
   }
 
-  /** What a node sent or got, newest first. */
-  history(nodeId: string, count: number): Message[] {
+  /** What was handed out for the last time and never confirmed, oldest first. */
+  parked(nodeId: string): Message[] {
     this.node(nodeId);
-    return this.messages
+    return this.messages.filter(({ to }) => to.get(nodeId)?.state === "parked");
+  }
+
+  /** A parked message waits as if it had never been handed out. */
+  redrive(nodeId: string, messageId: string): void {
+    this.node(nodeId);
+    const message = this.messages.find(({ id }) => id === messageId) ?? refuse("message_not_found");
+    const delivery = message.to.get(nodeId) ?? refuse("not_your_message");
+    if (delivery.state !== "parked") refuse("message_not_parked");
+    delivery.state = "waiting";
+    delivery.times = 0;
+  }
+
+  /** What a node sent or got, newest first; before a message, if one is named. */
+  history(nodeId: string, before: string | null, count: number): Message[] {
+    this.node(nodeId);
+    return this.#before(before)
       .filter(({ from, to }) => from === nodeId || to.has(nodeId))
       .toReversed()
       .slice(0, count);
   }
 
-  /** What a node got, newest first; the first `limit` after a message, if one is named. */
-  mailbox(nodeId: string, since: string | null, limit: number): Message[] {
+  #before(messageId: string | null): Message[] {
+    if (messageId === null) return this.messages;
+    const at = this.messages.findIndex(({ id }) => id === messageId);
+    if (at === -1) refuse("message_not_found");
+    return this.messages.slice(0, at);
+  }
+
+  /** What a node got, newest first; the first `limit` after a message, if one is named, or the last before another. */
+  mailbox(nodeId: string, since: string | null, before: string | null, limit: number): Message[] {
     this.node(nodeId);
+    if (since === null && before !== null) {
+      return this.#before(before)
+        .filter(({ to }) => to.has(nodeId))
+        .toReversed()
+        .slice(0, limit);
+    }
     const got = (messages: readonly Message[]) => messages.filter(({ to }) => to.has(nodeId));
     if (since === null) return got(this.messages).toReversed().slice(0, limit);
     const at = this.messages.findIndex(({ id }) => id === since);
@@ -316,7 +346,8 @@ export class Model {
 
   #store(message: Message): void {
     this.messages.push(message);
-    for (const node of message.to.keys()) this.#log("message.sent", node, null, null, message);
+    const [only = null] = message.broadcast ? [] : message.to.keys();
+    this.#log("message.sent", only, null, null, message);
   }
 
   // ---- Files
@@ -359,7 +390,7 @@ export class Model {
       for (const [node, delivery] of message.to) {
         if (delivery.state !== "leased" || delivery.leaseUntil > this.now) continue;
         delivery.state = delivery.times < HANDED_OUT_MAX ? "waiting" : "parked";
-        if (delivery.state === "parked") this.#log("message.parked", node, null, parks);
+        if (delivery.state === "parked") this.#log("message.parked", node, null, parks, message);
       }
     }
   }

@@ -49,6 +49,28 @@ export function messageWords({ id, from, content, requireAck, broadcast, to }: M
   return { id, from_node: from, to_node: recipient, content, require_ack: requireAck };
 }
 
+const STATE_WORDS = {
+  waiting: "waiting",
+  leased: "delivered",
+  gone: "delivered",
+  acked: "acked",
+  parked: "parked",
+} as const;
+
+/** A message of history, as a node sees it. */
+export function fateWords(message: Message, nodeId: string): Words {
+  const { broadcast, from, to } = message;
+  const delivery = broadcast ? to.get(nodeId) : [...to.values()][0];
+  const counts = { waiting: 0, delivered: 0, acked: 0, parked: 0 };
+  for (const { state } of to.values()) counts[STATE_WORDS[state]]++;
+  return {
+    ...messageWords(message),
+    state: delivery ? STATE_WORDS[delivery.state] : null,
+    deliveries: delivery?.times ?? null,
+    recipients: broadcast && from === nodeId ? counts : null,
+  };
+}
+
 export function balanceOf({ ledger }: Node): number {
   return lux(ledger.reduce((sum, { micro }) => sum + micro, 0));
 }

@@ -241,7 +241,7 @@ type LogEvent = ReturnType<ReturnType<typeof eventsAfter>["shape"]>[number];
 /** What another hub wrote, as far as the log says. */
 function changesOf(event: LogEvent): readonly Change[] {
   const logged: Change = { kind: "event.logged", event };
-  if (event.kind !== "message.sent" || event.nodeId === null) return [logged];
+  if (event.kind !== "message.sent" || event.nodeId === null) return [logged]; // of a broadcast the event itself tells
   return [logged, filled(event.nodeId)];
 }
 

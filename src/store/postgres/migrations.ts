@@ -254,6 +254,21 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   `,
+  `
+  CREATE TABLE broadcasts (
+    seq BIGINT PRIMARY KEY,
+    write_until BIGINT,
+    waiting BIGINT NOT NULL,
+    delivered BIGINT NOT NULL,
+    acked BIGINT NOT NULL
+  );
+  INSERT INTO broadcasts
+    SELECT m.seq, NULL, count(*) FILTER (WHERE d.state = 'waiting'), count(*) FILTER (WHERE d.state = 'gone'),
+      count(*) FILTER (WHERE d.state = 'acked')
+    FROM messages m LEFT JOIN deliveries d ON d.seq = m.seq WHERE m.to_node IS NULL GROUP BY m.seq;
+  CREATE INDEX broadcasts_unfinished ON broadcasts (seq) WHERE write_until IS NOT NULL;
+  CREATE INDEX deliveries_parked ON deliveries (to_node, seq) WHERE state = 'parked';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

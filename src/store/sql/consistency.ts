@@ -99,6 +99,22 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
+    name: "broadcasts",
+    holds: "every broadcast counts its recipients as they are",
+    sql: `
+      SELECT 'broadcast ' || m.message_id || ' has no count' FROM messages m
+      WHERE m.to_node IS NULL AND m.seq NOT IN (SELECT seq FROM broadcasts)
+      UNION ALL
+      SELECT 'broadcast ' || b.seq || ': what it counts is not what its recipients did' FROM broadcasts b
+      LEFT JOIN deliveries d ON d.seq = b.seq
+      WHERE b.write_until IS NULL
+      GROUP BY b.seq, b.waiting, b.delivered, b.acked
+      HAVING b.waiting <> coalesce(sum(d.state = 'waiting'), 0)
+        OR b.delivered <> coalesce(sum(d.state = 'gone'), 0) OR b.acked <> coalesce(sum(d.state = 'acked'), 0)
+        OR b.seq NOT IN (SELECT seq FROM messages WHERE to_node IS NULL)
+      LIMIT ${SHOWN}`,
+  },
+  {
     name: "events",
     holds: "the event log has no gap",
     sql: `

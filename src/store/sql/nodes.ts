@@ -1,8 +1,8 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Node, Pulse } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
+import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { byKey, count, filledUp, many, one, places } from "./query.ts";
+import { byKey, count, filledUp, many, one, places, query } from "./query.ts";
 import { toNode, toPulse } from "./rows.ts";
 
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
@@ -46,9 +46,31 @@ export function nodesCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM nodes`, [], ["nodes"]);
 }
 
-export function onlineNodeIds(): Query<readonly string[]> {
-  const sql = `SELECT node_id FROM nodes WHERE online = 1 ORDER BY node_id`;
-  return many(sql, [], (row) => String(row["node_id"]), ["nodes"]);
+/** A part of the nodes, in order of registration: which of them are online, and where the next part begins. */
+export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
+
+/** Looks at `limit` nodes after a place in the order (0: from its beginning). */
+export function nodePart(after: number, limit: number): Query<NodePart> {
+  const sql = `SELECT seq, node_id, online FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2`;
+  const shape = (rows: readonly Row[]): NodePart => ({
+    online: rows.filter((row) => row["online"] === 1).map((row) => String(row["node_id"])),
+    next: rows.length < limit ? null : Number(rows.at(-1)?.["seq"]),
+  });
+  return query(sql, [after, limit], shape, ["nodes"]);
+}
+
+const HAS_NODES = byKey(
+  ["bigint"],
+  `SELECT CASE WHEN (SELECT coalesce(max(seq), 0) FROM nodes) < $1 THEN 0
+    ELSE (SELECT count(*) FROM nodes) END AS n`,
+);
+
+/**
+ * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing: only a hub that comes
+ * near its limit, or whose nodes come and go, counts them.
+ */
+export function hasNodes(limit: number): Query<boolean> {
+  return query(HAS_NODES, [limit], ([row]) => Number(row?.["n"]) >= limit, [keyOf.registrations]);
 }
 
 export function expiredNodes(steady: number, limit: number): Query<readonly Node[]> {

@@ -7,6 +7,7 @@ import type {
   KeyRecord,
   LedgerEntry,
   Message,
+  MessageFate,
   Node,
   Pulse,
   Task,
@@ -127,6 +128,8 @@ export function toMessage(row: Row): Message {
 export function toDeliveryStub(row: Row): DeliveryStub {
   return {
     messageId: text(row["message_id"]),
+    fromNode: text(row["from_node"]),
+    broadcast: row["broadcast"] === 1,
     seq: whole(row["seq"]),
     toNode: text(row["delivered_to"]),
     state: row["state"] as DeliveryStub["state"],
@@ -137,6 +140,25 @@ export function toDeliveryStub(row: Row): DeliveryStub {
 
 export function toDelivery(row: Row): Delivery {
   return { ...toDeliveryStub(row), message: toMessage(row) };
+}
+
+/** The delivery stands in the columns of toDeliveryStub(), the counts of a broadcast in `waiting` and so on. */
+export function toMessageFate(row: Row): MessageFate {
+  const isDelivered = row["state"] != null;
+  return {
+    message: toMessage(row),
+    delivery: isDelivered
+      ? { state: row["state"] as Delivery["state"], deliveries: whole(row["deliveries"]) }
+      : null,
+    recipients:
+      row["waiting"] == null
+        ? null
+        : {
+            waiting: whole(row["waiting"]),
+            delivered: whole(row["delivered"]),
+            acked: whole(row["acked"]),
+          },
+  };
 }
 
 export function toFile(row: Row): FileRecord {

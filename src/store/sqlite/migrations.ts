@@ -310,4 +310,23 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- lux/ledger
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   `,
+  `
+  -- Of each broadcast what became of it, so that its sender need not count its deliveries; and while its deliveries are
+  -- being written, until when its hub has to go on: nobody sees it before it is whole.
+  CREATE TABLE broadcasts (
+    seq INTEGER PRIMARY KEY,                 -- of the message
+    write_until INTEGER,                     -- steady clock; 0: to be dropped; NULL: whole
+    waiting INTEGER NOT NULL,                -- recipients by state
+    delivered INTEGER NOT NULL,
+    acked INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO broadcasts
+    SELECT m.seq, NULL, coalesce(sum(d.state = 'waiting'), 0), coalesce(sum(d.state = 'gone'), 0),
+      coalesce(sum(d.state = 'acked'), 0)
+    FROM messages m LEFT JOIN deliveries d ON d.seq = m.seq WHERE m.to_node IS NULL GROUP BY m.seq;
+  -- those that are not whole: none, or one for each hub
+  CREATE INDEX broadcasts_unfinished ON broadcasts (seq) WHERE write_until IS NOT NULL;
+  -- message/parked
+  CREATE INDEX deliveries_parked ON deliveries (to_node, seq) WHERE state = 'parked';
+  `,
 ];

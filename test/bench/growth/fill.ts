@@ -161,7 +161,8 @@ class History {
       const [delivery] = taken.answer;
       if (!message.requireAck || delivery === undefined) return;
       const asked = { nodeId: node.nodeId, messageId: message.messageId };
-      const stub = { ...delivery, messageId: message.messageId };
+      const { messageId, fromNode } = message;
+      const stub = { ...delivery, messageId, fromNode, broadcast: false };
       this.#accepted(commit, acknowledge(message, stub, node, asked, now));
     });
   }
