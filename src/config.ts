@@ -5,6 +5,7 @@
  */
 import { isIP } from "node:net";
 import {
+  ANSWERS_DEFAULT_MAX_BYTES,
   FILE_DEFAULT_MAX_BYTES,
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
@@ -36,6 +37,7 @@ export type Config = {
   /** Free space of the data directory's disk below which writes are refused; null: as the disk is (data-dir.ts). */
   readonly minFreeBytes: number | null;
   readonly maxNodes: number;
+  readonly maxAnswersBytes: number;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
@@ -212,6 +214,13 @@ const SETTINGS = {
     "largest file that is taken: bytes, or with KiB, MiB, GiB",
     size,
   ),
+  maxAnswers: setting(
+    "max-answers",
+    "SIZE",
+    `${ANSWERS_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
+    "answers kept for repeats (Idempotency-Key); the oldest go first",
+    size,
+  ),
   minFree: setting(
     "min-free",
     "SIZE",
@@ -340,6 +349,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
+  SETTINGS.maxAnswers,
   SETTINGS.minFree,
   SETTINGS.maxNodes,
   SETTINGS.retain,
@@ -388,6 +398,7 @@ export function readConfig(sources: Sources): Config {
     tlsCert: get(SETTINGS.tlsCert),
     tlsKey: get(SETTINGS.tlsKey),
     maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
+    maxAnswersBytes: get(SETTINGS.maxAnswers) ?? ANSWERS_DEFAULT_MAX_BYTES,
     minFreeBytes: get(SETTINGS.minFree),
     maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,

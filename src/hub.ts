@@ -156,6 +156,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     keys,
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
+    maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
   await leadership.isLeader().catch(ignoreFull); // before requests and periodic work: it renews the leases if no hub ran

@@ -125,6 +125,10 @@ export const ACK_LEASE_MS = 30 * SECOND_MS;
 export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
+/** Stored answers of one key, and of all if not set otherwise; past it the oldest go. */
+export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
+export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
+export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
 /** The wall clock and the steady clock disagreeing by more than this between two sweeps is a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;

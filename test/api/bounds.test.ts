@@ -1,4 +1,5 @@
 /** Limits on simultaneous uploads, streams and keys: one more is refused with a problem, and a freed slot can be used. */
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +9,8 @@ import { problemOf } from "../../src/api/error-table.ts";
 import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
 import {
+  ANSWERS_EVICT_EVERY_MS,
+  ANSWERS_OF_KEY_MAX_BYTES,
   CONTENT_MAX_BYTES,
   KEYS_MAX,
   MESSAGES_ANSWER_MAX_BYTES,
@@ -194,5 +197,28 @@ test("below --min-free nothing is written but what frees room, and with room all
     });
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
+test("the stored answers of one key are bounded, and those of others stay", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  const db = new Database(join(hub.dataDir, "luxhub.db"), { strict: true });
+  try {
+    const insert = db.prepare(`INSERT INTO answers VALUES (?, 'h', 200, ?, ?, ?, ?)`);
+    const body = "x".repeat(2 ** 20);
+    const now = hub.clock.now();
+    for (let i = 0; i < 70; i++) insert.run(`greedy p ${i}`, body, now - 1_000 + i, "greedy", body.length);
+    for (let i = 0; i < 10; i++) insert.run(`other p ${i}`, body, now - 5_000 + i, "other", body.length);
+    hub.clock.pass(ANSWERS_EVICT_EVERY_MS + 1_000);
+    await hub.sweep();
+    const left = db.query(
+      `SELECT key_id, count(*) AS n, min(stored_at) AS oldest FROM answers GROUP BY key_id`,
+    );
+    expect(left.all()).toEqual([
+      { key_id: "greedy", n: ANSWERS_OF_KEY_MAX_BYTES / 2 ** 20, oldest: now - 1_000 + 6 },
+      { key_id: "other", n: 10, oldest: now - 5_000 },
+    ]);
+  } finally {
+    db.close();
   }
 });

@@ -145,6 +145,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--max-answers",
+    of: (config) => config.maxAnswersBytes,
+    byDefault: 2 ** 30,
+    values: [
+      ["500000", 500_000],
+      ["64KiB", 65_536],
+      ["2GiB", 2 ** 31],
+    ],
+  },
+  {
     flag: "--min-free",
     of: (config) => config.minFreeBytes,
     byDefault: null,

@@ -407,6 +407,8 @@ describe("limits", () => {
     ],
     ["Events held for streams that do not read", bytes("STREAMS_HELD_MAX_BYTES")],
     ["Waiting calls, and repeats that wait for the first", count("WAITERS_MAX")],
+    ["Stored answers of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
+    ["Stored answers, unless `--max-answers` says so", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
     ["Event streams", count("STREAMS_MAX")],
     ["Writes that wait for their commit", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],

@@ -59,7 +59,7 @@ async function openScene(elected: ElectionResult = "leader") {
   const keys = new KeyRing(store, clock, { secret: "s", adminKey: "a" });
   const files = new FileService(store, clock, blobs, () => false);
   const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
-  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
+  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9, maxAnswersBytes: 2 ** 30 };
   const chores = choresOf(choreParts);
   const leadership = new Leadership({ lead: async () => elected }, () => renewLeases(choreParts));
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand
