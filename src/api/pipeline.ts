@@ -9,12 +9,14 @@ import { type Exchange, type Handler, type Route, queryOf } from "../http/exchan
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
 import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
+import { withoutAbsent } from "./input.ts";
 import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -88,7 +90,7 @@ export class Pipeline {
     const caller = this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
-    const input = endpoint.parse(raw);
+    const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
     // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
@@ -129,7 +131,13 @@ function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
-  return readJsonObject(request, BODY_LIMITS, endpoint.emptyBody ? {} : undefined);
+  const { emptyBody, exactNumbers } = endpoint;
+  return readJsonObject(
+    request,
+    BODY_LIMITS,
+    emptyBody ? {} : undefined,
+    exactNumbers ? parseExact : undefined,
+  );
 }
 
 function readParameters<In, Out>({ method }: JsonEndpoint<In, Out>, { request }: Exchange): JsonObject {

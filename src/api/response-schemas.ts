@@ -17,7 +17,9 @@ import {
   type Node,
   SEND_TYPES,
   type Task,
+  type TaskResult,
 } from "../domain/model.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -35,6 +37,7 @@ export const nodeSchema = () =>
     port: z.nullable(z.int()),
     capabilities: z.union([z.string(), z.array(z.string())]),
     max_tasks: z.nullable(z.int()),
+    auto_assign: z.boolean(),
     registered_at: time(),
     last_heartbeat: time(),
     lux_balance: z.number(),
@@ -51,6 +54,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
     port: node.port,
     capabilities: variant.capabilityWords(node.capabilities),
     max_tasks: node.maxTasks,
+    auto_assign: node.autoAssign,
     registered_at: isoTime(node.registeredAt),
     last_heartbeat: isoTime(node.lastHeartbeatAt),
     lux_balance: toLux(node.balanceMicro),
@@ -72,7 +76,7 @@ export const taskSchema = () =>
     status: statusWord(),
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
-    result: z.nullable(z.strictObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    result: z.nullable(z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
     attempts: count(),
     files: z.array(z.string()),
     created_at: time(),
@@ -90,12 +94,16 @@ export function encodeTask(task: Task, variant: Variant): JsonAnswer {
     status: variant.statusWord(task.status),
     lux_reward: toLux(task.luxRewardMicro),
     assigned_node: task.assignedNode,
-    result: task.result,
+    result: task.result && encodeResult(task.result),
     attempts: task.attempts,
     files: task.files,
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+}
+
+function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
+  return extra === null ? texts : { ...texts, ...(parseExact(extra) as JsonAnswer) }; // it is what JSON.stringify made
 }
 
 const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);

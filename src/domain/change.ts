@@ -27,6 +27,8 @@ export type Change =
   /** Online again after it was offline. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
+  /** Its registration. The totals stay, and it goes on from them if it registers again. */
+  | { readonly kind: "node.deleted"; readonly nodeId: string }
   /** What a step adds to the running totals of one node. */
   | {
       readonly kind: "node.tallied";

@@ -5,12 +5,15 @@
 
 export const EVENT_KINDS = [
   "node.registered",
+  "node.updated",
   "node.online",
   "node.offline",
+  "node.deleted",
   "task.created",
   "task.assigned",
   "task.requeued",
   "task.revoked",
+  "task.released",
   "task.completed",
   "task.deleted",
   "lux.paid",

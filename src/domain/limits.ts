@@ -19,6 +19,17 @@ export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
+/** They are paths under node/, or what a client makes of a path before it sends it. */
+export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
+  "list",
+  "register",
+  "heartbeat",
+  "leave",
+  "drain",
+  "delete",
+  ".",
+  "..",
+]);
 export const NODE_NAME_MAX_CHARS = 200;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
@@ -29,6 +40,8 @@ export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
+/** The further keys of a result together, as JSON. */
+export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;

@@ -17,6 +17,8 @@ export type Node = {
   readonly variant: VariantName;
   /** How many unfinished tasks the balancer may give it; null is any number. */
   readonly maxTasks: number | null;
+  /** Whether the balancer may give it tasks at all. */
+  readonly autoAssign: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
   readonly lastHeartbeatAt: number;
@@ -43,7 +45,13 @@ export type TaskStatus = "open" | "assigned" | "completed";
 /** 0 is the highest; 5 is background work, after 2. */
 export type Priority = 0 | 1 | 2 | 5;
 
-export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
+export type TaskResult = {
+  readonly problem: string;
+  readonly improvement: string;
+  readonly lesson: string;
+  /** The further keys that the worker sent: the text of a JSON object, or null. */
+  readonly extra: string | null;
+};
 
 export type Task = {
   /** Its place in the order of creation; 0 until it is stored. */

@@ -8,7 +8,7 @@ import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { clientIp } from "./client-address.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
-import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
+import { type Exchange, type Handler, type Method, type Route, UNCACHED } from "./exchange.ts";
 import { discardRemainingBody } from "./lingering-close.ts";
 import { Problem, notFoundIfDeleted } from "./problem.ts";
 
@@ -209,7 +209,7 @@ function redactSecrets(query: string): string {
 }
 
 /** The headers of a success. A Response copies them; copying a Headers object is cheaper than parsing a record. */
-const JSON_HEADERS = new Headers({ ...NO_SNIFF, "Content-Type": "application/json" });
+const JSON_HEADERS = new Headers({ ...UNCACHED, "Content-Type": "application/json" });
 
 /** Adding a header to a finished Response costs more than making the Response: the request id goes in first if it can. */
 function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Response {
@@ -239,7 +239,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {
-    ...NO_SNIFF,
+    ...UNCACHED,
     "Content-Type": "application/problem+json",
     "X-Request-Id": requestId,
     ...problem.extras.headers,

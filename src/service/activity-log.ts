@@ -3,7 +3,7 @@
  * commits. What other hubs on the same database commit stands in their own logs.
  *
  * Invariant: a bounded number of lines, whatever is committed. Events are gathered for a moment; what belongs together
- * (a broadcast, a node that goes offline and its tasks) is one line, and past ACTIVITY_LINES_MAX lines a moment's events
+ * (a node that goes offline and its tasks) is one line, and past ACTIVITY_LINES_MAX lines a moment's events
  * are only counted by kind.
  * Must not: show the content of a message, or wait for anything.
  */
@@ -97,12 +97,9 @@ function isSilent({ kind, data }: NewEvent): boolean {
   return kind === "lux.paid" || kind === "hub.started" || kind === "transport.changed";
 }
 
-const BROADCASTS: readonly unknown[] = ["broadcast", "alert", "update"];
-
 /** The same for events that are told in one line. */
 function keyOf(event: NewEvent): unknown {
-  const { kind, nodeId, data } = event;
-  if (kind === "message.sent") return BROADCASTS.includes(data["type"]) ? data["message_id"] : event;
+  const { kind, nodeId } = event;
   if (kind === "node.offline" || kind === "task.requeued") return `offline ${nodeId}`;
   if (kind === "node.registered" || kind === "node.online") return `online ${nodeId}`;
   return event;
@@ -139,14 +136,18 @@ function textOf(entry: Entry): string {
       return `${who} completed ${what}${rewardOf(task)} ${id}`;
     case "task.revoked":
       return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
+    case "task.released":
+      return `${what} of ${who} back in the pool${reasonOf(data["reason"])} ${id}`;
+    case "node.updated":
+      return `${who} changed its ${String(data["changed"]).replaceAll(",", ", ")}`;
+    case "node.deleted":
+      return `${who} deleted`;
     case "task.deleted":
       return `${what} deleted ${id}`;
     case "lux.signin":
       return `${who} signed in for ${data["amount"]} LUX`;
     case "message.sent":
-      return BROADCASTS.includes(data["type"])
-        ? `${data["from_node"]} sent one ${data["type"]} to ${several(counts.get(kind) ?? 1, "node")} ${message}`
-        : `${data["from_node"]} sent one ${data["type"]} to ${who} ${message}`;
+      return `${data["from_node"]} sent one ${data["type"]} to ${nodeId === null ? several(Number(data["receivers"]), "node") : who} ${message}`;
     case "message.acked":
       return `${who} confirmed ${message}`;
     case "message.parked":
@@ -179,7 +180,7 @@ function fieldsOf({ event, task, counts }: Entry): LogFields {
   const { kind, nodeId, taskId, data } = event;
   const title = task?.title ?? data["title"];
   const fields: Record<string, LogFields[string]> = { event: kind };
-  if (nodeId !== null && !isBroadcast(event)) fields["node_id"] = nodeId;
+  if (nodeId !== null) fields["node_id"] = nodeId;
   if (taskId !== null) fields["task_id"] = taskId;
   if (typeof title === "string") fields["title"] = cut(title);
   for (const [name, value] of Object.entries(data))
@@ -187,12 +188,7 @@ function fieldsOf({ event, task, counts }: Entry): LogFields {
   if (kind === "task.completed") fields["lux_paid"] = toLux(task?.luxRewardMicro ?? 0);
   if (kind === "node.offline" || kind === "task.requeued")
     fields["tasks_requeued"] = counts.get("task.requeued") ?? 0;
-  if (isBroadcast(event)) fields["receivers"] = counts.get(kind) ?? 1;
   return fields;
-}
-
-function isBroadcast({ kind, data }: NewEvent): boolean {
-  return kind === "message.sent" && BROADCASTS.includes(data["type"]);
 }
 
 function byWhom(by: unknown): string {

@@ -24,7 +24,7 @@ import {
   parkedSizes,
 } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
-import { knownNode } from "./known-node.ts";
+import { knownOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import type { WaitQueue } from "./wait-queue.ts";
 
@@ -103,7 +103,7 @@ export class MessageService {
    * @throws {Rejection} node_not_found, message_not_found
    */
   async history(nodeId: string, before: string | null, count: number): Promise<MessageList> {
-    await knownNode(this.#store, nodeId);
+    await knownOrDeleted(this.#store, nodeId);
     const place = await this.#placeOf(before, "before");
     return this.#load(nodeId, await this.#measure(historySizes(nodeId, place, count)));
   }
@@ -118,7 +118,7 @@ export class MessageService {
     asked: { readonly since: string | null; readonly before: string | null },
     limit: number,
   ): Promise<MessageList> {
-    await knownNode(this.#store, nodeId);
+    await knownOrDeleted(this.#store, nodeId);
     const since = await this.#placeOf(asked.since, "since");
     const before = await this.#placeOf(asked.before, "before");
     const sizes = await this.#measure(mailboxSizes(nodeId, { since, before }, limit));
@@ -127,7 +127,7 @@ export class MessageService {
 
   /** What is parked in a node's mailbox, oldest first. @throws {Rejection} node_not_found */
   async parked(nodeId: string, page: PageRequest): Promise<Page<MessageFate>> {
-    await knownNode(this.#store, nodeId);
+    await knownOrDeleted(this.#store, nodeId);
     return this.#pages.load(page, async (read) => ({
       total: await read(parkedCount(nodeId)),
       sizes: (slice) => parkedSizes(nodeId, slice),

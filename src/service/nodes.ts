@@ -9,18 +9,28 @@ import {
   expire,
   heartbeat,
   register,
+  remove,
   tooManyNodes,
 } from "../domain/node.ts";
+import { release } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";
-import { expiredNodes, hasNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
-import { waitingFor } from "../store/sql/tasks.ts";
+import {
+  deletedNode,
+  expiredNodes,
+  hasNodes,
+  nextLeaseEnd,
+  nodeById,
+  nodesAfter,
+  pulseOf,
+} from "../store/sql/nodes.ts";
+import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { knownNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
-import type { TaskService } from "./tasks.ts";
+import { NODE_DELETED, type TaskService } from "./tasks.ts";
 
 /** The shortest lease of any variant. */
 const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
@@ -55,11 +65,12 @@ export class NodeService {
     const beat = this.#beat(leaseMs);
     const load = {
       node: nodeById(profile.nodeId),
+      former: deletedNode(profile.nodeId),
       waiting: waitingFor(profile, SWEEP_BATCH),
       isFull: hasNodes(this.#maxNodes),
     };
-    const registered = await transact(load, ({ node, waiting, isFull }) =>
-      !node && isFull ? tooManyNodes(this.#maxNodes) : register(profile, node, waiting, beat),
+    const registered = await transact(load, ({ node, former, waiting, isFull }) =>
+      !node && isFull ? tooManyNodes(this.#maxNodes) : register(profile, node, waiting, beat, former),
     );
     await this.#fillFurther(registered.node);
     return registered;
@@ -95,6 +106,19 @@ export class NodeService {
   /** @throws {Rejection} node_not_found */
   get(nodeId: string): Promise<Node> {
     return knownNode(this.#store, nodeId);
+  }
+
+  /** Deletes a node; the balancer gives the tasks that it held to others. */
+  async remove(transact: Transact, nodeId: string): Promise<Node> {
+    const now = this.#clock.now();
+    const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
+    const removed = await transact(load, ({ node, held }) => {
+      const decision = remove(node, nodeId, now);
+      if (decision.kind === "rejected") return decision;
+      return accept(decision.answer, [...release(held, NODE_DELETED, now).changes, ...decision.changes]);
+    });
+    if (removed.tasksAssigned > 0) await this.#tasks.giveOnIfPossible();
+    return removed;
   }
 
   /** Puts nodes offline whose lease has run out, SWEEP_BATCH at most. Returns how many. */

@@ -236,7 +236,9 @@ async function expireNodes(
     return nodes.expireSome();
   });
   // Every time, not only after a node expired: so what a stop left half done is completed.
-  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await balancer.run(signal);
+  const requeued = requeueOffline ? await tasks.requeueStranded(signal) : 0;
+  const released = await tasks.releaseDeleted(signal);
+  if (requeued + released > 0) await balancer.run(signal);
 }
 
 /** Deletes messages, events and stored answers past their retention. */

@@ -23,6 +23,20 @@ async function create(hub: TestHub, title: string, fields: object = {}): Promise
 }
 
 describe("the log tells", () => {
+  test("a changed and a deleted node, and the tasks that it gives back", async () => {
+    await using hub = await startHub({ alone: "ownHead" });
+    await hub.post("/node/register", { node_id: "worker-1", name: "One" });
+    await hub.post("/node/register", { node_id: "worker-1", name: "Two", port: 1 });
+    const taskId = await create(hub, "Say hello");
+    await hub.post("/task/claim", { task_id: taskId, node_id: "worker-1" });
+    await hub.admin("/node/delete", { node_id: "worker-1" });
+    await until(() => messages(hub).includes("worker-1 deleted"));
+    expect(messages(hub)).toContain("worker-1 changed its name, port");
+    expect(messages(hub)).toContain(
+      `"Say hello" of worker-1 back in the pool, "the node was deleted" (task ${taskId})`,
+    );
+  });
+
   test("the life of a task, of a node, a message and a file, each in a line with its fields", async () => {
     await using hub = await startHub({ alone: "ownHead" });
     await hub.post("/node/register", { node_id: "worker-1", name: "Worker One" });

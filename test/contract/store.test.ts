@@ -528,6 +528,7 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
       capabilities: CAPABILITIES[i % CAPABILITIES.length] ?? [],
       variant: i % 3 ? "B" : "A",
       maxTasks: i % 4 === 3 ? 2 : null,
+      autoAssign: i % 7 !== 6,
       online: i % 5 !== 4,
       registeredAt: 100 + i,
       lastHeartbeatAt: 200 + i,
@@ -590,7 +591,8 @@ function makeTasks(roll: (sides: number) => number): Tasks {
     changes.push({ kind: "task.moved", task: moved });
     if (status !== "open") changes.push({ kind: "tasks.tallied", open: -1, assigned: 1, completed: 0 });
     if (status !== "completed") return moved;
-    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł" };
+    const extra = i % 2 ? `{"ł":${i}.00,"n":12345678901234567890}` : null;
+    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł", extra };
     const done: Task = { ...moved, status: "completed", result, updatedAt: 7_000 + i };
     changes.push({ kind: "task.moved", task: done });
     changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1 });
@@ -827,8 +829,8 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     const expected = nodes
       .filter(isAvailable)
       .toSorted(byId)
-      .map(({ nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince }) => {
-        return { nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince };
+      .map(({ nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince }) => {
+        return { nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince };
       });
     expect(expected.length).toBeGreaterThan(5);
     const lists = new CapabilityLists();
@@ -872,7 +874,11 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   });
 
   const bytesOf = ({ title, description, result, files }: Task): number =>
-    [title, description, ...(result ? [result.problem, result.improvement, result.lesson] : [])]
+    [
+      title,
+      description,
+      ...(result ? [result.problem, result.improvement, result.lesson, result.extra ?? ""] : []),
+    ]
       .map((text) => Buffer.byteLength(text))
       .reduce((sum, bytes) => sum + bytes, files.length * FILE_ID_BYTES);
 
@@ -901,6 +907,15 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
               const found = await read(taskReads.tasksBySeq(sizes.map(({ seq }) => seq)));
               expect(found.map(idOf)).toEqual(expected.map(idOf));
             }
+        const isDone = (one: Task): boolean => one.status === "completed";
+        const unfinishedFirst = [...all.filter((one) => !isDone(one)), ...all.filter(isDone)];
+        for (const limit of [1, 20, 500]) {
+          const sizes = await read(taskReads.unfinishedFirstSizes(statuses, nodeId, limit));
+          const expected = unfinishedFirst.slice(0, limit);
+          expect(sizes.map(({ bytes }) => bytes)).toEqual(expected.map(bytesOf));
+          const found = await read(taskReads.unfinishedFirstBySeq(sizes.map(({ seq }) => seq)));
+          expect(found.map(idOf)).toEqual(expected.map(idOf));
+        }
         const whole = { from: "newest", limit: 500, offset: 0 } as const;
         const seqs = (await read(taskReads.taskSizes(statuses, nodeId, whole))).map(({ seq }) => seq);
         expect(await read(taskReads.tasksBySeq(seqs))).toEqual([...all]);
@@ -923,7 +938,12 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
           (one) => one.balanced && one.revokedFrom !== nodeId && fits({ capabilities }, one),
         ).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
-        expect(await read(taskReads.waitingFor({ nodeId, capabilities }, limit))).toEqual(expected);
+        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: true }, limit))).toEqual(
+          expected,
+        );
+        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: false }, limit))).toEqual(
+          [],
+        );
       });
     }
 
@@ -967,6 +987,13 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     expect(expected.length).toBeGreaterThan(2);
     expect(await read(balancer.openTasks(some.map(({ seq }) => seq)))).toEqual([...expected]);
     expect(await read(balancer.openTasks([]))).toEqual([]);
+  });
+
+  test("tasksHeld: unfinished ones of a node, oldest first", async () => {
+    const expected = tasks.filter((one) => one.status === "assigned" && one.assignedNode === "n01");
+    expect(expected.length).toBeGreaterThan(1);
+    expect(await read(taskReads.tasksHeld("n01", 500))).toEqual(expected);
+    expect(await read(taskReads.tasksHeld("n01", 1))).toEqual(expected.slice(0, 1));
   });
 
   test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
@@ -1428,6 +1455,42 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ asked: "i" });
   });
 
+  test("a deleted node is found by no query but its own, keeps its totals, and may register again", async () => {
+    const { store } = await openFresh(engine);
+    const first = node("n1", { registeredAt: 1, tasksCompleted: 1 });
+    const done = task("t1", { status: "assigned", assignedNode: "n1" });
+    await write(
+      store,
+      ...saved(first),
+      { kind: "task.created", task: done },
+      tally({ nodeId: "n1", assigned: 1, completed: 1, entries: 3, idleSince: 44 }),
+      { kind: "node.deleted", nodeId: "n1" },
+      tally({ nodeId: "n1", balanceMicro: 5, idleSince: 45 }),
+    );
+    const found = await Promise.all([
+      store.read(nodeReads.nodeById("n1")),
+      store.read(nodeReads.pulseOf("n1")),
+      store.read(nodeReads.nodesAfter("", 10)),
+      store.read(nodeReads.nodesById(["n1"])),
+      store.read(nodeReads.topNodes(10)),
+      store.read(nodeReads.nodePart(0, 500)).then(({ online }) => online),
+      store.read(nodeReads.nodesCount()),
+      store.read(nodeReads.deletedNodesCount()),
+      store.read(mail.mailboxOwner("n1")),
+      store.read(balancer.candidatesFor("", null)),
+    ]);
+    expect(found).toEqual([null, null, [], [], [], [], 0, 1, null, []]);
+    const former = await store.read(nodeReads.deletedNode("n1"));
+    expect(former).toMatchObject({ online: false, entries: 3, balanceMicro: 5n, tasksCompleted: 1 });
+    expect((await store.read(taskReads.tasksOfDeleted(10))).map(idOf)).toEqual(["t1"]);
+    expect(await store.read(taskReads.strandedTasks(10))).toEqual([]);
+    await write(store, ...saved({ ...first, registeredAt: 9, name: "again" }));
+    expect(await store.read(nodeReads.deletedNode("n1"))).toBeNull();
+    const again = { registeredAt: 9, name: "again", online: true, entries: 3, balanceMicro: 5n };
+    expect(await store.read(nodeReads.nodeById("n1"))).toMatchObject(again);
+    expect(await store.read(nodeReads.nodesCount())).toBe(1);
+  });
+
   test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
     const { store } = await openFresh(engine);
     const first = node("n1", { variant: "A", registeredAt: 1 });
@@ -1449,7 +1512,7 @@ function pruneQueries(engine: Engine): void {
       }),
       tally({ nodeId: "n1", idleSince: 44 }),
       { kind: "node.offline", nodeId: "n1" },
-      ...saved({ ...first, name: "New", registeredAt: 99, idleSince: 0 }),
+      ...saved({ ...first, name: "New", idleSince: 0 }),
       { kind: "node.leases.renewed", variant: "A", leaseUntil: 1_234 },
     );
     const totals = { tasksAssigned: 2, tasksCompleted: 1, luxEarnedMicro: 7n, idleSince: 44, ...own };
@@ -1716,12 +1779,16 @@ describe("store: sqlite: plans", () => {
     "taskSizes pending of a node": pageOf("open", "assigned"),
     "taskSizes all of a node": pageOf("open", "assigned", "completed"),
     tasksBySeq: taskReads.tasksBySeq([1, 2, 3]),
+    tasksHeld: taskReads.tasksHeld("n1", 500),
+    unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
+    "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
+    unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
-    "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
-    waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
+    "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [], autoAssign: true }, 500),
+    waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"], autoAssign: true }, 500),
     isBacklogEmpty: balancer.isBacklogEmpty(false),
     "isBacklogEmpty of the balancer's": balancer.isBacklogEmpty(true),
     backlogTypes: balancer.backlogTypes(true, "x", 500),
@@ -1773,6 +1840,11 @@ describe("store: sqlite: plans", () => {
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
+    tasksOfDeleted: [taskReads.tasksOfDeleted(1), /^SCAN nodes USING INDEX nodes_(?:stranded|deleted)$/],
+    deletedNodesCount: [
+      nodeReads.deletedNodesCount(),
+      /^SCAN nodes USING (?:COVERING )?INDEX nodes_deleted$/,
+    ],
     newestEvents: [eventReads.newestEvents(null, 100), /^SCAN events$/],
     fileSizes: [fileReads.fileSizes(slice), /^SCAN files$/],
     oldMessages: [oldMessages({ before: 1, limit: 500, now: 2 }), /^SCAN messages$/],
@@ -1962,6 +2034,8 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
+    deletedNodesCount: nodeReads.deletedNodesCount(),
+    deletedNode: nodeReads.deletedNode("n1"),
     oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
     "oldDeliveries to one node": oldDeliveries({ before: 1, limit: 500, now: 2 }, false),
     nodePart: nodeReads.nodePart(0, 500),

@@ -74,14 +74,15 @@ test("a key is valid until it expires, and not once revoked", () => {
   for (const [patch, expected] of rows) expect(isValid({ ...key, ...patch }, NOW)).toBe(expected);
 });
 
-test("the kinds of events are those of decisions.md, and poll waits for those of tasks", () => {
+test("the kinds of events are these, and poll waits for those of tasks", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
-      "node.registered node.online node.offline task.created task.assigned task.requeued task.revoked task.completed " +
-      "task.deleted lux.paid lux.signin message.sent message.acked message.parked message.expired file.uploaded file.deleted " +
+      "node.registered node.updated node.online node.offline node.deleted task.created task.assigned task.requeued " +
+      "task.revoked task.released task.completed task.deleted lux.paid lux.signin message.sent message.acked " +
+      "message.parked message.expired file.uploaded file.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );
-  expect(TASK_EVENT_KINDS).toHaveLength(6);
+  expect(TASK_EVENT_KINDS).toHaveLength(7);
   expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
 });

@@ -23,6 +23,7 @@ export function profile(nodeId: string, patch: Partial<NodeProfile> = {}): NodeP
     capabilities: [],
     variant: "B",
     maxTasks: null,
+    autoAssign: true,
     ...patch,
   };
 }

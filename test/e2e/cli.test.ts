@@ -165,6 +165,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--max-nodes",
+    of: (config) => config.maxNodes,
+    byDefault: 100_000,
+    values: [
+      ["1", 1],
+      ["5000", 5_000],
+      ["200000", 200_000],
+    ],
+  },
+  {
     flag: "--retain",
     of: (config) => config.retainMs,
     byDefault: 7 * 86_400_000,

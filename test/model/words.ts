@@ -38,6 +38,7 @@ export function nodeWords(model: Model, node: Node, variant: VariantName): Words
     status: node.online ? "online" : "offline",
     capabilities: variant === "A" ? node.capabilities.join(",") : node.capabilities,
     max_tasks: Number.isFinite(node.maxTasks) ? node.maxTasks : null,
+    auto_assign: node.autoAssign,
     lux_balance: balanceOf(node),
     tasks_assigned: model.held(node.id, "assigned"),
     tasks_completed: model.held(node.id, "completed"),

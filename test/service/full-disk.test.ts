@@ -24,7 +24,14 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
 
-const PROFILE = { name: "n", host: null, port: null, capabilities: [], maxTasks: null } as const;
+const PROFILE = {
+  name: "n",
+  host: null,
+  port: null,
+  capabilities: [],
+  maxTasks: null,
+  autoAssign: true,
+} as const;
 const LEASE_MS = 180_000;
 
 const closing: (() => Promise<unknown>)[] = [];

@@ -306,6 +306,8 @@ function checkAnswer(method: string, path: string, response: Response, received:
   // the body with anything would hold.
   const body: unknown = structuredClone(received);
   expect(response.headers.get("x-request-id")).toBeTruthy();
+  expect(response.headers.get("cache-control")).toBe("no-store");
+  expect(response.headers.get("vary")).toStartWith("X-Matrix-Secret");
   if (!response.ok) {
     expect(response.headers.get("content-type")).toBe("application/problem+json");
     expect(body).toMatchObject({ success: false, status: response.status, error: expect.any(String) });

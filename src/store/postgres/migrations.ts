@@ -270,6 +270,16 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX deliveries_parked ON deliveries (to_node, seq) WHERE state = 'parked';
   `,
   `
+  ALTER TABLE nodes
+    ADD COLUMN auto_assign INTEGER NOT NULL DEFAULT 1,
+    ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+  UPDATE nodes SET auto_assign = 0 WHERE variant = 'A';
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1 AND auto_assign = 1;
+  CREATE INDEX nodes_deleted ON nodes (node_id) WHERE deleted = 1;
+  ALTER TABLE tasks ADD COLUMN result_extra TEXT;
+  `,
+  `
   -- Stored answers are bounded for each key and in all: whose an answer is, and how much it takes.
   ALTER TABLE answers ADD COLUMN key_id TEXT NOT NULL DEFAULT '';
   ALTER TABLE answers ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0;

@@ -61,12 +61,15 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "beats",
-    holds: "every node has its last heartbeat, and nobody else has one",
+    holds: "every node has its last heartbeat, and nobody else has one; no deleted node is online",
     sql: `
       SELECT 'node ' || node_id || ' has no last heartbeat' FROM nodes WHERE seq NOT IN (SELECT seq FROM beats)
       UNION ALL
       SELECT 'a last heartbeat is of no node, the ' || seq || 'th' FROM beats
-      WHERE seq NOT IN (SELECT seq FROM nodes) LIMIT ${SHOWN}`,
+      WHERE seq NOT IN (SELECT seq FROM nodes)
+      UNION ALL
+      SELECT 'node ' || node_id || ' is deleted and online' FROM nodes WHERE deleted = 1 AND online = 1
+      LIMIT ${SHOWN}`,
   },
   {
     name: "tasks",
@@ -75,6 +78,7 @@ export const FACTS: readonly Fact[] = [
       SELECT 'task ' || task_id || ' is ' || status || ', and its node or result is not' FROM tasks
       WHERE status NOT IN ('open', 'assigned', 'completed') OR (status = 'open') <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
+        OR (result_extra IS NOT NULL AND (problem IS NULL OR NOT json_valid(result_extra)))
         OR assigned_node NOT IN (SELECT node_id FROM nodes)
       UNION ALL
       SELECT 'the total of ' || status || ' tasks is ' || said || ', there are ' || counted FROM (

@@ -98,7 +98,7 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
   return query(WAITING_PART, [nodeId, after], shape, mailboxReads(nodeId));
 }
 
-const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1`);
+const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1 AND deleted = 0`);
 
 /** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {

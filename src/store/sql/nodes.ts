@@ -7,22 +7,31 @@ import { toNode, toPulse } from "./rows.ts";
 
 // LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
 export const NODE_COLUMNS = `
-  node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
+  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, online, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
   entries, CAST(balance_micro AS TEXT) AS balance`;
-/** Every node has its row in beats, from its registration on. */
+/** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */
 export const NODES = `nodes JOIN beats USING (seq)`;
 export const NODES_READ: readonly ConflictKey[] = ["nodes", "beats"];
 
-const NODE_BY_ID = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`);
+const NODE_BY_ID = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1 AND deleted = 0`);
+const DELETED_NODE = byKey(
+  ["text"],
+  `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1 AND deleted = 1`,
+);
 
 export function nodeById(nodeId: string): Query<Node | null> {
   return one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]);
 }
 
+/** A node that was deleted: what stays of it are its totals. */
+export function deletedNode(nodeId: string): Query<Node | null> {
+  return one(DELETED_NODE, [nodeId], toNode, [keyOf.node(nodeId)]);
+}
+
 const PULSE = byKey(
   ["text"],
-  `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1`,
+  `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
 );
 
 /** What a heartbeat needs of a node: little, since it is the most frequent request. */
@@ -32,19 +41,25 @@ export function pulseOf(nodeId: string): Query<Pulse | null> {
 
 /** Nodes in the order of their ids, after one of them ("" is before all). */
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 AND deleted = 0 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toNode, NODES_READ);
 }
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   const ids = filledUp(nodeIds);
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${places(ids)})`;
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${places(ids)})`;
   return many(sql, ids, toNode, NODES_READ);
 }
 
 export function nodesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM nodes`, [], ["nodes"]);
+  return count(`SELECT (SELECT count(*) FROM nodes) - (${DELETED_NODES}) AS n`, [], ["nodes"]);
 }
+
+export function deletedNodesCount(): Query<number> {
+  return count(DELETED_NODES, [], ["nodes"]);
+}
+
+const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 
 /** A part of the nodes, in order of registration: which of them are online, and where the next part begins. */
 export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
@@ -62,7 +77,7 @@ export function nodePart(after: number, limit: number): Query<NodePart> {
 const HAS_NODES = byKey(
   ["bigint"],
   `SELECT CASE WHEN (SELECT coalesce(max(seq), 0) FROM nodes) < $1 THEN 0
-    ELSE (SELECT count(*) FROM nodes) END AS n`,
+    ELSE (SELECT count(*) FROM nodes) - (${DELETED_NODES}) END AS n`,
 );
 
 /**
@@ -87,7 +102,7 @@ export function nextLeaseEnd(steady: number): Query<number | null> {
 
 export function topNodes(limit: number): Query<readonly Node[]> {
   const sql = `
-    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0
+    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0 AND deleted = 0
     ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode, NODES_READ);
 }

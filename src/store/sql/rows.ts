@@ -51,6 +51,7 @@ export function toNode(row: Row): Node {
     capabilities: decodeCapabilities(text(row["capabilities"])),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
+    autoAssign: row["auto_assign"] === 1,
     online: row["online"] === 1,
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),
@@ -90,7 +91,12 @@ export function toTask(row: Row): Task {
     result:
       problem === null
         ? null
-        : { problem, improvement: text(row["improvement"]), lesson: text(row["lesson"]) },
+        : {
+            problem,
+            improvement: text(row["improvement"]),
+            lesson: text(row["lesson"]),
+            extra: maybeText(row["result_extra"]),
+          },
     balanced: row["balanced"] === 1,
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),

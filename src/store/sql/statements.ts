@@ -116,10 +116,12 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         capabilities: text(({ node }) => encodeCapabilities(node.capabilities)),
         variant: text(({ node }) => node.variant),
         max_tasks: whole(({ node }) => node.maxTasks),
+        auto_assign: flag(({ node }) => node.autoAssign),
+        registered_at: whole(({ node }) => node.registeredAt),
         online: "1",
+        deleted: "0",
       },
       {
-        registered_at: whole(({ node }) => node.registeredAt),
         idle_since: whole(({ node }) => node.idleSince),
         tasks_assigned: "0",
         tasks_completed: "0",
@@ -136,6 +138,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
   "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.deleted": {
+    row: ofNode,
+    keys: ({ nodeId }) => [keyOf.registration(nodeId), keyOf.registrations],
+    statement: update("nodes", NODE_ID, { online: "0", deleted: "1" }),
+  },
   "node.tallied": {
     row: ofNode,
     statement: update("nodes", NODE_ID, {
@@ -180,6 +187,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       problem: text(({ task }) => task.result?.problem ?? null, unlessNull),
       improvement: text(({ task }) => task.result?.improvement ?? null, unlessNull),
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
+      result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
     }),
   },
   "task.deleted": {

@@ -330,6 +330,20 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX deliveries_parked ON deliveries (to_node, seq) WHERE state = 'parked';
   `,
   `
+  -- whether the balancer may give it tasks: a node that registers through variant A looks for its work itself
+  ALTER TABLE nodes ADD COLUMN auto_assign INTEGER NOT NULL DEFAULT 1;
+  UPDATE nodes SET auto_assign = 0 WHERE variant = 'A';
+  -- the balancer's order
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1 AND auto_assign = 1;
+  -- 1: its registration is gone. The row stays with its totals, for its ledger, and for the day it registers again.
+  ALTER TABLE nodes ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+  -- how many nodes are registered
+  CREATE INDEX nodes_deleted ON nodes (node_id) WHERE deleted = 1;
+  -- the further keys of a result, a JSON object as it was sent; NULL: there are none
+  ALTER TABLE tasks ADD COLUMN result_extra TEXT;
+  `,
+  `
   -- Stored answers are bounded for each key and in all: whose an answer is, and how much it takes.
   ALTER TABLE answers ADD COLUMN key_id TEXT NOT NULL DEFAULT '';
   ALTER TABLE answers ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;

@@ -107,6 +107,7 @@ class History {
         capabilities: capabilitiesOf(index),
         variant: "A",
         maxTasks: null,
+        autoAssign: true,
       } as const;
       const beat = { now: this.#startedAt, steady: 0, leaseMs: 0 };
       const { answer, changes } = register(profile, null, [], beat);
@@ -171,7 +172,7 @@ class History {
     const asked = {
       taskId: task.taskId,
       nodeId: node.nodeId,
-      result: RESULT,
+      result: { ...RESULT, extra: null },
       claimOnComplete: false,
       entryId: uuidAt(now),
     };
