@@ -7,7 +7,13 @@ import { measureLargeBroadcast } from "./large-broadcast.ts";
 import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
 import type { Figure, Section } from "./section.ts";
-import { RANGES, type RangeKind, measureBesideStrangers, measureUnreadDownloads } from "./strangers.ts";
+import {
+  RANGES,
+  type RangeKind,
+  measureBesideStrangers,
+  measureUnreadDownloads,
+  measureWoken,
+} from "./strangers.ts";
 import { UNREAD_KINDS, measureUnread } from "./unread.ts";
 import { SLOW_KINDS, measureSlow } from "./slow.ts";
 import { measureStalled } from "./stalled.ts";
@@ -49,6 +55,8 @@ export const UNREAD_DOWNLOADS_MIB_MAX = 48;
 export const BESIDE_STRANGERS_MS_MAX = 5_000;
 const UNREAD_DOWNLOADS = 1_500;
 const UNREAD_LISTS = 500;
+const WOKEN_POLLS = 8_000;
+const BESIDE_WOKEN_MS_MAX = 250;
 const STALL_CUT_WITHIN_MS = 80_000;
 
 /** A hub of its own for one part, on a data directory that goes with it. */
@@ -216,7 +224,7 @@ async function unread(callers: number): Promise<readonly Figure[]> {
   return figures;
 }
 
-async function strangers(downloads: number, callers: number): Promise<readonly Figure[]> {
+async function strangers(downloads: number, callers: number, polls: number): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const kind of Object.keys(RANGES) as RangeKind[]) {
     const grewMib = await withHub((hub) => measureUnreadDownloads(hub, kind, downloads));
@@ -227,6 +235,13 @@ async function strangers(downloads: number, callers: number): Promise<readonly F
       held: grewMib <= UNREAD_DOWNLOADS_MIB_MAX,
     });
   }
+  const { slowestMs, answered } = await withHub((hub) => measureWoken(hub, polls));
+  figures.push({
+    what: `The slowest of the others while one commit answers ${answered} polls, ms`,
+    value: slowestMs.toFixed(0),
+    goal: `<= ${BESIDE_WOKEN_MS_MAX}`,
+    held: slowestMs <= BESIDE_WOKEN_MS_MAX,
+  });
   const { status, tookMs, grewMib } = await withHub((hub) => measureBesideStrangers(hub, callers));
   figures.push({
     what: `A receive beside ${callers} callers of task/list without the secret who do not read, ms; memory, MiB`,
@@ -277,7 +292,9 @@ export const OVERLOAD: Section = {
     progress("large answers that nobody reads");
     figures.push(...(await unread(counted(UNREAD_CALLERS))));
     progress("callers without the secret who read nothing");
-    figures.push(...(await strangers(counted(UNREAD_DOWNLOADS), counted(UNREAD_LISTS))));
+    figures.push(
+      ...(await strangers(counted(UNREAD_DOWNLOADS), counted(UNREAD_LISTS), counted(WOKEN_POLLS))),
+    );
     progress("waiting for the calls that wait in silence");
     return [...figures, ...(await waiting)];
   },

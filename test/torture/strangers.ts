@@ -4,6 +4,8 @@
  */
 import { RESULT_TEXT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { MIB, upload } from "../e2e/large-file.ts";
+import { join } from "node:path";
+import { RawConnection, headOf } from "../e2e/raw.ts";
 import { type Hub, listOf, memoryMib } from "../e2e/program.ts";
 import { forEach } from "./crowd.ts";
 
@@ -80,4 +82,43 @@ export async function measureBesideStrangers(hub: Hub, callers: number): Promise
   const grewMib = memoryMib(hub.pid, "VmHWM") - before;
   crowd.hangUp();
   return { grewMib, status, count: listOf(body["messages"]).length, tookMs };
+}
+
+/** The slowest of the others' requests, in ms, while one commit wakes so many polls; and how many polls it answered. */
+export async function measureWoken(
+  hub: Hub,
+  polls: number,
+): Promise<{ slowestMs: number; answered: number }> {
+  const waiting: RawConnection[] = [];
+  await forEach(polls, async () => {
+    const poll = await RawConnection.open(hub.port);
+    poll.send(headOf({ path: "/poll?timeout=60" }));
+    waiting.push(poll);
+  });
+  await Bun.sleep(WATCH_MS);
+  const others = startOthers(hub.port);
+  await others.ready;
+  await hub.post("/task/create", { title: "for all", description: "d" });
+  await Promise.all(waiting.map((poll) => poll.got(/task\.created/)));
+  const slowestMs = await others.stop();
+  for (const poll of waiting) poll.cut();
+  return { slowestMs, answered: waiting.length };
+}
+
+/** Somebody else, in a process of its own: receiving thousands of answers here would delay what it sees. */
+function startOthers(port: number): { readonly ready: Promise<unknown>; stop(): Promise<number> } {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "others.ts"), String(port)], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const reader = child.stdout.getReader();
+  const line = async (): Promise<string> => new TextDecoder().decode((await reader.read()).value);
+  return {
+    ready: line(),
+    stop: async () => {
+      await child.stdin.end();
+      return Number(await line());
+    },
+  };
 }
