@@ -46,10 +46,12 @@ import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
+import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
 import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
+import { databaseId } from "./store/sql/messages.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite/engine.ts";
@@ -115,7 +117,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => lock.release());
   takeLock(dir.pin)?.release(); // creates the file, so that the hub owns it, whoever runs the first backup
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
-  const { store, clock: storeClock } = await openStore(hubParts, onFault);
+  const { store, clock: storeClock, shareMarks } = await openStore(hubParts, onFault);
   if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // the -shm file has just made room for it
   closing.push(() => store.close());
   if (config.database === null) fillBallast(dir.ballast);
@@ -188,6 +190,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   await started.run(new AbortController().signal, () => 0); // only now: with a port in use the hub has not started
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
+  if (shareMarks) {
+    chores.push(compareSecretsChore(shareMarks, () => store.read(databaseId()), secrets, log));
+  }
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
   scheduler.start();
   void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
@@ -247,15 +252,15 @@ async function listen(
 async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
-): Promise<{ readonly store: Store; readonly clock: Clock }> {
+): Promise<{ readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null }> {
   if (config.database === null) {
     const hasRoom = roomIn(dir, config.minFreeBytes);
     const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
-    return { store: openOnFullDisk(dir, log, open), clock };
+    return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
   }
   const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
-  return { store, clock: store.clock };
+  return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 
 async function openBlobs({ database, minFreeBytes }: Config, dir: DataDir): Promise<Blobs> {

@@ -21,6 +21,7 @@ import {
 } from "../domain/model.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { isoTime } from "../lib/clock.ts";
+import { JsonText } from "../lib/json-text.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./endpoint.ts";
@@ -204,20 +205,23 @@ export const fileSchema = () =>
     url: z.string(),
   });
 
-/** `url` is a path: the hub does not know under which host name the client reaches it. */
-export function encodeFile(file: FileRecord): JsonAnswer {
-  return {
+/**
+ * `url` is a path: the hub does not know under which host name the client reaches it. `metadata` is answered as it was
+ * sent.
+ */
+export function encodeFile(file: FileRecord): JsonText {
+  const record = {
     file_id: file.fileId,
     name: file.name,
     size: file.sizeBytes,
     sha256: file.sha256,
     content_type: file.contentType,
-    metadata: JSON.parse(file.metadata),
     node_id: file.nodeId,
     task_id: file.taskId,
     uploaded_at: isoTime(file.uploadedAt),
     url: `/api/v1/file/download/${file.fileId}`,
   };
+  return new JsonText(`${JSON.stringify(record).slice(0, -1)},"metadata":${file.metadata}}`);
 }
 
 export const eventSchema = () =>
@@ -249,7 +253,11 @@ export const pageSchema = () => ({
 });
 
 /** One page of a list; `name` is the field that has the items. */
-export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {
+export function encodePage<T>(
+  name: string,
+  page: Page<T>,
+  encode: (item: T) => JsonAnswer | JsonText,
+): JsonAnswer {
   return {
     [name]: page.rows.map(encode),
     page: page.page,

@@ -50,7 +50,7 @@ export interface Blobs {
 }
 
 /**
- * A lazy Blob if the system can send it by itself (a file). Else a stream that loads at most FILE_PIECE_MAX_BYTES when
+ * A lazy Blob if the system can send it by itself (a file), a Blob in memory if it is small. Else a stream that loads at most FILE_PIECE_MAX_BYTES when
  * it is read, and nothing before.
  */
 export type BlobContent = Blob | ReadableStream<Uint8Array>;

@@ -205,8 +205,19 @@ export const ELECTION_EVERY_MS = 1 * SECOND_MS;
 export const LEADER_LEASE_MS = 10 * SECOND_MS;
 /** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
+/** How often the hubs on one database compare their secrets, and how long a hub that is not heard of is compared with. */
+export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
+export const HUB_SILENT_MS = 30 * SECOND_MS;
+/** Of PBKDF2: some 50 ms at the start. */
+export const SECRET_MARK_ROUNDS = 100_000;
 /** Two readings of one clock over a network differ by so much for no reason. */
 export const CLOCK_NOISE_MS = 250;
+/** What the server may take for the lock and the loads of a group, for its commit, or for a read: then it is unavailable. */
+export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
+/** How long a write waits for a table that is locked: less, so that the server itself says that nothing was written. */
+export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
+/** Reads that were given up and that the server has not answered yet; past it a read is refused at once. */
+export const READS_GIVEN_UP_MAX = 256;
 /** How long the fate of a commit is asked for after the database was lost in the middle of it. */
 export const FATE_WAIT_MS = 5 * SECOND_MS;
 /** Connections to the database for reads and for files, beside the one that writes and the one that listens. */

@@ -194,7 +194,7 @@ export type KeyRecord = {
 export type StoredAnswer = {
   /** Whose it is: key id, path and Idempotency-Key, with a space between them. */
   readonly scope: string;
-  /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of a multipart body byte for byte. */
+  /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of what an upload says. */
   readonly asked: string;
   readonly status: number;
   readonly body: string;

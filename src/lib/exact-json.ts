@@ -37,10 +37,11 @@ function isExact(value: number, source: string): boolean {
 
 /** Whether two JSON texts have the same value: neither the order of names nor the notation of a number matters. */
 export function isSameJson(a: string, b: string): boolean {
-  return a === b || canonical(a) === canonical(b);
+  return a === b || canonicalJson(a) === canonicalJson(b);
 }
 
-function canonical(text: string): string {
+/** A text that is the same for all JSON texts of the same value. */
+export function canonicalJson(text: string): string {
   return JSON.stringify(canonicalValue(parseExact(text)));
 }
 

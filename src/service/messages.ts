@@ -156,7 +156,7 @@ export class MessageService {
   async #load(nodeId: string, sizes: readonly Sized[]): Promise<MessageList> {
     const rowsBySeq = (seqs: readonly number[]) => messageFates(nodeId, seqs, "newest first");
     const rows = await loadRows(sizes, rowsBySeq, (query) => this.#store.read(query));
-    return { rows, count: sizes.length, transport: this.#store.engine };
+    return { rows, count: sizes.length, transport: this.#mail.transport };
   }
 
   /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */

@@ -440,6 +440,11 @@ describe("limits", () => {
     ["docs/events.md", `\`limit\` (${count("EVENTS_DEFAULT")} if left out)`],
     ["docs/events.md", `seconds (${count("POLL_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
     ["docs/api.md", `keeps it for ${valueOf("IDEMPOTENCY_RETAIN_MS") / 3_600_000} hours`],
+    [
+      "docs/postgresql.md",
+      `\`database_unavailable\` after ${valueOf("DATABASE_ANSWER_MAX_MS") / 1_000} s at most`,
+    ],
+    ["docs/postgresql.md", `A write waits up to ${valueOf("DATABASE_LOCK_MAX_MS") / 1_000} s for a lock`],
     ["docs/operations.md", `holds up to ${valueOf("LOG_BACKLOG_MAX_CHARS") / 2 ** 20} MiB of lines`],
     ["docs/operations.md", `\`path\` (at most ${bytes("LOG_PATH_MAX_CHARS")})`],
     ["docs/operations.md", `names of files, up to ${count("LOG_TEXT_MAX_CHARS")} characters`],
@@ -454,7 +459,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_|READS_GIVEN_UP)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

@@ -119,9 +119,8 @@ const upload = command(
     if (taskId !== null) form.set("metadata", JSON.stringify({ task_id: taskId }));
     return same(hub.call("POST", "/file/upload", { body: form, variant }), (answer) => {
       const id = String(answer["file_id"]);
-      world.model.upload(taskId, id);
       world.fileIds.push(id);
-      return { task_id: taskId, size: 7 };
+      return { task_id: world.model.upload(taskId, id), size: 7 };
     });
   },
 );

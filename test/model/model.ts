@@ -376,10 +376,13 @@ export class Model {
 
   // ---- Files
 
-  upload(taskId: string | null, id: string): void {
-    const task = taskId === null ? null : this.task(taskId);
+  /** Answers the task that it is attached to: the one that is named, if there is one. */
+  upload(named: string | null, id: string): string | null {
+    const task = this.tasks.find((one) => one.id === named) ?? null;
+    const taskId = task?.id ?? null;
     this.files.push({ id, taskId });
     this.#log("file.uploaded", null, task);
+    return taskId;
   }
 
   /** A file outlives its task. */

@@ -228,6 +228,8 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   /** An existing data directory; the hub does not remove it. */
   readonly dataDir?: string;
   readonly clock?: TestClock;
+  /** The secret it is started with; call() and its kin send SECRET all the same. */
+  readonly secret?: string;
   /** Run a single hub, not two behind a proxy. */
   readonly alone?: keyof typeof ALONE;
 };
@@ -256,7 +258,14 @@ export function carryMessagesBy(redis: string | null): void {
 
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
-  const { variants = ["A", "B"], dataDir, clock = new TestClock(), alone, ...settings } = options;
+  const {
+    variants = ["A", "B"],
+    dataDir,
+    clock = new TestClock(),
+    secret = SECRET,
+    alone,
+    ...settings
+  } = options;
   const path = dataDir ?? newDataDir();
   const isFleet = inFleets && alone === undefined && settings.database === undefined;
   const front = isFleet ? await takeFront() : null;
@@ -277,7 +286,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     clock.now.bind(clock),
     (text) => logged.push(text),
   );
-  const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
+  const secrets = { secret, adminKey: ADMIN_KEY };
   const open = (one: Config): Promise<Hub> =>
     openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
   const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));

@@ -280,6 +280,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN result_extra TEXT;
   `,
   `
+  -- What service/same-secrets.ts compares; NULL when the hub has ended.
+  ALTER TABLE hubs ADD COLUMN marks TEXT;
+  `,
+  `
   -- Stored answers are bounded for each key and in all: whose an answer is, and how much it takes.
   ALTER TABLE answers ADD COLUMN key_id TEXT NOT NULL DEFAULT '';
   ALTER TABLE answers ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0;
