@@ -20,6 +20,7 @@ import { inputParser } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
+import { ResponseBackpressure } from "./response-backpressure.ts";
 
 /** The use cases that endpoints call. */
 export type Services = {
@@ -43,6 +44,8 @@ export type Call = {
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
   readonly idempotency: Idempotency;
+  /** Bounds what is held of this caller's answer. */
+  readonly backpressure: ResponseBackpressure;
   readonly exchange: Exchange;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;

@@ -169,11 +169,14 @@ const download = rawEndpoint({
   auth: "public",
   summary: "The bytes of a file, whole or a range of them",
   rejections: ["file_not_found"],
-  handle: async ({ services, exchange }) => {
+  handle: async ({ services, exchange, backpressure }) => {
     const file = await services.files.get(pathParameter(exchange, "file_id"));
     const representation = { ...file, modifiedAt: file.uploadedAt };
-    return downloadResponse(exchange.request, representation, (start, end) =>
-      services.files.open(file, start, end),
+    return downloadResponse(
+      exchange.request,
+      representation,
+      (start, end) => services.files.open(file, start, end),
+      (content, bytes) => backpressure.ofFile(exchange, content, bytes),
     );
   },
 });

@@ -1,6 +1,6 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its change,
- * and a repeat within 24 hours gets the stored answer. A repeat that arrives while the first request runs waits for it.
+ * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored. A repeat that arrives while the first request runs waits for it.
  * Of two that run on two hubs of one database, the first to commit wins: the other finds the answer in its transaction.
  */
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
@@ -176,18 +176,23 @@ export class Idempotency {
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
     ): Promise<unknown> => {
+      let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };
       const outcome = await this.#store.transact(known, (rows): Accepted<Decision<unknown>> | Undecided => {
         if (rows[STORED] !== null && !isStored) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
         if (decision.kind === "accepted") {
+          // What changed nothing is done again by a repeat, with the same outcome, and takes no room.
+          if (decision.changes.length === 0 && !decision.tellsEarlierChanges) return accept(decision);
+          willBeStored = true;
           return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
         }
+        willBeStored = true;
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       });
-      isStored ||= outcome !== undefined;
+      isStored ||= willBeStored;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;
     };

@@ -8,8 +8,8 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
+import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
@@ -37,6 +37,8 @@ export type PipelineParts = {
   readonly isPrivate: boolean;
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
+  /** The same of callers without a valid secret, by address: what they do not read must not crowd out the others. */
+  readonly anonymousAnswers: SemaphoreShares;
 };
 
 /** One for all listeners. */
@@ -48,15 +50,19 @@ export class Pipeline {
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
+  readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, isPrivate, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, answers, anonymousAnswers, ...parts }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#keys = keys;
-    const authenticator = new Authenticator(keys, clock, trustedProxies, isPrivate);
+    const authenticator = new Authenticator(keys, clock, parts.trustedProxies, parts.isPrivate);
     this.#authenticator = authenticator;
     this.#longPolls = new LongPolls(keys, (exchange) => authenticator.addressOf(exchange));
-    this.#backpressure = new ResponseBackpressure(answers);
+    this.#backpressure = new ResponseBackpressure(() => answers);
+    this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
+      anonymousAnswers.of(authenticator.addressOf(exchange)),
+    );
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
@@ -105,9 +111,9 @@ export class Pipeline {
     const answer = async (): Promise<JsonAnswer> =>
       endpoint.encode(await endpoint.handle(call, input), call.variant);
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return this.#backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
+      return call.backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
     }
-    return this.#backpressure.ofWrite(exchange, encodeSuccess(await answer()));
+    return call.backpressure.ofWrite(exchange, encodeSuccess(await answer()));
   }
 
   #call(exchange: Exchange, caller: Caller): Call {
@@ -115,6 +121,7 @@ export class Pipeline {
     return {
       services: this.#services,
       idempotency: this.#idempotency,
+      backpressure: caller.shownKey === null ? this.#anonymousBackpressure : this.#backpressure,
       variant,
       key,
       transact: this.#store.transact,

@@ -87,6 +87,77 @@ export class Semaphore {
   }
 }
 
+/** What can be acquired and released: a semaphore, or a share of one. */
+export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release">;
+
+/** Shares of one semaphore, one for each name: nobody holds more than `limitEach` of it under one name. */
+export class SemaphoreShares {
+  readonly #whole: Semaphore;
+  readonly #limitEach: number;
+  /** Of those who hold or wait for something: an idle share is forgotten. */
+  readonly #byName = new Map<string, Semaphore>();
+
+  constructor(limit: number, limitEach: number) {
+    this.#whole = new Semaphore(limit);
+    this.#limitEach = limitEach;
+  }
+
+  /** The share of this name. */
+  of(name: string): Acquirable {
+    const whole = this.#whole;
+    const own = (): Semaphore => {
+      const known = this.#byName.get(name) ?? new Semaphore(this.#limitEach);
+      this.#byName.set(name, known);
+      return known;
+    };
+    const release = (amount: number): void => {
+      whole.release(amount);
+      this.#release(name, amount);
+    };
+    return {
+      acquire: async (amount, withinMs) => {
+        await own()
+          .acquire(amount, withinMs)
+          .catch((error: unknown) => {
+            this.#release(name, 0);
+            throw error;
+          });
+        await whole.acquire(amount, withinMs).catch((error: unknown) => {
+          this.#release(name, amount);
+          throw error;
+        });
+      },
+      tryAcquire: (amount) => {
+        if (!own().tryAcquire(amount)) return false;
+        if (whole.tryAcquire(amount)) return true;
+        this.#release(name, amount);
+        return false;
+      },
+      overdraw: (amount) => {
+        own().overdraw(amount);
+        whole.overdraw(amount);
+      },
+      release,
+    };
+  }
+
+  /** From now on nobody waits. */
+  close(): void {
+    for (const share of [...this.#byName.values(), this.#whole]) share.close();
+  }
+
+  /** How many shares are held or waited for. */
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  #release(name: string, amount: number): void {
+    const share = this.#byName.get(name);
+    share?.release(amount);
+    if (share?.held === 0 && !share.contended) this.#byName.delete(name);
+  }
+}
+
 type Waiter = {
   readonly amount: number;
   readonly timer: Timer | undefined;

@@ -11,6 +11,7 @@
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   prune             deletes messages, events and stored answers past their retention; tells of messages that nobody took
+ *   answers           deletes the oldest stored answers of a key, or of all, that take more than they may
  *   orphans           deletes bytes of files without a record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
@@ -20,7 +21,14 @@ import { expire } from "../domain/message.ts";
 import * as limit from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
+import {
+  nextAnswers,
+  oldAnswers,
+  oldDeliveries,
+  oldEvents,
+  oldMessages,
+  oldestAnswers,
+} from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
@@ -44,6 +52,8 @@ export type ChoreParts = {
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
+  /** How much of stored answers is kept, of all keys together. */
+  readonly maxAnswersBytes: number;
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
@@ -81,6 +91,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
+    writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
 }
@@ -259,6 +270,40 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
     }),
   );
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
+}
+
+/** One key's answers are summed at a time, and other work goes on in between. */
+async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<void> {
+  let total = 0;
+  let next = await store.read(nextAnswers(null));
+  while (next && !signal.aborted) {
+    const { keyId, bytes } = next;
+    await evict(store, keyId, bytes - limit.ANSWERS_OF_KEY_MAX_BYTES, signal);
+    total += Math.min(bytes, limit.ANSWERS_OF_KEY_MAX_BYTES);
+    await new Promise((resolve) => setImmediate(resolve));
+    next = await store.read(nextAnswers(keyId));
+  }
+  await evict(store, null, total - maxAnswersBytes, signal);
+}
+
+/** Deletes the oldest stored answers, of one key or of all (null), until so many bytes are gone. */
+async function evict(
+  store: Store,
+  keyId: string | null,
+  excessBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let left = excessBytes; left > 0 && !signal.aborted;) {
+    const load = { oldest: oldestAnswers(keyId, limit.SWEEP_BATCH) };
+    const gone = await store.transact(load, ({ oldest }) => {
+      let bytes = 0;
+      let count = 0;
+      for (; count < oldest.length && bytes < left; count++) bytes += oldest[count] ?? 0;
+      return accept(bytes, count === 0 ? [] : [{ kind: "answers.evicted", keyId, count }]);
+    });
+    if (gone === 0) return;
+    left -= gone;
+  }
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {

@@ -208,3 +208,27 @@ test("a closed stream is no longer notified", async () => {
     for (const spy of spies) spy.mockRestore();
   }
 });
+
+test("polls that one commit wakes are answered in slices: others are served in between", async () => {
+  const POLLS = 1_000;
+  const silent = watchSilence();
+  await using hub = await startHub({ variants: ["A"] });
+  const polls = await Promise.all(Array.from({ length: POLLS }, () => RawConnection.open(hub.port())));
+  for (const poll of polls)
+    poll.send(`GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`);
+  await until("all wait", async () => silent.paths.length === POLLS);
+  silent.restore();
+  const answered = (): number => polls.filter(({ received }) => received.includes("task.created")).length;
+  const created = hub.post("/task/create", { title: "for all", description: "d" });
+  // The hub is in this process: what comes between two ticks is what it answered in one.
+  let most = 0;
+  for (let before = 0; before < POLLS;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = answered();
+    most = Math.max(most, now - before);
+    before = now;
+  }
+  expect((await created).status).toBe(200);
+  for (const poll of polls) poll.cut();
+  expect(most).toBeLessThan(POLLS / 2);
+});

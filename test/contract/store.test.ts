@@ -1829,6 +1829,8 @@ describe("store: sqlite: plans", () => {
     mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
     "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
+    nextAnswers: retention.nextAnswers("k"),
+    oldestAnswers: retention.oldestAnswers("k", 500),
   };
   for (const [name, query] of Object.entries(hot))
     test(`${name} walks through no table and sorts none`, async () => {
@@ -1939,6 +1941,7 @@ describe("store: sqlite: plans", () => {
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "answers.pruned": { kind: "answers.pruned", ...old },
+    "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
   };
   for (const [name, change] of Object.entries(writes))
     test(`${name} walks through no table`, async () => {

@@ -389,12 +389,18 @@ describe("limits", () => {
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
     ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
     ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
+    ["Part of a file in memory, on PostgreSQL", bytes("FILE_PIECE_MAX_BYTES")],
     ["Part of a list in memory for one caller", bytes("LIST_PART_MAX_BYTES"), count("NODES_PART")],
     [`Requests that wait for rows beyond ${count("LIST_NEAR_ROWS")} of a list`, count("LIST_FAR_PAGES_MAX")],
     [
       `Answers over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}, held until they are read`,
       bytes("ANSWERS_HELD_MAX_BYTES"),
       seconds("ANSWER_WAIT_MS"),
+    ],
+    [
+      "The same of callers without a valid secret",
+      bytes("ANONYMOUS_ANSWERS_HELD_MAX_BYTES"),
+      bytes("ANONYMOUS_ADDRESS_HELD_MAX_BYTES"),
     ],
     [
       `Progress of reading an answer over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}`,
@@ -406,6 +412,8 @@ describe("limits", () => {
     ["Those of one key that is bound to a node", count("WAITERS_PER_NODE_KEY_MAX")],
     ["Waiting polls without a valid secret (A)", count("ANONYMOUS_WAITERS_MAX")],
     ["Those of one address", count("WAITERS_PER_ADDRESS_MAX")],
+    ["Stored answers of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
+    ["Stored answers, unless `--max-answers` says so", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
     ["Event streams", count("STREAMS_MAX")],
     ["Writes that wait for their commit", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],

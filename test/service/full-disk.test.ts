@@ -64,7 +64,7 @@ async function openScene(elected: ElectionResult = "leader") {
   const nodes = new NodeService(store, clock, tasks);
   const files = new FileService(store, clock, blobs, () => false);
   const parts = { store, blobs, clock, log, tasks, nodes, messages, files };
-  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
+  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9, maxAnswersBytes: 2 ** 30 };
   const chores = choresOf(choreParts);
   const leadership = new Leadership({ lead: async () => elected }, () => renewLeases(choreParts));
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand

@@ -63,6 +63,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     ),
     requeueOffline,
     retainMs,
+    maxAnswersBytes: 2 ** 30,
   };
   const chores = choresOf(parts);
   return {

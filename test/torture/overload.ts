@@ -9,6 +9,13 @@ import { BEHIND_PROXY, measureGreedyWaits } from "./greedy-waits.ts";
 import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
 import type { Figure, Section } from "./section.ts";
+import {
+  RANGES,
+  type RangeKind,
+  measureBesideStrangers,
+  measureUnreadDownloads,
+  measureWoken,
+} from "./strangers.ts";
 import { UNREAD_KINDS, measureUnread } from "./unread.ts";
 import { SLOW_KINDS, measureSlow } from "./slow.ts";
 import { measureStalled } from "./stalled.ts";
@@ -47,6 +54,13 @@ export const STALLED_GROWTH_MIB_MAX = 48;
 export const LARGE_BROADCAST_MIB_MAX = 640;
 /** What large answers may hold together, and garbage, which the engine lets grow to some times that. */
 export const UNREAD_MIB_MAX = 900;
+/** Beside callers without the secret who do not read their downloads, or their lists. */
+export const UNREAD_DOWNLOADS_MIB_MAX = 48;
+export const BESIDE_STRANGERS_MS_MAX = 5_000;
+const UNREAD_DOWNLOADS = 1_500;
+const UNREAD_LISTS = 500;
+const WOKEN_POLLS = 8_000;
+const BESIDE_WOKEN_MS_MAX = 250;
 const STALL_CUT_WITHIN_MS = 80_000;
 
 /** A hub of its own for one part, on a data directory that goes with it. */
@@ -251,6 +265,34 @@ async function greedyWaits(calls: number): Promise<readonly Figure[]> {
   ];
 }
 
+async function strangers(downloads: number, callers: number, polls: number): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const kind of Object.keys(RANGES) as RangeKind[]) {
+    const grewMib = await withHub((hub) => measureUnreadDownloads(hub, kind, downloads));
+    figures.push({
+      what: `Memory taken by ${downloads} downloads (range: ${kind}) without the secret that are not read, MiB`,
+      value: grewMib.toFixed(0),
+      goal: `<= ${UNREAD_DOWNLOADS_MIB_MAX}`,
+      held: grewMib <= UNREAD_DOWNLOADS_MIB_MAX,
+    });
+  }
+  const { slowestMs, answered } = await withHub((hub) => measureWoken(hub, polls));
+  figures.push({
+    what: `The slowest of the others while one commit answers ${answered} polls, ms`,
+    value: slowestMs.toFixed(0),
+    goal: `<= ${BESIDE_WOKEN_MS_MAX}`,
+    held: slowestMs <= BESIDE_WOKEN_MS_MAX,
+  });
+  const { status, tookMs, grewMib } = await withHub((hub) => measureBesideStrangers(hub, callers));
+  figures.push({
+    what: `A receive beside ${callers} callers of task/list without the secret who do not read, ms; memory, MiB`,
+    value: `${status} after ${tookMs.toFixed(0)}; ${grewMib.toFixed(0)}`,
+    goal: `200, <= ${BESIDE_STRANGERS_MS_MAX}`,
+    held: status === 200 && tookMs <= BESIDE_STRANGERS_MS_MAX,
+  });
+  return figures;
+}
+
 async function quiet(streamSeconds: number, receiveSeconds: number): Promise<readonly Figure[]> {
   const { held, streamMs, receiveMs } = await withHub((hub) =>
     measureQuiet(hub, streamSeconds, receiveSeconds),
@@ -292,6 +334,10 @@ export const OVERLOAD: Section = {
     figures.push(...(await unread(counted(UNREAD_CALLERS))));
     progress(`${counted(GREEDY_CALLS)} blocked receives of one key`);
     figures.push(...(await greedyWaits(counted(GREEDY_CALLS))));
+    progress("callers without the secret who read nothing");
+    figures.push(
+      ...(await strangers(counted(UNREAD_DOWNLOADS), counted(UNREAD_LISTS), counted(WOKEN_POLLS))),
+    );
     progress("waiting for the calls that wait in silence");
     return [...figures, ...(await waiting)];
   },
