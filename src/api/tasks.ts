@@ -13,7 +13,6 @@ import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpo
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
-import { holdOpen } from "./long-poll.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import {
   encodeLease,
@@ -421,10 +420,8 @@ const get = jsonEndpoint({
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: field.id(), wait: z.optional(field.queryWaitSeconds()) }),
   answer: () => z.strictObject({ task: taskSchema() }),
-  handle: ({ services, exchange }, { task_id, wait = 0 }) => {
-    if (wait > 0) holdOpen(services.feed, exchange);
-    return services.feed.task(task_id, wait, exchange.request.signal);
-  },
+  handle: ({ services, hold }, { task_id, wait = 0 }) =>
+    wait === 0 ? services.feed.task(task_id) : hold((signal) => services.feed.taskEnd(task_id, wait, signal)),
   encode: (task, variant, at) => ({ task: encodeTask(task, variant, at) }),
 });
 

@@ -34,6 +34,8 @@ export type Accepted<A> = {
   readonly kind: "accepted";
   readonly answer: A;
   readonly changes: readonly Change[];
+  /** The answer tells what earlier transactions of the same request changed: a repeat of the request must get it too. */
+  readonly tellsEarlierChanges?: boolean;
 };
 
 /** The rule forbids it: nothing is written. `detail` is a sentence that tells the caller what to do. */

@@ -66,6 +66,8 @@ export const FILE_NAME_MAX_CHARS = 255;
 export const FILES_OF_TASK_MAX = 100;
 /** Uploads under way at once: each has a connection and a file open, which a system may allow 1,024 of. */
 export const UPLOADS_MAX = 256;
+/** Of them, with one key that is bound to a node. */
+export const UPLOADS_PER_NODE_KEY_MAX = 16;
 export const UPLOAD_PARTS_MAX = 16;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
@@ -88,13 +90,18 @@ export const EVENTS_MAX = 1_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;
-/** The contents of one receive or history answer together; past it the answer holds fewer messages. */
+/**
+ * The contents of one receive or history answer together; past it the answer holds fewer messages. Of a receive, which is
+ * held whole and may be stored, their JSON counts too.
+ */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
 /** Pages that begin further into a list than this are loaded one after the other: the rows before them are skipped first. */
 export const LIST_NEAR_ROWS = 10_000;
 /** Pages that wait in that queue; past it the answer is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
+/** What of a file is loaded and held at once, where the system does not send it by itself. */
+export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /** What of a list is loaded and held at once; a larger page is answered in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each who lists them at the same moment. */
@@ -103,6 +110,9 @@ export const NODES_PART = 100;
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
 /** What is held of counted answers together; past it the next waits. */
 export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
+/** The same of callers without a valid secret, apart; and of each address among them, less than a tenth of that. */
+export const ANONYMOUS_ANSWERS_HELD_MAX_BYTES = 32 * MIB;
+export const ANONYMOUS_ADDRESS_HELD_MAX_BYTES = 3 * MIB;
 /** A counted answer must move on by so much in each such time, else it is cut off. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;
@@ -115,7 +125,14 @@ export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 export const RECEIVE_TIMEOUT_DEFAULT_SECONDS = 5;
 export const POLL_TIMEOUT_DEFAULT_SECONDS = 25;
 export const WAIT_MAX_SECONDS = 300;
+/** Calls that wait, of callers who showed a valid secret. */
 export const WAITERS_MAX = 20_000;
+/** Of them, with one key that is bound to a node. */
+export const WAITERS_PER_NODE_KEY_MAX = 500;
+/** Polls that wait, of callers without a valid secret: a bound of their own. */
+export const ANONYMOUS_WAITERS_MAX = 2_000;
+/** Of them, from one address. */
+export const WAITERS_PER_ADDRESS_MAX = 500;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
 /** What is held for all streams together that do not take it; past it, the next event of each waits to be loaded. */
@@ -143,7 +160,13 @@ export const ACK_LEASE_MS = 30 * SECOND_MS;
 export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
+/** Stored answers of one key, and of all if not set otherwise; past it the oldest go. */
+export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
+export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
+export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
+/** How often keys are read again: a revoked one is refused, and loses what it has open, within a second. */
+export const KEYS_EVERY_MS = SECOND_MS / 2;
 /** The wall clock and the steady clock disagreeing by more than this between two sweeps is a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
@@ -254,6 +277,8 @@ export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
+/** Secrets that are looked up in the store together, because the hub does not know them. */
+export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;
 /** A shorter secret can be guessed, and is a warning. */
 export const SECRET_SAFE_CHARS = 16;

@@ -246,7 +246,7 @@ export type KeyRecord = {
 // ---- Stored answers
 
 export type StoredAnswer = {
-  /** Whose it is: key id, path and Idempotency-Key together. */
+  /** Whose it is: key id, path and Idempotency-Key, with a space between them. */
   readonly scope: string;
   /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of what an upload says. */
   readonly asked: string;

@@ -29,7 +29,7 @@ import {
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
-import { WaitQueue } from "./wait-queue.ts";
+import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
@@ -90,6 +90,7 @@ export class Feed {
   /**
    * Long poll: task events after `since` (null: from now), at once if there are any, else as soon as one comes. A cursor
    * past the end of the log is answered at once, as by `events`: what it waits for may have come and gone.
+   * @throws {WaitAborted} when the caller is gone
    */
   async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {
     const lastId = await this.lastId();
@@ -102,6 +103,7 @@ export class Feed {
         const batch = await this.#taskEvents(cursor);
         if (batch.events.length > 0) return batch;
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
+        if (outcome === "aborted") throw new WaitAborted();
         if (outcome !== "woken") return { events: [], cursor };
       }
     } finally {
@@ -109,19 +111,27 @@ export class Feed {
     }
   }
 
+  /** @throws {Rejection} task_not_found */
+  async task(taskId: string): Promise<Task> {
+    const task = await this.#store.read(taskById(taskId));
+    if (!task) throw new Rejection(taskNotFound(taskId));
+    return task;
+  }
+
   /**
-   * A task; with a wait, once it is completed or has failed, or as it is when the wait is over.
+   * A task once it is completed or has failed, or as it is when the wait is over.
    * @throws {Rejection} task_not_found, also when it is deleted meanwhile
    */
-  async task(taskId: string, waitMs: number, signal: AbortSignal): Promise<Task> {
+  async taskEnd(taskId: string, waitMs: number, signal: AbortSignal): Promise<Task> {
     const deadline = this.#clock.steady() + waitMs;
     const waiter = this.#taskWaits.join(taskId);
     try {
-      for (let isLast = false; ;) {
-        const task = await this.#store.read(taskById(taskId));
-        if (!task) throw new Rejection(taskNotFound(taskId));
-        if (isLast || task.status === "completed" || task.status === "failed") return task;
-        isLast = (await waiter.wait(deadline - this.#clock.steady(), signal)) !== "woken";
+      for (;;) {
+        const task = await this.task(taskId);
+        if (task.status === "completed" || task.status === "failed") return task;
+        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
+        if (outcome === "aborted") throw new WaitAborted();
+        if (outcome !== "woken") return await this.task(taskId);
       }
     } finally {
       waiter.leave();

@@ -246,7 +246,10 @@ export class TaskService {
   /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
     const { assignments } = await this.#rounds.run(false);
-    return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
+    return transact({ totals: taskTotals() }, ({ totals }) => ({
+      ...accept({ assignments, pending: totals.open }),
+      tellsEarlierChanges: assignments.length > 0,
+    }));
   }
 
   /**

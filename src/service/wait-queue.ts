@@ -17,6 +17,17 @@ import { Slices } from "../lib/slices.ts";
 /** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
+/** The signal of a wait aborted before there was anything to answer: its caller is gone. */
+export class WaitAborted extends Error {
+  override readonly name = "WaitAborted";
+
+  constructor() {
+    super("The caller of a waiting call is gone.");
+  }
+}
+/** Sleepers that wakeAll() wakes in one tick of the event loop: about 10 ms of answers, then others are served. */
+const WAKE_SLICE = 100;
+
 export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
 
 /** The longest delay of a timer (24 days): a longer wait is cut to it. */
@@ -56,17 +67,16 @@ export class WaitQueue {
     for (const key of this.#queues.keys()) this.#slices.run(() => this.wakeOne(key));
   }
 
-  /** For what everyone reads. */
+  /** For what everyone reads. Wakes in slices, one per tick of the event loop, so that others are served in between. */
   wakeAll(key: string): void {
-    this.#queues.get(key)?.wakeAll("woken");
+    this.#queues.get(key)?.wakeAll();
   }
 
   /** Ends every wait with "drained", now and from now on. */
   drain(): void {
     this.#drained = true;
     for (const queue of this.#queues.values()) {
-      queue.drained = true;
-      queue.wakeAll("drained");
+      queue.drain();
     }
   }
 
@@ -89,6 +99,8 @@ class Queue {
   last: QueuedWaiter | undefined;
   /** No waiter before this one sleeps; undefined when none sleeps at all. */
   firstAsleep: QueuedWaiter | undefined;
+  /** Where wakeAll() goes on at the next tick. */
+  nextToWake: QueuedWaiter | undefined;
   /** Counts wake-ups that did not find a sleeper: a waiter sees by it whether one came while it was awake. */
   missedWakeUps = 0;
 
@@ -109,9 +121,29 @@ class Queue {
     waiter.endSleep?.("woken");
   }
 
-  wakeAll(outcome: Outcome): void {
+  wakeAll(): void {
     this.missedWakeUps++; // for those who are awake
-    for (let waiter = this.first; waiter; waiter = waiter.next) waiter.endSleep?.(outcome);
+    const isUnderWay = this.nextToWake !== undefined;
+    this.nextToWake = this.first; // again from the first: those who were woken may sleep again
+    if (!isUnderWay) this.#wakeSlice();
+  }
+
+  /** Those who fell asleep after the last wakeAll() have read what it was for: they sleep on. */
+  #wakeSlice(): void {
+    let left = WAKE_SLICE;
+    for (; this.nextToWake && left > 0; this.nextToWake = this.nextToWake.next) {
+      const waiter = this.nextToWake;
+      if (!waiter.endSleep || !waiter.missedWakeUp) continue;
+      waiter.endSleep("woken");
+      left--;
+    }
+    if (this.nextToWake) setImmediate(() => this.#wakeSlice());
+  }
+
+  drain(): void {
+    this.drained = true;
+    this.nextToWake = undefined;
+    for (let waiter = this.first; waiter; waiter = waiter.next) waiter.endSleep?.("drained");
   }
 }
 
@@ -148,7 +180,7 @@ class QueuedWaiter {
     if (this.queue.drained) return Promise.resolve("drained");
     if (this.#left || signal?.aborted) return Promise.resolve("aborted");
     this.carriesWakeUp = false; // it has read since, in vain
-    if (this.#missedBefore < this.queue.missedWakeUps) {
+    if (this.missedWakeUp) {
       this.#missedBefore = this.queue.missedWakeUps;
       return Promise.resolve("woken");
     }
@@ -169,6 +201,11 @@ class QueuedWaiter {
     });
   }
 
+  /** Whether a wake-up came for which it was not woken yet. */
+  get missedWakeUp(): boolean {
+    return this.#missedBefore < this.queue.missedWakeUps;
+  }
+
   /**
    * Says that the waiter found something, so that leave() does not pass its wake-up on. Optional: without it the next
    * sleeper reads once in vain. Only right where every row has a wakeOne() of its own.
@@ -184,6 +221,7 @@ class QueuedWaiter {
     this.endSleep?.("aborted");
     const { queue, previous, next } = this;
     if (queue.firstAsleep === this) queue.firstAsleep = next;
+    if (queue.nextToWake === this) queue.nextToWake = next;
     if (previous) previous.next = next;
     else queue.first = next;
     if (next) next.previous = previous;
