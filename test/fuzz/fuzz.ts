@@ -62,10 +62,12 @@ async function fireRun(run: readonly FuzzRequest[], tally: Tally): Promise<void>
   try {
     for (const request of run) {
       const sent = resolve(request, ids);
+      const { version } = watch;
       const answer = await fireOne(sent, wires[request.variant], watch);
+      const hasWritten = watch.version !== version; // else the answer is not stored: a repeat is answered anew
       tally.count(request, answer.status);
       if (answer.status === 200) ids.learn(objectOf(answer.body.toString()) ?? {});
-      if (isRepeatable(sent, answer)) await repeat(sent, answer, wires[request.variant], watch);
+      if (hasWritten && isRepeatable(sent, answer)) await repeat(sent, answer, wires[request.variant], watch);
     }
   } finally {
     wires.A.close();

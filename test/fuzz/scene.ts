@@ -48,6 +48,12 @@ export async function furnish(ids: IdPool, post: Post): Promise<void> {
   }
   const draft = { title: "t", description: "d", lux_reward: 1.5 };
   for (const variant of ["A", "A", "B", "B"] as const) ids.learn(await post("/task/create", draft, variant));
+  for (let i = 0; i < 6; i++) {
+    const made = await post("/task/create", draft, "A");
+    ids.learn(made);
+    if (i < 5) await post("/task/claim", { task_id: made["task_id"], node_id: `n${i % 2}` });
+    else await post("/task/cancel", { task_id: made["task_id"] });
+  }
   const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
   for (let i = 0; i < 2; i++) ids.learn(await post("/message/send", message));
   const form = new FormData();
