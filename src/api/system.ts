@@ -50,10 +50,16 @@ const events = jsonEndpoint({
       since: z.optional(field.eventCursor()),
       limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
       kind: z.optional(field.eventKind()),
+      task_id: z.optional(field.id()),
+      node_id: z.optional(field.nodeId()),
     }),
   answer: batchSchema,
-  handle: ({ services }, { since, kind, limit: most }) =>
-    services.feed.events(since ?? null, kind ?? null, most ?? limit.EVENTS_DEFAULT),
+  handle: ({ services }, { since, limit: most, ...filter }) =>
+    services.feed.events(
+      since ?? null,
+      { kind: filter.kind ?? null, taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null },
+      most ?? limit.EVENTS_DEFAULT,
+    ),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
 });
 

@@ -87,6 +87,8 @@ export const PULL_MAX = 1_000;
 export const TOP_NODES_MAX = 10;
 export const EVENTS_DEFAULT = 100;
 export const EVENTS_MAX = 1_000;
+/** What of the log one call looks at that asks for the events of a task or a node: some milliseconds. */
+export const EVENTS_SCANNED_MAX = 10_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;

@@ -14,14 +14,16 @@ import {
   isTaskEvent,
   senderOf,
 } from "../domain/event.ts";
-import { EVENTS_MAX } from "../domain/limits.ts";
+import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import type { Message, Task } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
+  type EventFilter,
   eventsAfter,
   eventsById,
+  eventsIn,
   firstEventId,
   lastEventId,
   newestEvents,
@@ -77,7 +79,9 @@ export class Feed {
    * Events after `since`; null gives the newest. A cursor past the end of the log comes from before a backup was
    * restored: nothing comes after it, and the batch has the end of the log as its cursor, to go on from.
    */
-  async events(since: number | null, kind: EventKind | null, limit: number): Promise<EventBatch> {
+  async events(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
+    if (filter.taskId !== null || filter.nodeId !== null) return this.#scan(since, filter, limit);
+    const { kind } = filter;
     if (since === null) {
       const lastId = await this.lastId(); // first, so that the cursor does not skip what is committed meanwhile
       const events = await this.#store.read(newestEvents(kind, limit));
@@ -85,6 +89,20 @@ export class Feed {
     }
     const events = await this.#store.read(eventsAfter(since, kind === null ? [] : [kind], limit));
     return { events, cursor: events.at(-1)?.id ?? Math.min(since, await this.lastId()) };
+  }
+
+  /** Events of one task or node. No index finds them: one call scans EVENTS_SCANNED_MAX, and its cursor goes past those. */
+  async #scan(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
+    const lastId = await this.lastId();
+    if (since === null) {
+      const window = { after: lastId - EVENTS_SCANNED_MAX, upTo: lastId };
+      const events = await this.#store.read(eventsIn(window, filter, limit, true));
+      return { events, cursor: lastId };
+    }
+    const after = Math.max(Math.min(since, lastId), (await this.#store.read(firstEventId())) - 1); // skips what was pruned
+    const window = { after, upTo: Math.min(after + EVENTS_SCANNED_MAX, lastId) };
+    const events = await this.#store.read(eventsIn(window, filter, limit, false));
+    return { events, cursor: events.length < limit ? window.upTo : (events.at(-1)?.id ?? after) };
   }
 
   /**

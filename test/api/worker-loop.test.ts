@@ -480,6 +480,32 @@ describe("GET task", () => {
   });
 });
 
+test("GET events selects the events of one task and of one node", async () => {
+  await using hub = await startHub();
+  await addNodes(hub, ["n1", "n2"]);
+  const [first, second] = [await addTaskOf(hub, "n1"), await addTaskOf(hub, "n2")];
+  await ok(complete(hub, first, "n1"));
+  const kinds = async (query: string) => {
+    const { events, cursor } = await ok(hub.get(`/events?${query}`));
+    return [list({ events }, "events").map(({ kind }) => kind), cursor] as const;
+  };
+  const end = Number((await ok(hub.get("/events?limit=1")))["cursor"]);
+  const life = ["task.created", "task.assigned", "task.completed"];
+  for (const since of ["", "since=0&"]) expect(await kinds(`${since}task_id=${first}`)).toEqual([life, end]);
+  const own = ["node.registered", "node.online", "task.assigned"];
+  expect(await kinds("since=0&node_id=n2")).toEqual([own, end]);
+  expect(await kinds(`since=0&node_id=n2&kind=task.assigned&task_id=${second}`)).toEqual([
+    ["task.assigned"],
+    end,
+  ]);
+  expect((await kinds(`task_id=${first}&limit=2`))[0]).toEqual(life.slice(1));
+  const [begin, cursor] = await kinds(`since=0&task_id=${first}&limit=2`);
+  expect(begin).toEqual(life.slice(0, 2));
+  expect(await kinds(`since=${cursor}&task_id=${first}`)).toEqual([life.slice(2), end]);
+  expect(await kinds(`since=${end + 5}&task_id=${first}`)).toEqual([[], end]);
+  await badFields(hub.get("/events?node_id=a%20b"), ["node_id"]);
+});
+
 describe("leave and drain", () => {
   test("a node that leaves is offline at once and gives its tasks back", async () => {
     await using hub = await startHub();

@@ -1130,6 +1130,31 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
             );
   });
 
+  test("eventsIn: of a kind, a task and a node in a part of the log, from either end", async () => {
+    const some = events.filter(({ taskId }) => taskId !== null).at(0);
+    for (const kind of [null, some?.kind ?? null])
+      for (const taskId of [null, some?.taskId ?? null])
+        for (const nodeId of [null, "n00", "nobody"])
+          for (const [after, upTo] of [
+            [0, 1_000],
+            [57, 200],
+          ] as const)
+            for (const newest of [true, false]) {
+              const wanted = events.filter(
+                (one) =>
+                  one.id > after &&
+                  one.id <= upTo &&
+                  (kind === null || one.kind === kind) &&
+                  (taskId === null || one.taskId === taskId) &&
+                  (nodeId === null || one.nodeId === nodeId),
+              );
+              const found = await read(
+                eventReads.eventsIn({ after, upTo }, { kind, taskId, nodeId }, 9, newest),
+              );
+              expect(found).toEqual(newest ? wanted.slice(-9) : wanted.slice(0, 9));
+            }
+  });
+
   test("keys: all, oldest first", async () => {
     expect(await read(keyReads.allKeys())).toEqual(keys.toReversed());
     const [first] = keys;
@@ -1836,6 +1861,12 @@ describe("store: sqlite: plans", () => {
     "eventsAfter task kinds": eventReads.eventsAfter(5, TASK_EVENT_KINDS, 100),
     "newestEvents of a kind": eventReads.newestEvents("lux.paid", 100),
     nodeEventsIn: eventReads.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 100),
+    eventsIn: eventReads.eventsIn(
+      { after: 5, upTo: 2_005 },
+      { kind: "lux.paid", taskId: "t", nodeId: "n" },
+      100,
+      true,
+    ),
     eventsById: eventReads.eventsById([3, 1, 2]),
     storedAnswer: keyReads.storedAnswer("s", 0),
     waitingDeliveries: mail.waitingDeliveries("n1", 10),

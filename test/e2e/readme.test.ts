@@ -384,6 +384,7 @@ describe("limits", () => {
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
     ["`limit` of task/pull", count("PULL_MAX")],
     ["`limit` of events", count("EVENTS_MAX")],
+    ["Events that one call with `task_id` or `node_id` looks at", count("EVENTS_SCANNED_MAX")],
     ["`limit` and `count` of messages", count("MESSAGES_MAX")],
     ["`timeout` of receive and poll, `wait` of task/<task_id>", `${count("WAIT_MAX_SECONDS")} s`],
     ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],

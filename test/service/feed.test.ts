@@ -95,6 +95,8 @@ async function walk(scene: Scene, since: number, limit: number): Promise<{ found
   }
 }
 
+const of = (kind: EventKind | null) => ({ kind, taskId: null, nodeId: null });
+
 describe("catching up", () => {
   test("an empty log is at its end", async () => {
     expect(await catchUp(await openScene(), 0)).toEqual({ items: [], cursor: 0, atEnd: true });
@@ -476,7 +478,7 @@ describe("events", () => {
     const { feed, commit } = await openScene();
     await commit(...many(30, (i) => logged("n1", i % 3 ? "task.created" : "node.online")));
     const ask = async (since: number | null, kind: EventKind | null, limit: number) => {
-      const { events, cursor } = await feed.events(since, kind, limit);
+      const { events, cursor } = await feed.events(since, of(kind), limit);
       return { ids: events.map(({ id }) => id), cursor };
     };
     expect(await ask(0, null, 3)).toEqual({ ids: [1, 2, 3], cursor: 3 });
@@ -492,10 +494,10 @@ describe("events", () => {
 
   test("the newest, oldest of them first; with none, the cursor is the end of the log", async () => {
     const { feed, commit } = await openScene();
-    expect(await feed.events(null, null, 10)).toEqual({ events: [], cursor: 0 });
+    expect(await feed.events(null, of(null), 10)).toEqual({ events: [], cursor: 0 });
     await commit(...many(30, (i) => logged("n1", i % 3 ? "task.created" : "node.online")));
     const ask = async (kind: EventKind | null, limit: number) => {
-      const { events, cursor } = await feed.events(null, kind, limit);
+      const { events, cursor } = await feed.events(null, of(kind), limit);
       return { ids: events.map(({ id }) => id), cursor };
     };
     expect(await ask(null, 3)).toEqual({ ids: [28, 29, 30], cursor: 30 });
@@ -517,7 +519,7 @@ test("the first event of a kind, committed while the newest of that kind are rea
     },
   });
   const feed = new Feed(busy, systemClock());
-  const { events, cursor } = await feed.events(null, "file.uploaded", 10);
-  const { events: later } = await feed.events(cursor, "file.uploaded", 10);
+  const { events, cursor } = await feed.events(null, of("file.uploaded"), 10);
+  const { events: later } = await feed.events(cursor, of("file.uploaded"), 10);
   expect([...events, ...later].map(({ kind }) => kind)).toEqual(["file.uploaded"]);
 });

@@ -54,6 +54,33 @@ export function newestEvents(kind: EventKind | null, limit: number): Query<reado
 /** A part of the log: after one id, up to and with another. */
 export type LogWindow = { readonly after: number; readonly upTo: number };
 
+/** What events are asked for, besides their place in the log. */
+export type EventFilter = {
+  readonly kind: EventKind | null;
+  readonly taskId: string | null;
+  readonly nodeId: string | null;
+};
+
+/** The events in a part of the log that pass a filter, oldest first; `newest`: the last of them, else the first. */
+export function eventsIn(
+  { after, upTo }: LogWindow,
+  { kind, taskId, nodeId }: EventFilter,
+  limit: number,
+  newest: boolean,
+): Query<readonly LoggedEvent[]> {
+  const params: Param[] = [after, upTo, limit];
+  const wanted = Object.entries({ kind, task_id: taskId, node_id: nodeId }).flatMap(([column, value]) =>
+    value === null ? [] : [` AND +${column} = ${bind(params, value)}`],
+  );
+  // + keeps SQLite in the window: of one kind there may be many more.
+  const sql = (texts: readonly string[]): string => `
+    SELECT * FROM (
+      SELECT * FROM events WHERE id > $1 AND id <= $2${texts.join("")}
+      ORDER BY id ${newest ? "DESC" : "ASC"} LIMIT $3) AS found ORDER BY id`;
+  const query = many(sql(wanted.map((text) => text.replace("+", ""))), params, toEvent, ["events"]);
+  return { ...query, onSqlite: { sql: sql(wanted), params } };
+}
+
 /**
  * The events in a part of the log that a node's stream may show, oldest first: its own, broadcasts, and what became of
  * the messages that it sent. There is no index by node: the window bounds the work.
