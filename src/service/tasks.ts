@@ -334,10 +334,10 @@ export class TaskService {
     return total;
   }
 
-  /** Tells all tasks what became of those they wait for, in bounded steps. Returns how many were told. */
-  async #settleAll(signal?: AbortSignal): Promise<number> {
+  /** Tells tasks what became of those they wait for, in bounded steps: all, or about `most`. Returns how many were told. */
+  async #settleAll(signal?: AbortSignal, most = Infinity): Promise<number> {
     let total = 0;
-    while (!signal?.aborted) {
+    while (!signal?.aborted && total < most) {
       const at = this.#at();
       const load = { settlement: firstSettlement(), tasks: firstDependents(SWEEP_BATCH) };
       const told = await this.#store.transact(load, ({ settlement, tasks }) => {
@@ -357,10 +357,10 @@ export class TaskService {
     if (task.hasDependents && task.status === "failed") await this.#settleIfPossible();
   }
 
-  /** The end of a task is on disk, so its caller does not hear of a failure here: periodic work makes up for it. */
+  /** The end of a task is on disk, so its caller does not hear of a failure here: periodic work makes up for it, and goes on. */
   async #settleIfPossible(): Promise<void> {
     try {
-      if ((await this.#settleAll()) > 0) await this.#rounds.run(true);
+      if ((await this.#settleAll(undefined, SWEEP_BATCH)) > 0) await this.#rounds.run(true);
     } catch {}
   }
 

@@ -436,6 +436,7 @@ describe("depends_on", () => {
     );
     await claim(hub, first, "n1");
     await ok(complete(hub, first, "n1"));
+    await hub.sweep(); // the first hear of it at once, the others from periodic work
     const ready = list(await ok(hub.get("/task/pull?node_id=n1&limit=1000")), "tasks");
     expect(ready.length).toBe(1_000);
     expect(await get(hub, many.at(-1) ?? "")).toMatchObject({ ready: true });
