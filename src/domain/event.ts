@@ -61,6 +61,12 @@ export function senderOf({ kind, data }: Pick<NewEvent, "kind" | "data">): strin
   return typeof sender === "string" ? sender : null;
 }
 
+/** The node that created the task of an event, if it is another than the one that the event is about. */
+export function creatorOf({ kind, data }: Pick<NewEvent, "kind" | "data">): string | null {
+  const creator = isTaskEvent(kind) ? data["creator_node"] : undefined;
+  return typeof creator === "string" ? creator : null;
+}
+
 /** Whether everyone may be its recipient. */
 export function isBroadcast({ kind, nodeId }: Pick<NewEvent, "kind" | "nodeId">): boolean {
   return kind === "message.sent" && nodeId === null;

@@ -643,8 +643,12 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
   return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
 }
 
+/** It names the creator, who waits for the result, unless it is about that node itself. */
 function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {
-  return { kind: "event.logged", event: { kind, at, nodeId, taskId: task.taskId, data } };
+  const { taskId, creatorNode } = task;
+  const isForCreator = creatorNode !== null && creatorNode !== nodeId;
+  const named = isForCreator ? { ...data, creator_node: creatorNode } : data;
+  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: named } };
 }
 
 function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {

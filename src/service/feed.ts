@@ -11,6 +11,7 @@ import {
   type LoggedEvent,
   TASK_EVENT_KINDS,
   isBroadcast,
+  creatorOf,
   isTaskEvent,
   senderOf,
 } from "../domain/event.ts";
@@ -240,7 +241,7 @@ export class Feed {
       else if (change.kind === "event.logged") {
         const { kind, nodeId, taskId } = change.event;
         const eventId = eventIds[logged++] ?? 0;
-        const sender = senderOf(change.event);
+        const sender = senderOf(change.event) ?? creatorOf(change.event);
         if (isBroadcast(change.event)) {
           for (const subscribers of this.#subscribers.values()) notifyAll(subscribers, eventId);
           this.receivers.wakeOneOfEach();

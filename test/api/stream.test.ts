@@ -357,6 +357,22 @@ describe("a stream", () => {
     expect(one?.frames).toHaveLength(1);
   });
 
+  test("tells the creator of a task what becomes of it, live and after it comes back", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["boss", "n1"]);
+    const live = await clients.open(hub, "boss");
+    const taskId = await addTask(hub, { creator_node: "boss" });
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+    await ok(hub.post("/task/fail", { task_id: taskId, node_id: "n1", error: "no", retry: false }));
+    const kinds = ["task.created", "task.assigned", "task.attempt_failed", "task.failed"];
+    const frames = await live.take(kinds.length);
+    expect(frames.map(({ event }) => event)).toEqual(kinds);
+    expect(frames[1]?.data).toMatchObject({ node_id: "n1", data: { by: "claim", creator_node: "boss" } });
+    const back = await clients.open(hub, "boss", { lastEventId: frames[0]?.id ?? 0 });
+    expect((await back.take(kinds.length - 1)).map(({ id }) => id)).toEqual(live.ids.slice(1));
+  });
+
   test("may be one of several of its node", async () => {
     await using hub = await startHub();
     using clients = new Clients();

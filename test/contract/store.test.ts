@@ -16,6 +16,7 @@ import {
   type LoggedEvent,
   type NewEvent,
   TASK_EVENT_KINDS,
+  creatorOf,
   senderOf,
 } from "../../src/domain/event.ts";
 import { FILE_ID_BYTES } from "../../src/domain/file.ts";
@@ -1116,7 +1117,9 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
   });
 
   const isShown = ({ kind, nodeId, data }: LoggedEvent, to: string): boolean =>
-    nodeId === to || (kind === "message.sent" && nodeId === null) || senderOf({ kind, data }) === to;
+    nodeId === to ||
+    (kind === "message.sent" && nodeId === null) ||
+    (senderOf({ kind, data }) ?? creatorOf({ kind, data })) === to;
 
   test("a node's events in a part of the log: after one end, up to and with the other", async () => {
     for (const nodeId of ["n00", "n03", "nobody"])

@@ -341,7 +341,7 @@ describe("create", () => {
     "tasks 0 +1 0 0",
     "n2 +1 0 0",
     'task.created creator t {"title":"Title"}',
-    'task.assigned n2 t {"by":"balancer"}',
+    'task.assigned n2 t {"by":"balancer","creator_node":"creator"}',
   ];
   const rows: readonly (readonly [string, boolean, readonly Node[], Sketch])[] = [
     ["A, nobody there", false, [], waits],

@@ -1,5 +1,5 @@
 /** The reads of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import { type EventKind, FATE_KINDS, type LoggedEvent } from "../../domain/event.ts";
+import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
 import type { Param, Query } from "../store.ts";
 import { bind, count, filledUp, many, places, union } from "./query.ts";
 import { toEvent } from "./rows.ts";
@@ -82,8 +82,8 @@ export function eventsIn(
 }
 
 /**
- * The events in a part of the log that a node's stream may show, oldest first: its own, broadcasts, and what became of
- * the messages that it sent. There is no index by node: the window bounds the work.
+ * The events in a part of the log that a node's stream may show, oldest first: its own, broadcasts, what became of
+ * the messages that it sent, and of the tasks that it created. There is no index by node: the window bounds the work.
  */
 export function nodeEventsIn(
   nodeId: string,
@@ -91,16 +91,21 @@ export function nodeEventsIn(
   limit: number,
 ): Query<readonly LoggedEvent[]> {
   const params = [window.after, window.upTo, nodeId, limit];
-  const query = many(nodeEvents("data::json ->> 'from_node'"), params, toEvent, ["events"]);
-  return { ...query, onSqlite: { sql: nodeEvents("data ->> 'from_node'"), params } };
+  const query = many(nodeEvents("data::json ->>"), params, toEvent, ["events"]);
+  return { ...query, onSqlite: { sql: nodeEvents("data ->>"), params } };
 }
 
 /** Differs between the engines because PostgreSQL reads JSON out of its own type alone. */
-const nodeEvents = (fromNode: string): string => `
+const nodeEvents = (field: string): string => `
   SELECT * FROM events WHERE id > $1 AND id <= $2 AND (
     node_id = $3 OR (kind = 'message.sent' AND node_id IS NULL)
-    OR (kind IN (${FATE_KINDS.map((kind) => `'${kind}'`).join(", ")}) AND ${fromNode} = $3))
+    OR (kind IN (${quoted(FATE_KINDS)}) AND ${field} 'from_node' = $3)
+    OR (kind IN (${quoted(TASK_EVENT_KINDS)}) AND ${field} 'creator_node' = $3))
   ORDER BY id LIMIT $4`;
+
+function quoted(kinds: readonly EventKind[]): string {
+  return kinds.map((kind) => `'${kind}'`).join(", ");
+}
 
 /** Certain events, oldest first. */
 export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
