@@ -17,16 +17,16 @@ const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ac
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
 
-// The seqs first, by themselves: they are all in the index of what waits. Asked for whole rows, SQLite would rather walk
-// through all that the node ever got. CROSS, for it to go from these few to their deliveries and not the other way.
+// A subquery reads the seqs, which the index of waiting deliveries covers. If it read whole rows, SQLite would scan all
+// deliveries that the node ever got. CROSS JOIN makes SQLite go from these few messages to their deliveries.
 const delivered = (seqs: string, content = "m.content"): string => `
   SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
 const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
 /**
- * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
- * lengths alone: what is cut off, which may be 256 MiB, is never read.
+ * The oldest waiting deliveries whose contents fit into one answer; always at least one. Only the lengths of the
+ * others' contents, which may be 256 MiB together, are read.
  */
 const WAITING = byKey(
   ["text", "bigint"],
@@ -38,8 +38,8 @@ const WAITING = byKey(
   true,
 );
 /**
- * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
- * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
+ * A content larger than its share of a small answer ($3) is NULL, unless all contents together make a small answer. The
+ * sum is computed only when there is such a content. Its subquery has a LIMIT, so that SQLite reads only the lengths.
  */
 const IF_SMALL = delivered(
   WAITING_SEQS,
@@ -52,12 +52,12 @@ const IF_SMALL = delivered(
 
 const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
 
-/** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
+/** The waiting deliveries of a node, oldest first: at most `limit`, and no more content than one answer carries. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
   return many(WAITING, [nodeId, limit], toDelivery, [keyOf.mailbox(nodeId)]);
 }
 
-/** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
+/** The same, if they make a small answer; else null, and then large contents are not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   return query(
     WAITING_IF_SMALL,
@@ -67,7 +67,7 @@ export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<r
   );
 }
 
-/** A part of what waits for a node: how many, and the place in the order of the last of them. */
+/** A count of some waiting deliveries of a node, and the seq of the last one counted. */
 export type WaitingPart = { readonly count: number; readonly last: number };
 
 const WAITING_PART = byKey(
@@ -77,7 +77,7 @@ const WAITING_PART = byKey(
   ) AS part`,
 );
 
-/** Counts what waits for a node after a place in the order (0: from its beginning), up to WAITING_PART_MAX of it. */
+/** Counts the waiting deliveries of a node after a seq (0: from the first), up to WAITING_PART_MAX. */
 export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
   const shape: Query<WaitingPart>["shape"] = ([row]) => ({
     count: Number(row?.["n"]),
@@ -88,13 +88,13 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
 
 const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1`);
 
-/** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
+/** The owner of a mailbox; null when no node has this id. Reads only an index. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
   const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
   return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
 }
 
-/** The deliveries to one node of certain messages. */
+/** The deliveries of these messages to one node. */
 export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
   const filled = filledUp(seqs);
   const sql = `
@@ -120,7 +120,7 @@ export function expiredDeliveries(steady: number, limit: number): Query<readonly
   return many(sql, [steady, limit], toDeliveryStub, MAIL_READ);
 }
 
-/** A message and its place in the order of arrival. */
+/** A message with its number in order of arrival. */
 export type PlacedMessage = { readonly message: Message; readonly seq: number };
 
 const MESSAGE_BY_ID = byKey(["text"], `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`);
@@ -129,7 +129,7 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(MESSAGE_BY_ID, [messageId], toPlaced, [keyOf.message(messageId)]);
 }
 
-/** What a node sent or got, newest first, as sizes. */
+/** The sizes of the messages that a node sent or got, newest first. */
 export function historySizes(nodeId: string, limit: number): Query<readonly Sized[]> {
   const seqs = `
     SELECT seq FROM (
@@ -139,7 +139,7 @@ export function historySizes(nodeId: string, limit: number): Query<readonly Size
   return sizes(messageSizes(seqs, "DESC"), [nodeId, limit], MAIL_READ);
 }
 
-/** What a node got, as sizes: the newest first, or with `since` the oldest after this place in the order. */
+/** The sizes of the messages that a node got: newest first; with `since`, oldest first after this seq. */
 export function mailboxSizes(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
   const order = since === null ? "DESC" : "ASC";
   const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
@@ -151,12 +151,12 @@ function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
     SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) ORDER BY seq ${order}`;
 }
 
-/** Some messages, newest first. */
+/** Newest first. */
 export function messagesBySeq(seqs: readonly number[]): Query<readonly Message[]> {
   return rowsBySeq(`SELECT ${MESSAGE} FROM messages m`, seqs, "seq DESC", toMessage, ["messages"]);
 }
 
-/** The name that this database has among others: made with it, never changed. */
+/** The unique id of this database, made with it and never changed. */
 export function databaseId(): Query<string> {
   return query("SELECT database_id FROM identity", [], ([row]) => String(row?.["database_id"]), ["identity"]);
 }

@@ -1,7 +1,7 @@
 /**
- * Retention: counts and removes rows past their time; both are here, so that they cannot differ.
- * Of each table only the `limit` oldest rows are read, so that a step is short however many rows there are. Rows that a
- * wrong clock has dated ahead of now are skipped: their age is unknown, and they must not block the others.
+ * Retention: counts and deletes expired rows. Both use the same conditions, which is why they are in one file.
+ * Only the `limit` oldest rows of each table are read, so that a step is short however many rows there are. Rows that a
+ * wrong clock dated later than now are skipped: their age is unknown, and they must not block the others.
  */
 import type { Query } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
@@ -35,11 +35,11 @@ export const PRUNE_DELIVERIES = prune(
   `(to_node, seq) IN (SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES}))`,
 );
 
-// A broadcast may have a delivery for each node of the fleet: they are limited by themselves, not by their message.
+// A broadcast may have a delivery for each node, so the limit is on the number of deliveries, not of messages.
 const OLD_BROADCASTS = `
   SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) LIMIT $2`;
 export const PRUNE_BROADCASTS = prune("deliveries", `(to_node, seq) IN (${OLD_BROADCASTS})`);
-/** A message goes when the last of its deliveries has gone. */
+/** A message is deleted after the last of its deliveries. */
 export const PRUNE_MESSAGES = prune(
   "messages",
   `seq IN (${OLD_MESSAGES})
