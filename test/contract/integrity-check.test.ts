@@ -121,15 +121,15 @@ describe("a database", () => {
   test("closed in order, or killed, is well", async () => {
     await makeDatabase();
     const schema = SQLITE_MIGRATIONS.length;
-    expect(inspect()).toMatchObject({ kind: "well", schema, whole: true });
+    expect(inspect()).toMatchObject({ kind: "intact", schema, whole: true });
     rmSync(path);
     await makeKilled(20);
-    expect(inspect()).toMatchObject({ kind: "well", schema, whole: true });
+    expect(inspect()).toMatchObject({ kind: "intact", schema, whole: true });
   });
 
   test("too large to be checked whole is checked as far as is cheap", async () => {
     await makeDatabase();
-    expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject({ kind: "well", whole: false });
+    expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject({ kind: "intact", whole: false });
     truncateSync(path, 5 * PAGE);
     expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject(damaged(/malformed/));
   });
@@ -183,18 +183,18 @@ describe("a log", () => {
   test("is not checked while a hub writes it", async () => {
     await makeKilled(20);
     flip(`${path}-wal`, LOG_HEAD + 5 * FRAME + 1_000);
-    expect(inspect({ ...OPTIONS, live: true })).toMatchObject({ kind: "well" });
+    expect(inspect({ ...OPTIONS, live: true })).toMatchObject({ kind: "intact" });
   });
 
   test("with a last commit that is not whole is what a power cut leaves", async () => {
     await makeKilled(20);
     const whole = logBytes();
     flip(`${path}-wal`, whole - 100);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
     truncateSync(`${path}-wal`, whole - 2_000);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
     truncateSync(`${path}-wal`, 10);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
   });
 
   test("that was restarted has older frames behind its end, and is well", async () => {
@@ -207,6 +207,6 @@ describe("a log", () => {
     copyFileSync(`${at}-wal`, `${path}-wal`);
     await store.close();
     expect(logBytes()).toBeGreaterThan(LOG_HEAD + 40 * FRAME);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
   });
 });

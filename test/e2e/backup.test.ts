@@ -24,7 +24,7 @@ test("the commands say what they did, and where the secrets are", async () => {
   await hub.register("worker-1");
   const made = await run(["backup", to, "--data", data]);
   expect(made).toMatchObject({ code: 0, stderr: "" });
-  expect(made.stdout).toMatch(/^\S+hub\.tar: [\d.]+ KiB, 0 files, as of 2\S+Z\nThe secrets are in it: /);
+  expect(made.stdout).toMatch(/^\S+hub\.tar: [\d.]+ KiB, 0 files, as of 2\S+Z\nIt contains the secrets: /);
   expect((statSync(to).mode & 0o777).toString(8)).toBe("600");
   const restored = await run(["restore", to, "--data", dir.join("again")]);
   expect(restored).toMatchObject({ code: 0, stderr: "" });
@@ -37,12 +37,12 @@ test("the commands say what they did, and where the secrets are", async () => {
   await using other = await Hub.start({ data: dir.join("other") }); // its secrets are in its environment
   expect((await other.get("/status")).status).toBe(200);
   const without = await run(["backup", dir.join("other.tar"), "--data", dir.join("other")]);
-  expect(without.stdout).toContain("Secrets that the hub has from its environment are not in it.");
+  expect(without.stdout).toContain("It does not contain the secrets that the hub gets from its environment.");
   const twice = await run(["backup", to, "--data", data]);
   expect(twice).toMatchObject({
     code: 1,
     stdout: "",
-    stderr: `luxhub: ${to} is there already; choose another name\n`,
+    stderr: `luxhub: ${to} already exists; choose another name\n`,
   });
   const full = await run(["restore", to, "--data", data]);
   expect([full.code, full.stdout]).toEqual([1, ""]);

@@ -122,7 +122,7 @@ const ROWS: readonly Harm[] = [
   {
     name: "a time in the future",
     harm: "UPDATE events SET at = at + 7200000 WHERE id = 4",
-    says: /BAD +clock +it says .*: set the clock/,
+    says: /BAD +clock +it shows .*: set the clock/,
   },
   {
     name: "a newer schema",
@@ -156,7 +156,7 @@ const ROWS: readonly Harm[] = [
   {
     name: "no database",
     harm: (data) => rmSync(`${data}/luxhub.db`),
-    says: /BAD +database +there is none, but files\/\S+ shows/,
+    says: /BAD +database +it is missing, but files\/\S+ shows/,
   },
 ];
 
@@ -167,11 +167,11 @@ test("a hub that is well, while it runs and when it has ended", async () => {
   await work(hub);
   const running = await doctor(data);
   expect(running).toMatchObject({ code: 0, stderr: "" });
-  expect(running.stdout).toContain("one is at work here");
+  expect(running.stdout).toContain("a hub is running here");
   await hub.stop();
   const ended = await doctor(data);
   expect(ended).toMatchObject({ code: 0, stderr: "" });
-  expect(ended.stdout).toContain("none is at work here");
+  expect(ended.stdout).toContain("na hub is running here");
   for (const { stdout } of [running, ended]) {
     for (const about of LINES) expect(lineOf(stdout, about)).toStartWith("ok");
     expect(stdout).toEndWith(": all is well\n");

@@ -145,13 +145,13 @@ suite(`luxhub move${reason}`, () => {
     hub = await startHub({ dataDir: data, database: schema.url, clock });
     expect(await seen(hub, scene.files)).toEqual(before);
     await goesOn(hub, scene, cursor, key);
-    expect(await refusal(move("to", data))).toContain("at work on the data directory");
-    expect(await refusal(move("from", dir.join("other")))).toContain("a hub is at work on the database");
+    expect(await refusal(move("to", data))).toContain("using the data directory");
+    expect(await refusal(move("from", dir.join("other")))).toContain("a hub is running on the database");
     const then = await seen(hub, scene.files);
     await hub.close();
 
-    expect(await refusal(move("to", data))).toContain("one of the two has gone on since (");
-    expect(await refusal(move("from", data))).toMatch(/luxhub\.db is there already, and one of the two has/);
+    expect(await refusal(move("to", data))).toContain("one of the two has changed since (");
+    expect(await refusal(move("from", data))).toMatch(/luxhub\.db already exists, and one of the two has/);
     renameSync(data + "/luxhub.db", data + "/luxhub.db.before");
     expect(await move("from", data)).toMatchObject({ code: 0, stderr: "" });
     expect((await move("from", data)).stdout).toContain("already; nothing was done");
@@ -219,14 +219,14 @@ suite(`luxhub move${reason}`, () => {
     }
     const same = await Promise.all([move("to", data), move("to", data)]);
     const words = same.map(
-      ({ stdout, stderr }) => /is in PostgreSQL now|already|at work/.exec(stdout + stderr)?.[0],
+      ({ stdout, stderr }) => /is in PostgreSQL now|already|running on|using/.exec(stdout + stderr)?.[0],
     );
     expect(words.filter((word) => word === "is in PostgreSQL now")).toHaveLength(1);
     expect(words).not.toContain(undefined);
     await empty();
     const both = await Promise.all([move("to", data), move("to", other)]);
     expect(both.map(({ code }) => code).toSorted()).toEqual([0, 1]);
-    expect(both.find(({ code }) => code === 1)?.stderr).toMatch(/another hub|another luxhub is at work/);
+    expect(both.find(({ code }) => code === 1)?.stderr).toMatch(/another hub|another luxhub is using/);
   });
 
   test("says what is in the way, in one line without the password, and changes nothing", async () => {

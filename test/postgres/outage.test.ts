@@ -71,7 +71,7 @@ suite(`a database that goes away${reason}`, () => {
       for (const answer of answers)
         expect(answer).toMatchObject({
           connected: false,
-          details: { fault: "The database has not answered for 2 s." },
+          details: { fault: "The database did not answer within 2 s." },
         });
     } finally {
       signal("SIGCONT");

@@ -50,7 +50,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
       await sql.unsafe("UPDATE turn SET until = clock_timestamp() + interval '1 minute'");
       await expect(open()).rejects.toThrow(
-        "a hub of an older luxhub is at work on the database: stop all of them",
+        "a hub of an older luxhub is running on the database: stop all of them",
       );
       await expect(join()).rejects.toThrow(`the database is of schema 1, and this luxhub knows ${NEWEST}`);
       expect(await version()).toBe(1);

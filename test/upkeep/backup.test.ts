@@ -91,7 +91,7 @@ describe("a backup", () => {
 
   test("is not written over one that is there", async () => {
     const before = readFileSync(backup);
-    await expect(backUp(dataDirAt(data), backup, "", tools())).rejects.toThrow("is there already");
+    await expect(backUp(dataDirAt(data), backup, "", tools())).rejects.toThrow("already exists");
     expect(readFileSync(backup).equals(before)).toBe(true);
   });
 

@@ -309,7 +309,7 @@ export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
     }
     if (version > 0 && version < known && (await isHubAtWork(tx))) {
       throw new Error(
-        `a hub of an older luxhub is at work on the database: stop all of them first (one that was killed counts for ${LEADER_LEASE_MS / SECOND_MS} s)`,
+        `a hub of an older luxhub is running on the database: stop all of them first (a killed one counts as running for ${LEADER_LEASE_MS / SECOND_MS} s)`,
       );
     }
     if (version > 0 && version < known && !writesAreHeld) await query(tx, LOCK.write);

@@ -18,7 +18,7 @@ export type Inspection =
   /** There is no database, or an empty one. */
   | { readonly kind: "none" }
   /** `whole`: every page and every index was checked, which takes long in a large database. */
-  | { readonly kind: "well"; readonly schema: number; readonly sizeBytes: number; readonly whole: boolean }
+  | { readonly kind: "intact"; readonly schema: number; readonly sizeBytes: number; readonly whole: boolean }
   | { readonly kind: "damaged"; readonly what: string };
 
 export type InspectOptions = {
@@ -83,7 +83,7 @@ function check(db: Database, path: string, { wholeMaxBytes, live }: InspectOptio
     faultOfSchema(schema, tables) ??
     (whole ? faultOfPages(db) : null);
   if (what !== null) return { kind: "damaged", what };
-  return schema === 0 ? { kind: "none" } : { kind: "well", schema, sizeBytes, whole };
+  return schema === 0 ? { kind: "none" } : { kind: "intact", schema, sizeBytes, whole };
 }
 
 function faultOfPages(db: Database): string | null {
