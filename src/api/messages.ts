@@ -5,11 +5,11 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { holdOpen } from "./long-poll.ts";
 import type { Patience } from "../service/messages.ts";
 import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { deliverySchema, encodeDelivery, encodeMessage, messageSchema } from "./response-schemas.ts";
+import { holdOpen } from "./waiter-limit.ts";
 
 const transport = () => z.string();
 

@@ -2,11 +2,11 @@
 import * as z from "zod/mini";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
-import { holdOpen } from "./long-poll.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeEvent, eventSchema } from "./response-schemas.ts";
+import { holdOpen } from "./waiter-limit.ts";
 
 const status = jsonEndpoint({
   method: "GET",

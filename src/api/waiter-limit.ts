@@ -1,11 +1,14 @@
-/** Long polls and blocking receives: the limit on their number, and the idle timeout lifted while they wait. */
+/**
+ * The limit on waiting calls (long polls and blocking receives), whose connections are not closed as idle. The calls
+ * themselves wait in service/wait-queue.ts.
+ */
 import { WAITERS_MAX } from "../domain/limits.ts";
 import { type Exchange, allowSilence } from "../http/exchange.ts";
 import type { Feed } from "../service/feed.ts";
 import { overloaded } from "./error-table.ts";
 
 /**
- * Lets a long poll or a blocking receive wait: its connection is not closed as idle.
+ * Admits one more waiting call: its connection is not closed as idle.
  * @throws {Problem} 503 when WAITERS_MAX calls wait already
  */
 export function holdOpen(feed: Feed, exchange: Exchange): void {

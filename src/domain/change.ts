@@ -15,7 +15,7 @@ import type {
 } from "./model.ts";
 
 export type Change =
-  /** The registration of a node. A `node.beaten` comes with it, because a registration is a heartbeat too. */
+  /** The registration of a node. A `node.beaten` comes with it, because a registration is also a heartbeat. */
   | { readonly kind: "node.saved"; readonly node: Node }
   | {
       readonly kind: "node.beaten";
@@ -23,7 +23,7 @@ export type Change =
       readonly lastHeartbeatAt: number;
       readonly leaseUntil: number;
     }
-  /** Online again after it was offline. Its heartbeat is a `node.beaten`. */
+  /** The node is online again. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
   /** What a step adds to the running totals of one node. */
@@ -33,10 +33,10 @@ export type Change =
       readonly assigned: number;
       readonly completed: number;
       readonly luxEarnedMicro: number;
-      /** Entries in the LUX ledger, and what they add to the balance. */
+      /** New entries in the LUX ledger, and the sum of their amounts. */
       readonly entries: number;
       readonly balanceMicro: number;
-      /** Not added: the moment of the step. */
+      /** Replaced, not added. */
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
@@ -72,10 +72,10 @@ export type Change =
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
-  /** Restarts all running leases, so that no node is blamed for a stop, a sleep or a jump of the clock. */
+  /** Restarts all running leases of a variant: no node loses its lease through a stop, a sleep or a clock jump. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
-  /** Moves the dates of stored answers with a clock that jumped, so that their age stays the same. */
+  /** Moves the dates of stored answers by a clock jump, so that their age stays the same. */
   | {
       readonly kind: "answers.shifted";
       readonly after: number;

@@ -52,7 +52,7 @@ export class MessageService {
     this.#receivers = receivers;
   }
 
-  /** To `draft.toNode`, or to every node that is online when that is null. */
+  /** Sends to `draft.toNode`; when that is null, to every node that is online. */
   send(transact: Transact, draft: MessageDraft): Promise<Sent> {
     const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
     return draft.toNode === null
@@ -89,15 +89,15 @@ export class MessageService {
     return this.#mail.acknowledge(transact, asked, this.#clock.now());
   }
 
-  /** What a node sent or received, newest first. @throws {Rejection} node_not_found */
+  /** The messages that a node sent or received, newest first. @throws {Rejection} node_not_found */
   async history(nodeId: string, count: number): Promise<MessageList> {
     await knownNode(this.#store, nodeId);
     return this.#load(await this.#measure(historySizes(nodeId, count)));
   }
 
   /**
-   * What a node received, newest first, without taking anything: the newest, or the first `limit` after the message
-   * `since`.
+   * The messages that a node received, newest first, without taking any: the newest, or the first `limit` after the
+   * message `since`.
    * @throws {Rejection} node_not_found, message_not_found
    */
   async mailbox(nodeId: string, since: string | null, limit: number): Promise<MessageList> {
@@ -121,12 +121,12 @@ export class MessageService {
     return { rows, count: sizes.length, transport: this.#store.engine };
   }
 
-  /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */
+  /** Redelivers or parks messages after their visibility timeout, in one bounded step. Returns how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
   }
 
-  /** Retries what could not be put back. Throws at the first failure; that one and the rest stay for the next time. */
+  /** Retries failed put-backs. Throws at the first failure, and keeps that one and the rest for the next call. */
   async retryPutBacks(): Promise<void> {
     for (let failed = this.#failedPutBacks[0]; failed; failed = this.#failedPutBacks[0]) {
       await this.#mail.putBack(failed.nodeId, failed.taken);

@@ -2,8 +2,8 @@
  * The leaderboard of task/stats: the nodes with the most completed tasks. It is cached, because an index of the order
  * would cost a write with every completed task, for a few reads.
  *
- * Invariant: the answer is what the store holds now. The event log says what happened since the last read: a completed
- * task can only move its own node up; after a deleted task all nodes are read again.
+ * Invariant: the answer is current. The event log says which tasks were completed since the last read, and a completed
+ * task can only move its own node up. After a deleted task, all nodes are read again.
  */
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
@@ -11,7 +11,7 @@ import { completersAfter, firstEventId, lastEventId, lastEventOf } from "../stor
 import { nodesById, topNodes } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
-/** Event ids read before `nodes` was: of the newest task.completed, task.deleted, and event of any kind. */
+/** `nodes`, and the ids, read before it, of the newest task.completed, task.deleted and event of any kind. */
 type Cached = {
   readonly completed: number;
   readonly deleted: number;
@@ -48,7 +48,7 @@ export class TopNodes {
     return cached && (await this.#store.read(firstEventId())) <= cached.last + 1 ? cached : null;
   }
 
-  /** The cached nodes and those that completed a task since, ranked again; null when these are too many. */
+  /** The cached nodes and the nodes that completed a task since, ranked; null when these are too many. */
   async #updated({ last, nodes }: Cached): Promise<readonly Node[] | null> {
     const completers = await this.#store.read(completersAfter(last, TOP_NODES_STEPS_MAX));
     if (completers.length === TOP_NODES_STEPS_MAX) return null;

@@ -1,7 +1,7 @@
 /** Long polls, blocking receives and streams: they have no idle timeout, and their number is limited. */
 import { expect, spyOn, test } from "bun:test";
 import { EventStreams } from "../../src/api/stream.ts";
-import { holdOpen } from "../../src/api/long-poll.ts";
+import { holdOpen } from "../../src/api/waiter-limit.ts";
 import { WAITERS_MAX } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { RawConnection } from "../e2e/raw.ts";

@@ -343,7 +343,7 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve", "--data", "two\nlines"], says: /--data is "two\\nlines".*control characters/ },
     {
       args: ["serve", "--data", "/dev/null"],
-      says: /data directory \/dev\/null: something there is no directory/,
+      says: /data directory \/dev\/null: it exists and is not a directory/,
       code: 1,
     },
     {

@@ -196,7 +196,7 @@ describe("the data directory", () => {
     writeFileSync(`${files}/files`, "");
     const rows: readonly (readonly [data: string, code: number, says: string])[] = [
       [database, 1, `cannot open the database ${database}/luxhub.db: `],
-      [files, 1, `cannot look into ${files}/files: not a directory`],
+      [files, 1, `cannot list ${files}/files: not a directory`],
       [made("lock", "lock"), 1, `cannot use ${dir.join("lock", "lock")} as a lock: `],
       [
         made("secret", "secret"),
@@ -206,7 +206,7 @@ describe("the data directory", () => {
       [
         dir.join("dangling"),
         1,
-        `cannot make the data directory ${dir.join("dangling")}: something there is no `,
+        `cannot make the data directory ${dir.join("dangling")}: it exists and is not `,
       ],
     ];
     for (const [data, code, says] of rows) {
@@ -251,9 +251,9 @@ describe("a backup that cannot be written", () => {
     const rows: readonly (readonly [to: string, says: string])[] = [
       ["none/hub.tar", "cannot write none/hub.tar: no such file or directory"],
       ["file/hub.tar", "cannot write file/hub.tar: not a directory"],
-      ["file", "file is there already; choose another name"],
-      ["dangling", "dangling is there already; choose another name"],
-      ["data/", "data is there already; choose another name"],
+      ["file", "file already exists; choose another name"],
+      ["dangling", "dangling already exists; choose another name"],
+      ["data/", "data already exists; choose another name"],
       ["x".repeat(255), `cannot write ${"x".repeat(255)}: name too long`],
     ];
     for (const [to, says] of rows) {
