@@ -33,7 +33,7 @@ describe("files", () => {
     const file = { ...FILE, taskId: "t", nodeId: "n1" };
     expect(sketch(upload(file, task("t"), node("n1")), words)).toContain(`file.uploaded n1 t ${data}`);
   });
-  test("upload for what does not exist", () => {
+  test("upload for a task or a node that does not exist", () => {
     expect(sketch(upload({ ...FILE, taskId: "t" }, null, null), words)).toBe("task_not_found");
     expect(sketch(upload({ ...FILE, nodeId: "n1" }, null, null), words)).toBe("node_not_found");
   });
@@ -74,7 +74,7 @@ test("a key is valid until it expires, and not once revoked", () => {
   for (const [patch, expected] of rows) expect(isValid({ ...key, ...patch }, NOW)).toBe(expected);
 });
 
-test("the kinds of events are those of decisions.md, and poll waits for those of tasks", () => {
+test("the kinds of events, and those of tasks, for which poll waits", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
       "node.registered node.online node.offline task.created task.assigned task.requeued task.revoked task.completed " +

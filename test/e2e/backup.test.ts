@@ -1,10 +1,10 @@
-/** A backup of the real program under load, restored elsewhere: torture/backup.ts in short. And a first look at its words. */
+/** A backup of the real program under load, restored elsewhere (the short form of torture/backup.ts), and its messages. */
 import { expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { backUpUnderLoad } from "../torture/backup.ts";
 import { Hub, TempDir, run } from "./program.ts";
 
-test("everything that was acknowledged before a backup began is in it, as of one moment", async () => {
+test("a backup is one snapshot with everything that was acknowledged before it began", async () => {
   const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500, pauseMs: 10 };
   const report = await backUpUnderLoad(options, () => {});
   console.log(`backup under load: ${JSON.stringify(report)}`);
@@ -16,7 +16,7 @@ test("everything that was acknowledged before a backup began is in it, as of one
   expect(report.memoryMib).toBeLessThan(128);
 });
 
-test("the commands say what they did, and where the secrets are", async () => {
+test("the commands report the result, and where the secrets are", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const to = dir.join("hub.tar");

@@ -1,4 +1,4 @@
-/** The command line as its users meet it: help, version, settings and which of them wins, mistakes, and the keys. */
+/** The command line: help, version, settings and their precedence, mistakes, and `luxhub keys`. */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -199,7 +199,7 @@ const SETTINGS: readonly SettingCase[] = [
 const NOWHERE: Sources = { flags: {}, env: {}, file: null };
 
 describe("flags win over the environment, and that over luxhub.toml", () => {
-  test("every setting is looked at here", () => {
+  test("the table has every setting", () => {
     expect(SETTINGS.map((one) => one.flag)).toEqual(SETTING_ROWS.map((row) => row.flag));
   });
 
@@ -222,7 +222,7 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
       expect(of(readConfig({ ...NOWHERE, file, env: { [row?.env ?? ""]: "" } }))).toEqual(meansFile);
     });
 
-  test("a list is repeatable, or one with commas, in every source", () => {
+  test("a list may be repeated, or separated by commas, in every source", () => {
     const specs = ["A:127.0.0.1:1", "B:127.0.0.1:2"];
     const ports = (sources: Partial<Sources>) =>
       readConfig({ ...NOWHERE, ...sources })
@@ -430,7 +430,7 @@ describe("a mistake is one line and exit code 2", () => {
     });
 });
 
-test("keys makes no secret of the hub's own: one that is not on disk is in the hub's environment", async () => {
+test("keys does not generate the hub's own secret: a secret that is not on disk is in the hub's environment", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using _hub = await Hub.start({ data });
@@ -498,7 +498,7 @@ describe.concurrent("keys", () => {
     expect((await at.keys("list")).stdout).toMatch(/\nfleet-2027 .* revoked\n/);
   });
 
-  test("the first secret is changed with no downtime", async () => {
+  test("the first secret can be changed without downtime", async () => {
     await using at = await start();
     const secret = await at.add("fleet-2027");
     await at.soon(async () => (await at.statusWith(secret)) === 200);
@@ -508,7 +508,7 @@ describe.concurrent("keys", () => {
     expect(await at.statusWith(secret)).toBe(200);
   });
 
-  test("a pinned key is answered in its variant on any listener, until it is freed", async () => {
+  test("a pinned key is answered in its variant on any listener, until it is unpinned", async () => {
     await using at = await start();
     const secret = await at.add("fleet-b", "--variant", "B");
     const variant = async (): Promise<unknown> =>
@@ -520,7 +520,7 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await variant()) === "B");
   });
 
-  test("a bound key acts for its node only; an admin key opens what is the administrator's", async () => {
+  test("a bound key acts for its node only; an admin key calls the administrator's endpoints", async () => {
     await using at = await start();
     const secret = await at.add("robot", "--node", "worker-7");
     const admin = await at.add("chief", "--admin");
@@ -534,7 +534,7 @@ describe.concurrent("keys", () => {
     expect(await at.statusWith(admin)).toBe(401);
   });
 
-  test("a key ends at its time, and can be given a new one", async () => {
+  test("a key expires, and can get a new expiry", async () => {
     await using at = await start();
     const secret = await at.add("guest", "--expires", "12h");
     await at.soon(async () => (await at.statusWith(secret)) === 200);
@@ -547,7 +547,7 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await at.statusWith(secret)) === 200);
   });
 
-  test("of two that add a key of one name at once, one does", async () => {
+  test("of two concurrent adds of one name, one succeeds", async () => {
     await using at = await start();
     const ended = await Promise.all(Array.from({ length: 4 }, () => at.keys("add", "twin")));
     expect(ended.map(({ code }) => code).toSorted()).toEqual([0, 1, 1, 1]);
@@ -558,7 +558,7 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await at.statusWith(secret)) === 200); // the one that was told its secret has it
   });
 
-  test("beside a hub the database is opened as it is, or not at all", async () => {
+  test("keys neither migrates a database nor checkpoints its log", async () => {
     await using at = await start();
     const path = `${at.data}/luxhub.db`;
     const log = () => readFileSync(`${path}-wal`).length;
@@ -578,7 +578,7 @@ describe.concurrent("keys", () => {
     ]);
   });
 
-  test("what cannot be done is one line: 2 for what was asked wrongly, 1 for the rest", async () => {
+  test("an error is one line, with exit code 2 for wrong arguments and 1 for the rest", async () => {
     await using at = await start();
     await at.add("once");
     const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [

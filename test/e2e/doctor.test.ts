@@ -1,4 +1,4 @@
-/** `luxhub doctor` as its users meet it: what it says of a hub that is well, running or not, and of every kind of harm. */
+/** `luxhub doctor`: its report on an intact hub, running or not, and on every kind of damage. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ const LINES = [
 
 const doctor = (data: string) => run(["doctor", "--data", data]);
 
-/** What it says of one thing. */
+/** The line of the report about one thing. */
 const lineOf = (stdout: string, about: string): string =>
   stdout.split("\n").find((line) => line.slice(6).startsWith(`${about} `)) ?? "";
 
@@ -142,7 +142,7 @@ const ROWS: readonly Harm[] = [
   {
     name: "bytes without a record",
     harm: (data) => writeFileSync(`${data}/${blobFileOf(Bun.randomUUIDv7())}`, "whose?"),
-    says: /note +orphans +1 files have bytes and no record/,
+    says: /note +orphans +1 files have bytes but no record/,
     code: 0,
   },
   {
@@ -160,7 +160,7 @@ const ROWS: readonly Harm[] = [
   },
 ];
 
-test("a hub that is well, while it runs and when it has ended", async () => {
+test("an intact hub, while it runs and after it has ended", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data });
@@ -171,14 +171,14 @@ test("a hub that is well, while it runs and when it has ended", async () => {
   await hub.stop();
   const ended = await doctor(data);
   expect(ended).toMatchObject({ code: 0, stderr: "" });
-  expect(ended.stdout).toContain("na hub is running here");
+  expect(ended.stdout).toContain("no hub is running here");
   for (const { stdout } of [running, ended]) {
     for (const about of LINES) expect(lineOf(stdout, about)).toStartWith("ok");
     expect(stdout).toEndWith(": all is well\n");
   }
 });
 
-test("each kind of harm is found and nothing else is blamed; where there is no hub it says so", async () => {
+test("each kind of damage is reported and nothing else; without a hub it says so", async () => {
   using dir = new TempDir();
   const hub = await Hub.start({ data: dir.join("whole") });
   const fileId = await work(hub);

@@ -1,6 +1,6 @@
 /**
- * What an operator gets wrong, or has set up oddly, on the first day: certificates, addresses, paths, targets of a backup,
- * rights. Each mistake is one line that names the file or the setting, with the exit code of its kind; what can work does.
+ * Mistakes and unusual setups of an operator: certificates, addresses, paths, targets of a backup, permissions. Each
+ * mistake is one line that names the file or the setting, with the exit code of its kind; every usable setup works.
  */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
@@ -111,7 +111,7 @@ describe("the certificate of a TLS listener", () => {
     },
   );
 
-  test("that no listener uses is mentioned in the log", async () => {
+  test("that no listener uses is reported in the log", async () => {
     using dir = new TempDir();
     writeFileSync(dir.join("any.pem"), "");
     await using hub = await Hub.start({ cwd: dir.path, args: ["--tls-cert=any.pem", "--tls-key=any.pem"] });
@@ -184,7 +184,7 @@ describe("the data directory", () => {
     expect([code, line]).toEqual([1, `another luxhub runs on the data directory ${dir.join("link")}`]);
   });
 
-  test("is refused when something else has its name", async () => {
+  test("is refused when it is not a directory", async () => {
     using dir = new TempDir();
     const made = (name: string, ...inside: readonly string[]): string => {
       mkdirSync(dir.join(name, ...inside), { recursive: true });

@@ -1,4 +1,4 @@
-/** Large files through real hubs on one PostgreSQL: what is sent to one is read at another, and memory stays flat. */
+/** Large files through real hubs on one PostgreSQL: a file uploaded at one is read at another, and memory stays flat. */
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
 import { MIB } from "../e2e/large-file.ts";
@@ -32,7 +32,7 @@ suite(`files in PostgreSQL${reason}`, () => {
     },
   );
 
-  test("an upload that breaks off leaves nothing; one whose hub is killed is swept when nobody has told of it for a minute", async () => {
+  test("an aborted upload leaves nothing; one of a killed hub is swept after no hub has touched it for a minute", async () => {
     using dir = new TempDir();
     const { url, remove } = await newSchema();
     const sql = new SQL(url, { max: 1 });

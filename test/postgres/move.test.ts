@@ -1,6 +1,6 @@
 /**
- * A hub with something of everything is moved from SQLite into PostgreSQL and back by the real command: what its callers
- * see stays the same, and what they have begun goes on. A move that is killed is run again; what is in the way is refused.
+ * Moves a hub with rows of every kind from SQLite into PostgreSQL and back by the real command: its callers see the same
+ * and can continue. A killed move can be repeated, and a move that would overwrite something is refused.
  */
 import { SQL } from "bun";
 import { Database } from "bun:sqlite";
@@ -108,7 +108,7 @@ suite(`luxhub move${reason}`, () => {
     db.close();
   });
 
-  test("a hub with something of everything is the same there and back, and goes on", async () => {
+  test("a hub with rows of every kind is the same there and back, and continues", async () => {
     const data = dir.join("data");
     const clock = new TestClock();
     let hub = await startHub({ dataDir: data, clock });
@@ -166,7 +166,7 @@ suite(`luxhub move${reason}`, () => {
     await hub.close();
   });
 
-  test("one that is killed anywhere is run again and ends the same; until then no hub starts", async () => {
+  test("a move killed anywhere can be repeated with the same result; until then no hub starts", async () => {
     const data = dir.join("data");
     const hub = await startHub({ dataDir: data });
     const { files } = await fill(hub);
@@ -210,7 +210,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await problems(back)).toEqual([]);
   });
 
-  test("of two at once one fills the database, and the other finds it filled or is refused", async () => {
+  test("of two concurrent moves one fills the database, and the other finds it filled or is refused", async () => {
     const [data, other] = [dir.join("data"), dir.join("other")];
     for (const path of [data, other]) {
       const hub = await startHub({ dataDir: path });
@@ -229,7 +229,7 @@ suite(`luxhub move${reason}`, () => {
     expect(both.find(({ code }) => code === 1)?.stderr).toMatch(/another hub|another luxhub is using/);
   });
 
-  test("says what is in the way, in one line without the password, and changes nothing", async () => {
+  test("a refusal is one line with the reason and without the password, and changes nothing", async () => {
     const data = dir.join("data");
     const hub = await startHub({ dataDir: data });
     const { files } = await fill(hub);
