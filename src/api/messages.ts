@@ -109,7 +109,7 @@ const receive = jsonEndpoint({
 
 function patience({ services, exchange, repeatable }: Call, waitMs: number): Patience {
   if (waitMs > 0) holdOpen(services.feed, exchange);
-  // With an Idempotency-Key the messages are in the stored answer, so receiving goes on after the client hangs up.
+  // With an Idempotency-Key the messages are in the stored answer, so a receive continues after the client hangs up.
   return { waitMs, signal: repeatable ? new AbortController().signal : exchange.request.signal };
 }
 

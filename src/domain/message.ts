@@ -5,8 +5,8 @@
  *
  * A message is stored once; a delivery is its state with one recipient:
  *
- *   waiting --receive--> gone                                     (no ACK asked)
- *   waiting --receive--> leased --ack--> acked                    (ACK asked)
+ *   waiting --receive--> gone                                     (no ACK required)
+ *   waiting --receive--> leased --ack--> acked                    (ACK required)
  *                        leased --visibility timeout--> waiting   (redelivery, at most REDELIVERIES_MAX times)
  *                        leased --visibility timeout--> parked    (after the last one: it stays in history, an event says so)
  *   any --ack--> acked
@@ -27,7 +27,7 @@ import type { EventKind } from "./event.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "./limits.ts";
 import type { Delivery, DeliveryStub, Message, Node } from "./model.ts";
 
-/** One hand-out of a delivery: tells it from a later one when it has to be put back. */
+/** One hand-out of a delivery: putBack() distinguishes it from a later one by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
 
 /** Of a node, only that it exists matters here. */

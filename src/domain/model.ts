@@ -1,6 +1,6 @@
 /**
- * What the hub knows, as values: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each
- * resource. Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
+ * The domain model: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each resource.
+ * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 
 // ---- Nodes
@@ -46,7 +46,7 @@ export type Priority = 0 | 1 | 2 | 5;
 export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
 
 export type Task = {
-  /** Its place in the order of creation; 0 until it is stored. */
+  /** Its number in order of creation; 0 until it is stored. */
   readonly seq: number;
   readonly taskId: string;
   readonly title: string;
@@ -60,7 +60,7 @@ export type Task = {
   readonly luxRewardMicro: number;
   readonly assignedNode: string | null;
   readonly result: TaskResult | null;
-  /** Whether the balancer may give it away by itself: it was created through variant B. */
+  /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
   /** The node it was last revoked from: the balancer does not give it straight back. */
   readonly revokedFrom: string | null;
@@ -123,7 +123,7 @@ export type Delivery = {
   readonly leaseUntil: number | null;
 };
 
-/** A delivery without the message's content: what acking and expiring look at. */
+/** A delivery without the message's content: enough to acknowledge or expire it. */
 export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
 
 // ---- Files
@@ -169,7 +169,7 @@ export type KeyRecord = {
 export type StoredAnswer = {
   /** Whose it is: key id, path and Idempotency-Key together. */
   readonly scope: string;
-  /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of a multipart body byte for byte. */
+  /** The variant, and the hex SHA-256 of the request: of the JSON value, or of the bytes of a multipart body. */
   readonly asked: string;
   readonly status: number;
   readonly body: string;

@@ -2,7 +2,7 @@
  * The port to the mailboxes. Its comments are the contract that every engine is tested against.
  *
  * A send is answered after the message is on disk. Each waiting message goes to one receiver, oldest first. A message
- * that wants an ACK is redelivered after its visibility timeout, until it is acknowledged or parked
+ * that requires an ACK is redelivered after its visibility timeout, until it is acknowledged or parked
  * (domain/message.ts has the state diagram).
  */
 import type { HandOut } from "../domain/message.ts";

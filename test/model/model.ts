@@ -268,7 +268,7 @@ export class Model {
     return receivers;
   }
 
-  /** Takes messages out, oldest first. One that wants an ACK comes back after 30 s without it. */
+  /** Takes messages, oldest first. One that requires an ACK is redelivered after 30 s without it. */
   receive(nodeId: string, count: number): { message: Message; times: number }[] {
     this.node(nodeId);
     const waiting = this.messages

@@ -259,7 +259,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
 export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
 
-/** Takes the write lock until the connection ends: nobody else writes meanwhile. */
+/** Takes the write lock until the connection ends: no one else can write meanwhile. */
 export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
 
 function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
