@@ -4,8 +4,15 @@
  * The help of the command line is made from this list, and a test compares docs/settings.md with it.
  */
 import { isIP } from "node:net";
-import { FILE_DEFAULT_MAX_BYTES, PORT_MAX, RETAIN_DEFAULT_MS } from "./domain/limits.ts";
+import {
+  FILE_DEFAULT_MAX_BYTES,
+  NODES_DEFAULT_MAX,
+  NODES_HIGHEST_MAX,
+  PORT_MAX,
+  RETAIN_DEFAULT_MS,
+} from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
+import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { type Network, parseNetwork } from "./lib/ip.ts";
@@ -26,11 +33,19 @@ export type Config = {
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
+  readonly maxNodes: number;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
+  readonly logLevel: LogLevel;
   /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustProxy: readonly Network[];
+  /** Origins whose pages may call the hub, or `*`. */
+  readonly cors: readonly string[];
+  /** Names by which the hub may be called, in small letters; any when there are none. */
+  readonly allowedHosts: readonly string[];
+  /** Whether the public paths of A ask for the secret too. */
+  readonly isPrivate: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
 };
@@ -193,6 +208,15 @@ const SETTINGS = {
     "largest file that is taken: bytes, or with KiB, MiB, GiB",
     measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB"),
   ),
+  maxNodes: setting(
+    "max-nodes",
+    "N",
+    `${NODES_DEFAULT_MAX}`,
+    "how many nodes may be registered",
+    parser(`a whole number from 1 to ${NODES_HIGHEST_MAX}`, (text) =>
+      /^[1-9]\d{0,6}$/.test(text) && Number(text) <= NODES_HIGHEST_MAX ? Number(text) : null,
+    ),
+  ),
   retain: setting(
     "retain",
     "TIME",
@@ -218,9 +242,25 @@ const SETTINGS = {
     isSecret: true,
   },
   log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
+  logLevel: setting(
+    "log-level",
+    "LEVEL",
+    "info",
+    "least serious level that is logged: error, warn, info or debug",
+    oneOf("error, warn, info or debug", ...LOG_LEVELS),
+  ),
 };
 
-// These two may be given any number of times.
+const ORIGIN_FORM = "an origin as https://example.org or http://localhost:3000, or * for any";
+
+/** As a browser sends it: no path, no standard port, small letters. */
+function readOrigin(text: string): string | null {
+  if (text === "*") return text;
+  const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
+  return url !== null && url.origin === text.toLowerCase().replace(/\/$/, "") ? url.origin : null;
+}
+
+// These may be given any number of times.
 const LISTEN = setting(
   "listen",
   "SPEC",
@@ -236,6 +276,35 @@ const TRUST_PROXY = setting(
   parser(NETWORK_FORM, parseNetwork),
 );
 
+const CORS = setting(
+  "cors",
+  "ORIGIN",
+  null,
+  "origin whose pages may call the hub from a browser, repeatable; * for any",
+  parser(ORIGIN_FORM, readOrigin),
+);
+const ALLOWED_HOST = setting(
+  "allowed-host",
+  "NAME",
+  null,
+  "name by which the hub may be called, repeatable; then other names are refused",
+  parser("a host name without a port, as hub.example.org", (text) =>
+    HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
+  ),
+);
+const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
+
+/** A flag that takes no value; elsewhere it is true or false. */
+const PRIVATE = setting(
+  "private",
+  "",
+  null,
+  "the public reads of A ask for the secret too",
+  parser("true or false", (text) =>
+    text === "" || text === "true" ? true : text === "false" ? false : null,
+  ),
+);
+
 export type SettingRow = {
   readonly flag: string;
   readonly env: string;
@@ -245,6 +314,8 @@ export type SettingRow = {
   readonly help: string;
   /** Whether the flag may be given many times. */
   readonly multiple: boolean;
+  /** Whether the flag takes no value. */
+  readonly isSwitch: boolean;
 };
 
 /** The settings as the help and docs/settings.md show them. */
@@ -258,11 +329,16 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
+  SETTINGS.maxNodes,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.redis,
   SETTINGS.log,
+  SETTINGS.logLevel,
+  PRIVATE,
   TRUST_PROXY,
+  CORS,
+  ALLOWED_HOST,
 ].map((one: Setting<unknown>) => ({
   flag: `--${one.flag}`,
   env: envOf(one.flag),
@@ -270,7 +346,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   value: one.value,
   fallback: one.fallback,
   help: one.help,
-  multiple: one === LISTEN || one === TRUST_PROXY,
+  multiple: LISTS.includes(one),
+  isSwitch: one === PRIVATE,
 }));
 
 /** The settings before they are parsed. */
@@ -299,10 +376,15 @@ export function readConfig(sources: Sources): Config {
     tlsCert: get(SETTINGS.tlsCert),
     tlsKey: get(SETTINGS.tlsKey),
     maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
+    maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     log: get(SETTINGS.log) ?? "pretty",
+    logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
+    cors: readList(CORS, sources),
+    allowedHosts: readList(ALLOWED_HOST, sources),
+    isPrivate: get(PRIVATE) ?? false,
     redis: get(SETTINGS.redis),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
@@ -343,8 +425,8 @@ function readValue<T>(one: Setting<T>, text: string, source: string): T {
 }
 
 function scalar(value: unknown, key: string): string {
-  if (typeof value === "string" || typeof value === "number") return String(value);
-  throw new ConfigError(`${key} in luxhub.toml must be a string or a number`);
+  if (["string", "number", "boolean"].includes(typeof value)) return String(value);
+  throw new ConfigError(`${key} in luxhub.toml must be a string, a number, true or false`);
 }
 
 function refuseUnknownKeys(file: Sources["file"]): void {

@@ -15,8 +15,9 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { ConfigError, isPath } from "./config.ts";
-import { SECRET_MAX_CHARS } from "./domain/limits.ts";
+import { SECRET_MAX_CHARS, SECRET_SAFE_CHARS } from "./domain/limits.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
+import { permissionWarnings, refuseWorldWritable } from "./permissions.ts";
 import type { PrimarySecrets } from "./service/keys.ts";
 
 const SECRET_BYTES = 24;
@@ -75,6 +76,7 @@ export function makeDataDir(given: string): DataDir {
   } catch (error) {
     throw new Error(`cannot write into the data directory ${path}: ${reasonOf(error)}`, { cause: error });
   }
+  refuseWorldWritable(path, "the data directory");
   return dir;
 }
 
@@ -154,9 +156,26 @@ export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecr
   return { ...(secret === null ? {} : { secret }), ...(adminKey === null ? {} : { adminKey }) };
 }
 
+/** What an operator should change about the secrets and the directory, each in a sentence without a secret. */
+export function secretWarnings(dir: DataDir, env: Environment): string[] {
+  const { secret, adminKey } = findSecrets(dir, env);
+  const isShort = (word: string | undefined): boolean =>
+    word !== undefined && word.length < SECRET_SAFE_CHARS;
+  const short = (what: string): string =>
+    `${what} has fewer than ${SECRET_SAFE_CHARS} characters and can be guessed: change it`;
+  return [
+    ...(isShort(secret) ? [short("the secret")] : []),
+    ...(isShort(adminKey) ? [short("the administrator key")] : []),
+    ...permissionWarnings(dir.path, "the data directory", false),
+    ...permissionWarnings(dir.secretFile, "the secret file", true),
+    ...permissionWarnings(dir.adminKeyFile, "the secret file", true),
+  ];
+}
+
 function findSecret(variable: string, env: Environment, file: string): string | null {
   const given = env[variable];
   if (given) return checked(given, variable);
+  refuseWorldWritable(file, "the secret file");
   const stored = readIfThere(file);
   return stored === null ? null : checked(stored.trim(), file);
 }

@@ -6,7 +6,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import {
   ANSWERS_HELD_MAX_BYTES,
+  CERTIFICATE_CHECK_MS,
   DRAIN_MS,
+  LOG_PATH_MAX_CHARS,
+  LOG_WARNINGS_PER_SECOND,
   PRUNE_EVERY_MS,
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
@@ -22,9 +25,11 @@ import { type Config, ConfigError, type ListenSpec } from "./config.ts";
 import { type DataDir, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
-import { findCertificateFault } from "./http/certificate.ts";
+import { CertificateWatch, findCertificateFault } from "./http/certificate.ts";
+import { CrossOrigin } from "./http/cross-origin.ts";
 import { type Listener, openListener } from "./http/listener.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
+import { blockListOf } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
@@ -32,6 +37,7 @@ import { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
+import { ActivityLog } from "./service/activity-log.ts";
 import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
 import { FileService } from "./service/files.ts";
@@ -40,10 +46,12 @@ import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { NodeService } from "./service/nodes.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
+import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
 import { inspectDatabase } from "./store/sqlite/integrity-check.ts";
 import { isHeld, takeLock } from "./store/sqlite/file-lock.ts";
+import { databaseId } from "./store/sql/messages.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite/engine.ts";
@@ -66,6 +74,8 @@ export type HubParts = {
 /** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
+  /** What callers without the secret can read at its listeners of A: paths without `/api/v1/`. */
+  readonly openReads: readonly string[];
   /** Runs the periodic work that is due now, as the hub does every second. */
   sweep(): Promise<void>;
   /** Drains (takes no new requests, answers waiting calls, lets running requests end), then closes all. Idempotent. */
@@ -107,10 +117,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => lock.release());
   takeLock(dir.pin)?.release(); // creates the file as the hub's user, who may not run the first backup
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
-  const { store, clock: storeClock } = await openStore(hubParts, onFault);
+  const { store, clock: storeClock, shareMarks } = await openStore(hubParts, onFault);
   if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // after the close, which frees the -shm file
   closing.push(() => store.close());
   if (config.database === null) fillBallast(dir.ballast);
+  const activity = new ActivityLog(log);
+  closing.push(() => activity.flush());
+  store.onCommit((changes, _, origin) => {
+    if (origin === "own") activity.note(changes);
+  });
   const [newest] = await store.read(newestEvents(null, 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
@@ -125,7 +140,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const feed = new Feed(store, clock);
   const answers = new Semaphore(ANSWERS_HELD_MAX_BYTES);
   const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
-  const services = joinServices({ store, mail, feed, blobs, clock, pinned: () => isHeld(dir.pin) });
+  const services = joinServices({
+    store,
+    mail,
+    feed,
+    blobs,
+    clock,
+    pinned: () => isHeld(dir.pin),
+    maxNodes: config.maxNodes,
+  });
   const choreParts: ChoreParts = {
     ...services,
     store,
@@ -141,7 +164,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
 
   const streams = new EventStreams(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
-  const pipeline = new Pipeline({ services, store, keys, clock, trustedProxies: config.trustProxy, answers });
+  const pipeline = new Pipeline({
+    services,
+    store,
+    keys,
+    clock,
+    trustedProxies: config.trustProxy,
+    isPrivate: config.isPrivate,
+    answers,
+  });
   const listeners: OpenListener[] = [];
   closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
@@ -150,27 +181,65 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     streams.close();
     await stopListeners(listeners);
   });
-  await listen(hubParts, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
+  const tls = readTls(config);
+  await listen(hubParts, tls, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
+  watchCertificate(hubParts, tls, listeners, closing);
   const started = startChore(store, clock);
   await started.run(new AbortController().signal, () => 0); // after listen(), which fails if a port is in use
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
+  if (shareMarks) {
+    chores.push(compareSecretsChore(shareMarks, () => store.read(databaseId()), secrets, log));
+  }
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
   scheduler.start();
   void scheduler.sweep(); // not awaited: the chores may have much to do after a stop, and the hub serves meanwhile
   closing.push(() => scheduler.stop());
   let closed: Promise<void> | null = null;
-  return { listeners, sweep: () => scheduler.sweep(), close: () => (closed ??= closeAll(closing)) };
+  const openReads = config.isPrivate ? [] : endpoints.filter(({ auth }) => auth === "public").map(shortPath);
+  return {
+    listeners,
+    openReads,
+    sweep: () => scheduler.sweep(),
+    close: () => (closed ??= closeAll(closing)),
+  };
+}
+
+/** As people write it: `node/<node_id>`. */
+function shortPath({ path }: { readonly path: string }): string {
+  return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
+}
+
+/** Takes up a changed certificate without a restart. */
+function watchCertificate(
+  { config, log }: HubParts,
+  inUse: Tls,
+  listeners: readonly Listener[],
+  closing: Closing,
+): void {
+  const { tlsCert: certPath, tlsKey: keyPath } = config;
+  const secured = listeners.filter(({ tls }) => tls);
+  if (certPath === null || keyPath === null || inUse === null || secured.length === 0) return;
+  const onChange: Listener["renewTls"] = (tls) => secured.forEach((listener) => listener.renewTls(tls));
+  const watch = new CertificateWatch({ certPath, keyPath, inUse, onChange }, log);
+  watch.start(CERTIFICATE_CHECK_MS);
+  closing.push(() => watch.stop());
 }
 
 /** Opens the configured listeners. If one fails, the caller closes those already in `listeners`. */
 async function listen(
   { config, log }: HubParts,
+  tls: Tls,
   routesOf: (variant: ListenSpec["variant"]) => Common["routes"],
   listeners: OpenListener[],
 ): Promise<void> {
-  const tls = readTls(config);
-  const common = { problemOf, newRequestId: countingIds(), log, accessLog: openAccessLog(log) };
+  const accessLog = openAccessLog(log, {
+    targetMaxChars: LOG_PATH_MAX_CHARS,
+    warningsPerSecond: LOG_WARNINGS_PER_SECOND,
+  });
+  const trustedProxies = blockListOf(config.trustProxy);
+  const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
+  const common = { problemOf, newRequestId: countingIds(), log, accessLog, trustedProxies, crossOrigin };
   for (const spec of config.listen) {
     const listener = await openSpec(spec, tls, { ...common, routes: routesOf(spec.variant) });
     listeners.push({ ...listener, spec });
@@ -181,11 +250,13 @@ async function listen(
 async function openStore(
   { config, dir, clock, log }: HubParts,
   onFault: (error: unknown) => void,
-): Promise<{ readonly store: Store; readonly clock: Clock }> {
-  if (config.database === null) return { store: openFileOnFullDisk(dir, log, onFault), clock };
+): Promise<{ readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null }> {
+  if (config.database === null) {
+    return { store: openFileOnFullDisk(dir, log, onFault), clock, shareMarks: null };
+  }
   const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
-  return { store, clock: store.clock };
+  return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 
 async function openBlobs({ database }: Config, dir: DataDir): Promise<Blobs> {
@@ -263,14 +334,15 @@ type Joined = {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly pinned: () => boolean;
+  readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, blobs, clock, pinned }: Joined) {
+function joinServices({ store, mail, feed, blobs, clock, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   return {
     feed,
     tasks,
-    nodes: new NodeService(store, clock, tasks),
+    nodes: new NodeService(store, clock, tasks, maxNodes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),
@@ -342,7 +414,7 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
       throw new ListenError(`cannot listen on ${where}: there is no such address`);
     });
   try {
-    return openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
+    return await openListener({ ...common, address: { host, port, tls: spec.tls ? tls : null } });
   } catch (error) {
     const fault = spec.tls && tls !== null ? await findCertificateFault(tls) : null;
     if (fault !== null) throw new ConfigError(`cannot use ${tls?.names[fault.of]}: ${fault.what}`);

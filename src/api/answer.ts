@@ -1,11 +1,12 @@
 /** The envelope of a success, and the JSON of answers with a list that is loaded in parts. */
+import { JsonText } from "../lib/json-text.ts";
 import { type NextPart, Rows } from "../service/list-pages.ts";
 import type { JsonAnswer } from "./endpoint.ts";
 import type { Encoded } from "./response-backpressure.ts";
 
 /** The JSON of a success. */
-export function encodeSuccess(answer: JsonAnswer): string {
-  return `{"success":true${rest(JSON.stringify(answer))}`;
+export function encodeSuccess(answer: JsonAnswer | JsonText): string {
+  return `{"success":true${rest(answer instanceof JsonText ? answer.text : JSON.stringify(answer))}`;
 }
 
 /** What follows `{"success":true` when the answer's own fields come after it. */
@@ -17,15 +18,21 @@ function rest(json: string): string {
 export function encodeInPieces(answer: JsonAnswer): Encoded {
   for (const [name, rows] of Object.entries(answer)) {
     if (!(rows instanceof Rows)) continue;
-    const whole = encodeSuccess({ ...answer, [name]: rows.first });
-    if (rows.next === null) return { first: whole, next: null };
     const field = `"${name}":[]`; // found once: within a text its quotes would be escaped
     const empty = encodeSuccess({ ...answer, [name]: [] });
-    const end = empty.slice(empty.indexOf(field) + field.length - 1);
-    const next = nextPieces(rows.next, rows.first.length > 0 ? "," : "", end);
-    return { first: whole.slice(0, -end.length), next };
+    const at = empty.indexOf(field) + field.length - 1;
+    const end = empty.slice(at);
+    const begun = empty.slice(0, at) + encodeItems(rows.first);
+    if (rows.next === null) return { first: begun + end, next: null };
+    return { first: begun, next: nextPieces(rows.next, rows.first.length > 0 ? "," : "", end) };
   }
   return { first: encodeSuccess(answer), next: null };
+}
+
+/** The items of one list, with commas between them; all of them are JsonText, or none. */
+function encodeItems(items: readonly unknown[]): string {
+  if (!(items[0] instanceof JsonText)) return JSON.stringify(items).slice(1, -1);
+  return items.map((item) => (item instanceof JsonText ? item.text : JSON.stringify(item))).join(",");
 }
 
 /** The other parts of a list, then what follows the list. */
@@ -40,7 +47,7 @@ function nextPieces(nextPart: NextPart<unknown>, firstSeparator: string, end: st
         return end;
       }
       if (part.length === 0) continue; // its rows were deleted since the list was measured
-      const piece = separator + JSON.stringify(part).slice(1, -1);
+      const piece = separator + encodeItems(part);
       separator = ",";
       return piece;
     }

@@ -16,7 +16,7 @@ import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 
-/** `public` needs no secret on variant A, but does on B; `admin` needs the administrator key besides the secret. */
+/** `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key besides the secret. */
 export type Auth = "public" | "secret" | "admin";
 
 export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null };
@@ -24,6 +24,7 @@ export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null
 export class Authenticator {
   readonly #keys: KeyRing;
   readonly #clock: Clock;
+  readonly #isPrivate: boolean;
   readonly #trustedProxies: ReturnType<typeof blockListOf>;
   readonly #wrongSecrets = new RateLimiter(
     limit.WRONG_SECRETS_PER_MINUTE,
@@ -31,7 +32,8 @@ export class Authenticator {
     limit.WATCHED_ADDRESSES_MAX,
   );
 
-  constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[]) {
+  constructor(keys: KeyRing, clock: Clock, trustedProxies: readonly Network[], isPrivate: boolean) {
+    this.#isPrivate = isPrivate;
     this.#keys = keys;
     this.#clock = clock;
     this.#trustedProxies = blockListOf(trustedProxies);
@@ -47,7 +49,7 @@ export class Authenticator {
     const key =
       secret === null || secret.length > limit.SECRET_MAX_CHARS ? null : this.#keys.find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
-    if (auth === "public" && variant.publicEndpoints) return { variant, key: null };
+    if (auth === "public" && variant.publicEndpoints && !this.#isPrivate) return { variant, key: null };
     if (!key) throw this.#unauthorized(exchange, secret);
     if (auth === "admin") this.#checkAdmin(headers.get("x-admin-key"));
     return { variant, key };

@@ -75,6 +75,8 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly answer: AnswerSchema;
   /** The body may be left out. */
   readonly emptyBody?: boolean;
+  /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
+  readonly exactNumbers?: boolean;
   /** The nodes for which the caller acts: a key that is bound to another node is refused. */
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   readonly handle: (call: Call, input: In) => Promise<Out>;

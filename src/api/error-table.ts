@@ -4,6 +4,7 @@ import { Rejection, type RejectionCode } from "../domain/decision.ts";
 import { Problem } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
+import { MailBusy } from "../mail/mail.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
 
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
@@ -17,6 +18,8 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_not_assigned: [409, "Task not assigned"],
   task_completed: [409, "Task completed"],
   node_offline: [409, "Node offline"],
+  message_not_parked: [409, "Message not parked"],
+  nodes_limit: [409, "The hub has as many nodes as it may"],
   lux_balance_limit: [409, "LUX balance at its limit"],
   task_files_limit: [409, "Task has as many files as it may"],
 };
@@ -29,6 +32,7 @@ export function problemOf(error: unknown): Problem | null {
     return new Problem(status, error.code, title, error.message);
   }
   if (error instanceof StoreBusy) return overloaded("The hub has more to write than it can hold.");
+  if (error instanceof MailBusy) return overloaded(error.message);
   if (error instanceof PagesBusy) return overloaded("Too many requests wait for pages far into long lists.");
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
   if (error instanceof AcquireTimeout)

@@ -8,6 +8,8 @@ import { downloadResponse } from "../http/download.ts";
 import { pathParameter } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Upload } from "../http/upload.ts";
+import { canonicalJson } from "../lib/exact-json.ts";
+import { compactJson } from "../lib/json-text.ts";
 import type { FileDraft } from "../service/files.ts";
 import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -21,10 +23,12 @@ import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schem
 
 const UPLOAD_PATH = "/api/v1/file/upload";
 
-/** Parses the JSON object in the form field `metadata`: task_id and node attach the file to a task and a node. */
-const parseMetadata = inputParser(
-  () => z.object({ task_id: z.optional(field.id()), node: z.optional(field.nodeId()) }),
-  "metadata",
+/** The task and the node that metadata may name; a value that can be no id is metadata like the rest. */
+const parseNames = inputParser(() =>
+  z.object({
+    task_id: z.catch(z.nullish(field.id()), null),
+    node: z.catch(z.nullish(field.nodeId()), null),
+  }),
 );
 
 /** @param maxFileBytes the largest file that the hub accepts */
@@ -35,7 +39,7 @@ export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
     path: UPLOAD_PATH,
     auth: "secret",
     summary: "Stores a file, sent as multipart form data",
-    rejections: ["task_not_found", "node_not_found", "task_files_limit"],
+    rejections: ["task_files_limit"],
     handle: async (call) => {
       if (running >= limit.UPLOADS_MAX) throw overloaded("As many uploads run as the hub can hold.");
       running++;
@@ -66,11 +70,11 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   try {
     const draft = draftOf(received);
     checkActsFor(call, draft.nodeId);
-    const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // as save() returns it
+    const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // save() returns it
     const save = async (transact: Call["transact"]): Promise<string> =>
       encode(await call.services.files.save(transact, writer, draft));
     if (idempotencyKey === null) return await save(call.transact);
-    const attempt = attemptBy(call, call.exchange, UPLOAD_PATH, idempotencyKey, received.bodySha256);
+    const attempt = attemptBy(call, call.exchange, UPLOAD_PATH, idempotencyKey, hashUpload(received, draft));
     return await call.idempotency.run(attempt, encode, save);
   } finally {
     await writer.discard(); // does nothing after finish()
@@ -79,32 +83,40 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
 
 function draftOf({ file, texts }: Upload<BlobWriter>): FileDraft {
   const metadata = readMetadata(texts.get("metadata"));
-  const { task_id, node } = parseMetadata(metadata);
+  const { task_id, node } = parseNames(JSON.parse(metadata));
   return {
     name: file.filename,
     contentType: file.contentType,
-    metadata: JSON.stringify(metadata),
+    metadata,
     nodeId: node ?? null,
     taskId: task_id ?? null,
   };
 }
 
-function readMetadata(text: string | undefined): object {
-  if (text === undefined || text.trim() === "") return {};
+/** What an upload says, without its boundary: clients draw a new one for each attempt. */
+function hashUpload({ file }: Upload<BlobWriter>, { name, contentType, metadata }: FileDraft): string {
+  const said = [name, contentType, file.sha256, canonicalJson(metadata)];
+  return Bun.SHA256.hash(JSON.stringify(said), "hex");
+}
+
+/** The JSON object as it was sent, without white space; none, or null, is an empty one. */
+function readMetadata(text = ""): string {
+  if (text.trim() === "") return "{}";
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     value = undefined;
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (value === null) return "{}";
+  if (typeof value !== "object" || Array.isArray(value)) {
     throw invalidRequest([{ path: "metadata", message: "must be a JSON object" }]);
   }
   if (isNestedDeeper(value, limit.JSON_DEPTH_MAX)) {
     const message = `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`;
     throw invalidRequest([{ path: "metadata", message }]);
   }
-  return value;
+  return compactJson(text);
 }
 
 /** Aborts an upload that stalls: an upload may take long, but must make progress in each interval. */

@@ -11,7 +11,7 @@ import {
   WAITERS_MAX,
 } from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
-import { type Exchange, NO_SNIFF, allowSilence } from "../http/exchange.ts";
+import { type Exchange, UNCACHED, allowSilence } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
@@ -156,7 +156,7 @@ export class Idempotency {
       return { first, next: null };
     };
     const contentType = status === 200 ? "application/json" : "application/problem+json";
-    const headers = { ...NO_SNIFF, "Content-Type": contentType, "Idempotent-Replayed": "true" };
+    const headers = { ...UNCACHED, "Content-Type": contentType, "Idempotent-Replayed": "true" };
     return new Response(await this.#backpressure.ofRead(attempt.exchange, load), { status, headers });
   }
 

@@ -1,5 +1,6 @@
 /** Input validation: parses a request by its zod schema, and says which fields are invalid and what to send instead. */
 import * as z from "zod/mini";
+import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { COMPILE_INPUT_AFTER, ERRORS_MAX } from "../domain/limits.ts";
 
@@ -20,6 +21,15 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
     if (errors.size >= ERRORS_MAX) break;
   }
   throw invalidRequest([...errors.values()]);
+}
+
+/**
+ * The input without the fields that hold `absent` (null in a body, an empty text in a query), which is the same as leaving
+ * them out: what the hub answers can be sent back to it.
+ */
+export function withoutAbsent(raw: JsonObject, absent: null | ""): JsonObject {
+  if (!Object.values(raw).includes(absent)) return raw;
+  return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== absent));
 }
 
 /**

@@ -8,7 +8,14 @@ import { SECOND_MS } from "../lib/clock.ts";
 import type { Patience } from "../service/messages.ts";
 import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { deliverySchema, encodeDelivery, encodeMessage, messageSchema } from "./response-schemas.ts";
+import {
+  deliverySchema,
+  encodeDelivery,
+  encodeFate,
+  encodePage,
+  fateSchema,
+  pageSchema,
+} from "./response-schemas.ts";
 import { holdOpen } from "./waiter-limit.ts";
 
 const transport = () => z.string();
@@ -118,22 +125,50 @@ const history = jsonEndpoint({
   path: "/api/v1/message/history",
   auth: "secret",
   summary: "The messages that a node sent or got, newest first",
-  rejections: ["node_not_found"],
+  rejections: ["node_not_found", "message_not_found"],
   input: () =>
     z.object({
       node_id: field.nodeId(),
+      before: z.optional(field.id()),
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () =>
-    z.strictObject({ count: z.int(), messages: z.array(messageSchema()), transport: transport() }),
-  handle: ({ services }, { node_id, count }) =>
-    services.messages.history(node_id, count ?? limit.HISTORY_DEFAULT),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()), transport: transport() }),
+  handle: ({ services }, { node_id, before, count }) =>
+    services.messages.history(node_id, before ?? null, count ?? limit.HISTORY_DEFAULT),
   encode: ({ rows, count, transport: carrier }) => ({
     count,
-    messages: rows.map(encodeMessage),
+    messages: rows.map(encodeFate),
     transport: carrier,
   }),
+});
+
+const parked = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/message/parked",
+  auth: "secret",
+  summary: "The messages that a node never confirmed, oldest first",
+  rejections: ["node_not_found"],
+  input: () => z.object({ node_id: field.nodeId(), ...field.paging() }),
+  actsFor: (input) => [input.node_id],
+  answer: () => z.strictObject({ messages: z.array(fateSchema()), ...pageSchema() }),
+  handle: ({ services, variant }, { node_id, ...paging }) =>
+    services.messages.parked(node_id, field.pageRequest(paging, variant.unpaged)),
+  encode: (page) => encodePage("messages", page, encodeFate),
+});
+
+const redrive = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/message/redrive",
+  auth: "secret",
+  summary: "Lets a parked message wait again, as if it had never been delivered",
+  rejections: ["node_not_found", "message_not_found", "not_your_message", "message_not_parked"],
+  input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
+  actsFor: (input) => [input.node_id],
+  answer: () => z.strictObject({}),
+  handle: ({ services, transact }, { node_id, message_id }) =>
+    services.messages.redrive(transact, { nodeId: node_id, messageId: message_id }),
+  encode: () => ({}),
 });
 
 const agentMessages = jsonEndpoint({
@@ -146,13 +181,18 @@ const agentMessages = jsonEndpoint({
     z.object({
       node_id: field.nodeId(),
       since: z.optional(field.id()),
+      before: z.optional(field.id()),
       limit: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(messageSchema()) }),
-  handle: ({ services }, { node_id, since, limit: most }) =>
-    services.messages.mailbox(node_id, since ?? null, most ?? limit.HISTORY_DEFAULT),
-  encode: ({ rows, count }) => ({ count, messages: rows.map(encodeMessage) }),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()) }),
+  handle: ({ services }, { node_id, since, before, limit: most }) =>
+    services.messages.mailbox(
+      node_id,
+      { since: since ?? null, before: before ?? null },
+      most ?? limit.HISTORY_DEFAULT,
+    ),
+  encode: ({ rows, count }) => ({ count, messages: rows.map(encodeFate) }),
 });
 
 export const MESSAGE_ENDPOINTS: readonly Endpoint[] = [
@@ -161,6 +201,8 @@ export const MESSAGE_ENDPOINTS: readonly Endpoint[] = [
   broadcastEndpoint("/api/v1/message/broadcast"),
   ackEndpoint("/api/v1/message/ack"),
   history,
+  parked,
+  redrive,
   sendEndpoint("/api/v1/agent/message"),
   agentMessages,
   broadcastEndpoint("/api/v1/agent/broadcast"),

@@ -11,15 +11,16 @@ const register = jsonEndpoint({
   path: "/api/v1/node/register",
   auth: "secret",
   summary: "Registers a node, or updates it, and puts it online",
-  rejections: [],
+  rejections: ["nodes_limit"],
   input: () =>
     z.object({
-      node_id: field.nodeId(),
+      node_id: field.newNodeId(),
       name: field.nodeName(),
       host: z.optional(field.host()),
       port: z.optional(field.port()),
       capabilities: z.optional(field.capabilities()),
       max_tasks: z.optional(field.maxTasks()),
+      auto_assign: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
   answer: () =>
@@ -42,6 +43,7 @@ const register = jsonEndpoint({
         capabilities: input.capabilities ?? [],
         variant: variant.name,
         maxTasks: input.max_tasks ?? null,
+        autoAssign: input.auto_assign ?? variant.autoAssign,
       },
       variant.offlineAfterMs,
     ),
@@ -109,4 +111,17 @@ const get = jsonEndpoint({
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });
 
-export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, list, get];
+const remove = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/node/delete",
+  auth: "admin",
+  summary: "Deletes a node; its tasks are open again, its ledger and messages stay",
+  rejections: ["node_not_found"],
+  input: () => z.object({ node_id: field.nodeId() }),
+  actsFor: (input) => [input.node_id],
+  answer: () => z.strictObject({ node_id: z.string() }),
+  handle: ({ services, transact }, { node_id }) => services.nodes.remove(transact, node_id),
+  encode: ({ nodeId }) => ({ node_id: nodeId }),
+});
+
+export const NODE_ENDPOINTS: readonly Endpoint[] = [register, heartbeat, remove, list, get];

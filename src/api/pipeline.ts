@@ -8,6 +8,7 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -15,6 +16,7 @@ import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
 import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
+import { withoutAbsent } from "./input.ts";
 import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -30,6 +32,8 @@ export type PipelineParts = {
   readonly keys: KeyRing;
   readonly clock: Clock;
   readonly trustedProxies: readonly Network[];
+  /** Whether A's public paths need the secret too. */
+  readonly isPrivate: boolean;
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
 };
@@ -42,10 +46,10 @@ export class Pipeline {
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, trustedProxies, isPrivate, answers }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#authenticator = new Authenticator(keys, clock, trustedProxies);
+    this.#authenticator = new Authenticator(keys, clock, trustedProxies, isPrivate);
     this.#backpressure = new ResponseBackpressure(answers);
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
@@ -80,7 +84,7 @@ export class Pipeline {
     const caller = this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
-    const input = endpoint.parse(raw);
+    const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
     // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
@@ -120,7 +124,13 @@ function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {
-  return readJsonObject(request, BODY_LIMITS, endpoint.emptyBody ? {} : undefined);
+  const { emptyBody, exactNumbers } = endpoint;
+  return readJsonObject(
+    request,
+    BODY_LIMITS,
+    emptyBody ? {} : undefined,
+    exactNumbers ? parseExact : undefined,
+  );
 }
 
 function readParameters<In, Out>({ method }: JsonEndpoint<In, Out>, { request }: Exchange): JsonObject {

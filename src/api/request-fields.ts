@@ -1,12 +1,14 @@
 /**
  * The schemas of request fields, each defined once: type, limits, and the conversion to the domain's value. Values are
- * not coerced, except priority, capabilities, and numbers in a query.
+ * not coerced, except priority, capabilities, the case of words, and numbers in a query.
  */
 import * as z from "zod/mini";
+import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
 import type { PageRequest } from "../service/list-pages.ts";
+import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
@@ -39,11 +41,21 @@ export const nodeId = () =>
   z
     .string()
     .check(z.regex(NODE_ID, `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -`));
+
+/** The id of a new node: `GET node/<id>` has to reach it. */
+export const newNodeId = () =>
+  nodeId().check(
+    z.refine(
+      (value) => !limit.RESERVED_NODE_IDS.has(value),
+      `must not be ${[...limit.RESERVED_NODE_IDS].join(", ")}: these are paths of the hub`,
+    ),
+  );
+
 /** An id that the hub has made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
 export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
 export const host = () => chars(limit.HOST_MAX_CHARS);
-export const port = () => z.int().check(z.minimum(1), z.maximum(limit.PORT_MAX));
+export const port = () => z.int().check(z.minimum(0), z.maximum(limit.PORT_MAX));
 export const maxTasks = () => z.int().check(z.minimum(1), z.maximum(limit.NODE_MAX_TASKS_MAX));
 export const title = () => chars(limit.TITLE_MAX_CHARS).check(notBlank());
 export const description = () => bytes(limit.DESCRIPTION_MAX_BYTES).check(notBlank());
@@ -54,15 +66,29 @@ export const taskType = () =>
   );
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
-export const sendType = () => z.enum(SEND_TYPES);
-export const broadcastType = () => z.enum(BROADCAST_TYPES);
+
+/** One of some words, in upper or lower case; inside, as it stands in the list. */
+function word<W extends string>(words: readonly W[]) {
+  return z.pipe(z.transform(lowerCase), z.enum(words));
+}
+
+function lowerCase(value: unknown): unknown {
+  return typeof value === "string" ? value.toLowerCase() : value;
+}
+
+export const sendType = () => word(SEND_TYPES);
+export const broadcastType = () => word(BROADCAST_TYPES);
+export const eventKind = () => word(EVENT_KINDS);
 
 /** 0, 1, 2 or a word of either variant, parsed to the stored number. */
 export const priority = () =>
   z.pipe(
-    z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
-      error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
-    }),
+    z.pipe(
+      z.transform(lowerCase),
+      z.union([z.literal([0, 1, 2]), z.enum(keysOf(PRIORITY_WORDS))], {
+        error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
+      }),
+    ),
     z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
   );
 
@@ -107,8 +133,58 @@ export const luxReward = () =>
   );
 
 const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
+
+/** Three texts, and whatever else a worker says of its work; parsed to a TaskResult. */
 export const result = () =>
-  z.object({ problem: resultText(), improvement: resultText(), lesson: resultText() });
+  z.pipe(
+    z.pipe(
+      z.pipe(
+        z.custom<object>(isObject, {
+          error: ({ input }) => (input === undefined ? "is required: an object" : "must be an object"),
+        }),
+        z.transform(splitResult),
+      ),
+      z
+        .object({
+          problem: resultText(),
+          improvement: resultText(),
+          lesson: resultText(),
+          extra: z.unknown(),
+        })
+        .check(
+          z.refine(
+            ({ extra }) => !isTooDeep(extra),
+            `must not be nested deeper than ${limit.JSON_DEPTH_MAX}`,
+          ),
+          z.refine(
+            ({ extra }) => isTooDeep(extra) || encodedBytes(extra) <= limit.RESULT_EXTRA_MAX_BYTES,
+            `must have at most ${limit.RESULT_EXTRA_MAX_BYTES} bytes of JSON besides problem, improvement and lesson`,
+          ),
+        ),
+    ),
+    z.transform(({ extra, ...texts }) => {
+      const json = JSON.stringify(extra);
+      return { ...texts, extra: json === "{}" ? null : json };
+    }),
+  );
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** By hand, because a schema for an object of any keys loses one that is called __proto__. */
+function splitResult(value: object): Record<string, unknown> {
+  const { problem, improvement, lesson, ...extra }: Record<string, unknown> = { ...value };
+  return { problem, improvement, lesson, extra };
+}
+
+function isTooDeep(value: unknown): boolean {
+  return isNestedDeeper(value, limit.JSON_DEPTH_MAX);
+}
+
+function encodedBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
 
 /** A number of items, in a JSON body. */
 export function itemCount(max: number) {
@@ -151,8 +227,8 @@ export const queryWaitSeconds = () =>
 
 export const statusFilter = () =>
   z.pipe(
-    z.enum(keysOf(STATUS_FILTERS)),
-    z.transform((word) => STATUS_FILTERS[word]),
+    word(keysOf(STATUS_FILTERS)),
+    z.transform((status) => STATUS_FILTERS[status]),
   );
 
 /** The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is refused. */
@@ -166,12 +242,15 @@ export const paging = () => ({
   ),
 });
 
+type PagingFields = { readonly page?: number | undefined; readonly per_page?: number | undefined };
+
+export function asksForPage({ page, per_page }: PagingFields): boolean {
+  return page !== undefined || per_page !== undefined;
+}
+
 /** `unpaged` is the size of a page when the caller sends neither field. */
-export function pageRequest(
-  asked: { readonly page?: number | undefined; readonly per_page?: number | undefined },
-  unpaged: number,
-): PageRequest {
-  if (asked.page === undefined && asked.per_page === undefined) return { page: 1, perPage: unpaged };
+export function pageRequest(asked: PagingFields, unpaged: number): PageRequest {
+  if (!asksForPage(asked)) return { page: 1, perPage: unpaged };
   return { page: asked.page ?? 1, perPage: asked.per_page ?? limit.PER_PAGE_DEFAULT };
 }
 

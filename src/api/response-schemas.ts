@@ -9,14 +9,19 @@ import { toLux } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
   type Delivery,
+  type DeliveryState,
   type FileRecord,
   type LedgerEntry,
   type Message,
+  type MessageFate,
   type Node,
   SEND_TYPES,
   type Task,
+  type TaskResult,
 } from "../domain/model.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { isoTime } from "../lib/clock.ts";
+import { JsonText } from "../lib/json-text.ts";
 import type { Page } from "../service/list-pages.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./endpoint.ts";
@@ -33,6 +38,7 @@ export const nodeSchema = () =>
     port: z.nullable(z.int()),
     capabilities: z.union([z.string(), z.array(z.string())]),
     max_tasks: z.nullable(z.int()),
+    auto_assign: z.boolean(),
     registered_at: time(),
     last_heartbeat: time(),
     lux_balance: z.number(),
@@ -49,6 +55,7 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
     port: node.port,
     capabilities: variant.capabilityWords(node.capabilities),
     max_tasks: node.maxTasks,
+    auto_assign: node.autoAssign,
     registered_at: isoTime(node.registeredAt),
     last_heartbeat: isoTime(node.lastHeartbeatAt),
     lux_balance: toLux(node.balanceMicro),
@@ -70,7 +77,7 @@ export const taskSchema = () =>
     status: statusWord(),
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
-    result: z.nullable(z.strictObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    result: z.nullable(z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
     attempts: count(),
     files: z.array(z.string()),
     created_at: time(),
@@ -88,12 +95,16 @@ export function encodeTask(task: Task, variant: Variant): JsonAnswer {
     status: variant.statusWord(task.status),
     lux_reward: toLux(task.luxRewardMicro),
     assigned_node: task.assignedNode,
-    result: task.result,
+    result: task.result && encodeResult(task.result),
     attempts: task.attempts,
     files: task.files,
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+}
+
+function encodeResult({ extra, ...texts }: TaskResult): JsonAnswer {
+  return extra === null ? texts : { ...texts, ...(parseExact(extra) as JsonAnswer) }; // it is what JSON.stringify made
 }
 
 const messageType = () => z.enum([...SEND_TYPES, ...BROADCAST_TYPES]);
@@ -128,6 +139,36 @@ export const deliverySchema = () =>
 export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
   return { ...encodeMessage(message), redelivered: deliveries > 1, deliveries };
 }
+
+export const stateWord = () => z.enum(["waiting", "delivered", "acked", "parked"]);
+
+export const fateSchema = () =>
+  z.extend(messageSchema(), {
+    state: z.nullable(stateWord()),
+    deliveries: z.nullable(count()),
+    recipients: z.nullable(
+      z.strictObject({ waiting: count(), delivered: count(), acked: count(), parked: count() }),
+    ),
+  });
+
+/** `state` and `deliveries` are null for a broadcast that the node sent, `recipients` for every other message. */
+export function encodeFate({ message, delivery, recipients }: MessageFate): JsonAnswer {
+  return {
+    ...encodeMessage(message),
+    state: delivery && STATE_WORDS[delivery.state],
+    deliveries: delivery && delivery.deliveries,
+    recipients: recipients && { ...recipients, parked: 0 }, // a broadcast asks for no ACK
+  };
+}
+
+/** Leased: its ACK may still come. */
+const STATE_WORDS: Readonly<Record<DeliveryState, string>> = {
+  waiting: "waiting",
+  leased: "delivered",
+  gone: "delivered",
+  acked: "acked",
+  parked: "parked",
+};
 
 export const entrySchema = () =>
   z.strictObject({
@@ -164,20 +205,23 @@ export const fileSchema = () =>
     url: z.string(),
   });
 
-/** `url` is a path: the hub does not know under which host name the client reaches it. */
-export function encodeFile(file: FileRecord): JsonAnswer {
-  return {
+/**
+ * `url` is a path: the hub does not know under which host name the client reaches it. `metadata` is answered as it was
+ * sent.
+ */
+export function encodeFile(file: FileRecord): JsonText {
+  const record = {
     file_id: file.fileId,
     name: file.name,
     size: file.sizeBytes,
     sha256: file.sha256,
     content_type: file.contentType,
-    metadata: JSON.parse(file.metadata),
     node_id: file.nodeId,
     task_id: file.taskId,
     uploaded_at: isoTime(file.uploadedAt),
     url: `/api/v1/file/download/${file.fileId}`,
   };
+  return new JsonText(`${JSON.stringify(record).slice(0, -1)},"metadata":${file.metadata}}`);
 }
 
 export const eventSchema = () =>
@@ -209,7 +253,11 @@ export const pageSchema = () => ({
 });
 
 /** One page of a list; `name` is the field that has the items. */
-export function encodePage<T>(name: string, page: Page<T>, encode: (item: T) => JsonAnswer): JsonAnswer {
+export function encodePage<T>(
+  name: string,
+  page: Page<T>,
+  encode: (item: T) => JsonAnswer | JsonText,
+): JsonAnswer {
   return {
     [name]: page.rows.map(encode),
     page: page.page,

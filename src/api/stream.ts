@@ -1,5 +1,6 @@
 /**
- * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages and of the events of its tasks.
+ * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages, of the events of its tasks, and of what became
+ * of the messages that it sent.
  *
  * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
  * the stream loads nothing more for it.
@@ -11,7 +12,8 @@ import { queryOf } from "../http/exchange.ts";
 import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.ts";
 import type { Log } from "../lib/log.ts";
 import { Semaphore } from "../lib/semaphore.ts";
-import type { Feed, StreamItem } from "../service/feed.ts";
+import { Slices } from "../lib/slices.ts";
+import type { Feed, Gap, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
@@ -27,20 +29,31 @@ const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
 /** Sent first: how long a client waits before it reconnects. */
 const RETRY = "retry: 3000\n\n";
 
+/** What all streams have in common. */
+type Shared = {
+  /** Bytes held for streams that are read slowly. */
+  readonly held: Semaphore;
+  /** A broadcast is read for a few streams in each tick. */
+  readonly wakeUps: Slices;
+  readonly log: Log;
+};
+
 /** All open streams of the hub. */
 export class EventStreams {
   readonly endpoint: Endpoint;
   readonly #feed: Feed;
-  readonly #log: Log;
   readonly #keepAlive = new KeepAlive();
   readonly #open = new Set<NodeStream>();
-  /** Bytes held for streams that are read slowly. */
-  readonly #held = new Semaphore(limit.STREAMS_HELD_MAX_BYTES);
+  readonly #shared: Shared;
   #closed = false;
 
   constructor(feed: Feed, log: Log) {
     this.#feed = feed;
-    this.#log = log;
+    this.#shared = {
+      held: new Semaphore(limit.STREAMS_HELD_MAX_BYTES),
+      wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
+      log,
+    };
     this.endpoint = rawEndpoint({
       method: "GET",
       path: "/api/v1/agent/sse",
@@ -76,13 +89,13 @@ export class EventStreams {
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       keepAlive: this.#keepAlive,
-      isContended: () => this.#held.contended,
+      isContended: () => this.#shared.held.contended,
       onClose: () => {
         unsubscribe();
         this.#open.delete(nodeStream);
       },
     });
-    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#held, this.#log);
+    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#shared);
     const unsubscribe = this.#feed.subscribe(nodeId, (eventId) => nodeStream.notify(eventId));
     this.#open.add(nodeStream);
     stream.send(RETRY);
@@ -102,6 +115,7 @@ class NodeStream {
   readonly #stream: SseStream;
   readonly #feed: Feed;
   readonly #held: Semaphore;
+  readonly #wakeUps: Slices;
   readonly #log: Log;
   #cursor: number;
   #catchingUp = true;
@@ -111,12 +125,13 @@ class NodeStream {
   #droppedIds = false;
   #reading = false;
 
-  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, held: Semaphore, log: Log) {
+  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, { held, wakeUps, log }: Shared) {
     this.#nodeId = nodeId;
     this.#cursor = cursor;
     this.#stream = stream;
     this.#feed = feed;
     this.#held = held;
+    this.#wakeUps = wakeUps;
     this.#log = log;
   }
 
@@ -148,7 +163,7 @@ class NodeStream {
   #readLater(): void {
     if (this.#reading) return;
     this.#reading = true;
-    queueMicrotask(() => this.#read());
+    this.#wakeUps.run(() => void this.#read());
   }
 
   async #read(): Promise<void> {
@@ -167,11 +182,12 @@ class NodeStream {
 
   async #sendFromLog(): Promise<void> {
     this.#droppedIds = false;
-    const { events, cursor, atEnd } = await this.#feed.catchUp(
+    const { events, cursor, atEnd, gap } = await this.#feed.catchUp(
       this.#nodeId,
       this.#cursor,
       limit.STREAM_BATCH,
     );
+    if (gap !== null) this.#stream.send(framedGap(gap));
     if (!(await this.#send(events))) return;
     this.#cursor = cursor;
     if (atEnd && !this.#droppedIds) {
@@ -204,7 +220,7 @@ class NodeStream {
     await this.#held.acquire(limit.CONTENT_MAX_BYTES);
     let bytes = 0;
     try {
-      const item = this.#stream.closed ? null : await this.#feed.itemOf(event);
+      const item = this.#stream.closed ? null : await this.#feed.itemOf(event, this.#nodeId);
       if (item !== null) {
         const text = framed(item);
         bytes = Buffer.byteLength(text);
@@ -220,8 +236,14 @@ class NodeStream {
   }
 }
 
+/** Its id is where the log begins: a client that comes back from here has no gap. */
+function framedGap({ after, resumedAt }: Gap): string {
+  const data = JSON.stringify({ after, resumed_at: resumedAt });
+  return frame({ id: resumedAt - 1, event: "gap", data });
+}
+
 function framed(item: StreamItem): string {
-  if (item.kind === "task") {
+  if (item.kind === "event") {
     const { event } = item;
     return frame({ id: event.id, event: event.kind, data: JSON.stringify(encodeEvent(event)) });
   }

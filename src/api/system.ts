@@ -1,6 +1,5 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
-import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
@@ -51,7 +50,7 @@ const events = jsonEndpoint({
     z.object({
       since: z.optional(field.eventCursor()),
       limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
-      kind: z.optional(z.enum(EVENT_KINDS)),
+      kind: z.optional(field.eventKind()),
     }),
   answer: batchSchema,
   handle: ({ services }, { since, kind, limit: most }) =>

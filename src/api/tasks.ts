@@ -94,6 +94,7 @@ const complete = jsonEndpoint({
     "lux_balance_limit",
   ],
   input: () => z.extend(taskAndNode(), { result: field.result() }),
+  exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ status: z.literal("completed"), lux_paid: z.number(), task_id: z.string() }),
   handle: ({ services, variant, transact }, { task_id, node_id, result }) =>
@@ -223,8 +224,11 @@ const list = jsonEndpoint({
       ...field.paging(),
     }),
   answer: () => z.strictObject({ tasks: z.array(taskSchema()), ...pageSchema() }),
-  handle: ({ services, variant }, { status, node_id, ...paging }) =>
-    services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, field.pageRequest(paging, variant.unpaged)),
+  handle: ({ services, variant }, { status, node_id, ...paging }) => {
+    const page = field.pageRequest(paging, variant.unpaged);
+    const unfinishedFirst = variant.unfinishedFirst && !field.asksForPage(paging);
+    return services.tasks.list(status ?? ALL_STATUSES, node_id ?? null, page, unfinishedFirst);
+  },
   encode: (page, variant) => encodePage("tasks", page, (task) => encodeTask(task, variant)),
 });
 

@@ -8,8 +8,8 @@
  * hub updates touched_at of its unfinished blobs every TOUCH_MS.
  */
 import type { SQL } from "bun";
-import { FILE_CONNECTIONS } from "../domain/limits.ts";
-import { isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
+import { ANSWER_UNCOUNTED_MAX_BYTES, FILE_CONNECTIONS } from "../domain/limits.ts";
+import { inTime, isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
 import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 
@@ -65,7 +65,7 @@ class PostgresBlobs implements Blobs {
   async begin(blobId: string = Bun.randomUUIDv7()): Promise<BlobWriter> {
     if (this.#closed) throw new Error("the blob store is closed");
     checkedBlobId(blobId);
-    await query(this.#pool, BEGIN, [blobId]).catch((error: unknown) => {
+    await inTime(query(this.#pool, BEGIN, [blobId])).catch((error: unknown) => {
       this.#writable = false;
       return toBlobsError(error);
     });
@@ -81,20 +81,22 @@ class PostgresBlobs implements Blobs {
 
   async open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null> {
     checkedBlobId(blobId);
-    const [row] = await query(this.#pool, SIZE, [blobId]).catch(toBlobsError);
+    const [row] = await inTime(query(this.#pool, SIZE, [blobId])).catch(toBlobsError);
     if (!row || Number(row["size_bytes"]) < endExclusive) return null;
-    return this.#stream(blobId, start, endExclusive);
+    const stream = this.#stream(blobId, start, endExclusive);
+    // Bun 1.4.5 sends every stream without the Content-Length that it was given, and a Blob with it.
+    return endExclusive - start > ANSWER_UNCOUNTED_MAX_BYTES ? stream : new Response(stream).blob();
   }
 
   async remove(blobId: string): Promise<boolean> {
     checkedBlobId(blobId);
-    const { count } = await query(this.#pool, REMOVE, [blobId]).catch(toBlobsError);
+    const { count } = await inTime(query(this.#pool, REMOVE, [blobId])).catch(toBlobsError);
     return count > 0;
   }
 
   async list(shard: number): Promise<string[]> {
     const digits = shard.toString(16).padStart(2, "0");
-    const rows = await query(this.#pool, LIST, [digits, this.#recentMs / 1_000]).catch(toBlobsError);
+    const rows = await inTime(query(this.#pool, LIST, [digits, this.#recentMs / 1_000])).catch(toBlobsError);
     return Array.from(rows, (row) => String(row["blob_id"]));
   }
 
@@ -110,7 +112,7 @@ class PostgresBlobs implements Blobs {
   }
 
   async sweepUnfinished(): Promise<number> {
-    const { count } = await query(this.#pool, SWEEP, [[...this.#live.keys()]]).catch(toBlobsError);
+    const { count } = await inTime(query(this.#pool, SWEEP, [[...this.#live.keys()]])).catch(toBlobsError);
     return count;
   }
 
@@ -137,7 +139,7 @@ class PostgresBlobs implements Blobs {
       pull: async (controller) => {
         if (at >= endExclusive) return controller.close();
         const n = Math.floor(at / CHUNK_BYTES);
-        const [row] = await query(this.#pool, READ, [blobId, n]).catch(toBlobsError);
+        const [row] = await inTime(query(this.#pool, READ, [blobId, n])).catch(toBlobsError);
         const bytes: unknown = row?.["bytes"];
         if (!(bytes instanceof Uint8Array)) throw new Error(`a chunk of blob ${blobId} is missing`);
         const first = n * CHUNK_BYTES;
@@ -158,7 +160,7 @@ class PostgresWriter extends BufferedWriter {
   }
 
   protected async append(bytes: Uint8Array): Promise<void> {
-    await query(this.#pool, WRITE, this.#chunk(bytes)).catch(toBlobsError);
+    await inTime(query(this.#pool, WRITE, this.#chunk(bytes))).catch(toBlobsError);
   }
 
   protected async complete(last: Uint8Array, size: number): Promise<void> {
@@ -168,7 +170,7 @@ class PostgresWriter extends BufferedWriter {
       const { count } = await query(tx, FINISH, [this.blobId, size]);
       if (count !== 1) throw new Error("the upload was swept: no hub had touched it for a minute");
     });
-    await transaction.catch(toBlobsError);
+    await inTime(transaction).catch(toBlobsError);
   }
 
   /** If the delete fails, a later sweep removes the blob. */

@@ -3,11 +3,12 @@ import { lstatSync, readFileSync } from "node:fs";
 import { ConfigError, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt } from "../data-dir.ts";
 import { reasonOf } from "../lib/reason.ts";
+import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
 import type { Arguments } from "./arguments.ts";
 
 const PATH = "luxhub.toml";
 
-/** Its keys and values; null when there is none. @throws {ConfigError} when it is not TOML; {Error} one line when it cannot be read */
+/** Its keys and values; null when there is none. @throws {ConfigError} when it is not TOML; {Error} one line when it cannot be read or everybody may write it */
 export function readConfigFile(): Record<string, unknown> | null {
   let text: string;
   try {
@@ -16,11 +17,19 @@ export function readConfigFile(): Record<string, unknown> | null {
   } catch (error) {
     throw new Error(`cannot read ${PATH}: ${reasonOf(error)}`, { cause: error });
   }
+  refuseWorldWritable(PATH, "the configuration file");
   try {
     return { ...Bun.TOML.parse(text) };
   } catch (error) {
     throw new ConfigError(`${PATH} is not TOML: ${faultOf(error)}`);
   }
+}
+
+/** What an operator should change about it, each in a sentence. It is secret when it has an address with a password. */
+export function configFileWarnings(file: Readonly<Record<string, unknown>> | null): string[] {
+  if (file === null) return [];
+  const isSecret = [file["database"], file["redis"]].some((url) => /:\/\/[^/]*@/.test(String(url)));
+  return permissionWarnings(PATH, "the configuration file", isSecret);
 }
 
 /** The reason without the unquoted word: it may be a password. */

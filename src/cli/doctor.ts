@@ -1,5 +1,5 @@
 /** `luxhub doctor`: checks everything in a data directory, while a hub runs on it or not. */
-import { examine } from "../upkeep/doctor.ts";
+import { type Finding, examine, examineSecrets } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { findDataDir } from "./config-file.ts";
@@ -16,15 +16,18 @@ export async function doctorCommand(
   const args = readArguments(argv, FORM);
   if (args.help) return say(DOCTOR_HELP);
   const dir = findDataDir(args, env);
-  const problems = await withProgress(async (tools) => {
-    let bad = 0;
-    for await (const { grade, about, text } of examine(dir, tools)) {
-      if (grade === "bad") bad++;
-      say(`${(grade === "bad" ? "BAD" : grade).padEnd(5)} ${about.padEnd(ABOUT_CHARS)} ${text}`);
-    }
-    return bad;
+  const counts = { ok: 0, note: 0, warn: 0, bad: 0 };
+  const report = ({ grade, about, text }: Finding): void => {
+    counts[grade]++;
+    say(`${(grade === "bad" ? "BAD" : grade).padEnd(5)} ${about.padEnd(ABOUT_CHARS)} ${text}`);
+  };
+  await withProgress(async (tools) => {
+    for await (const finding of examine(dir, tools)) report(finding);
+    for (const finding of examineSecrets(dir, env)) report(finding);
   });
+  const { bad: problems, warn: warnings } = counts;
   const found = problems === 0 ? "all is well" : problems === 1 ? "1 problem" : `${problems} problems`;
-  say(`${SOFTWARE}, ${dir.path}: ${found}`);
+  const risks = warnings === 0 ? "" : warnings === 1 ? ", 1 warning" : `, ${warnings} warnings`;
+  say(`${SOFTWARE}, ${dir.path}: ${found}${risks}`);
   return problems === 0 ? 0 : 1;
 }

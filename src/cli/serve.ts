@@ -1,15 +1,25 @@
 /** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
+import { networkInterfaces } from "node:os";
+import { isatty } from "node:tty";
 import { type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
-import { type DataDir, type Secrets, discardNewSecrets, loadSecrets, makeDataDir } from "../data-dir.ts";
+import {
+  type DataDir,
+  type Secrets,
+  discardNewSecrets,
+  loadSecrets,
+  makeDataDir,
+  secretWarnings,
+} from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { shellWord } from "../lib/shell.ts";
+import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
-import { readConfigFile } from "./config-file.ts";
+import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endingSignals } from "./signals.ts";
 import { SERVE_HELP, say } from "./usage.ts";
@@ -20,7 +30,10 @@ const FORM: Form = {
   name: "serve",
   words: "",
   flags: Object.fromEntries(
-    SETTING_ROWS.map(({ flag, multiple }) => [flag.slice(2), { type: "string", multiple }]),
+    SETTING_ROWS.map(({ flag, multiple, isSwitch }) => [
+      flag.slice(2),
+      { type: isSwitch ? "boolean" : "string", multiple },
+    ]),
   ),
 };
 
@@ -31,7 +44,9 @@ const SECOND_SIGNAL_MS = 1_000;
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const { flags, help } = readArguments(argv, FORM);
   if (help) return say(SERVE_HELP);
-  const config = readConfig({ flags, env, file: readConfigFile() });
+  const file = readConfigFile();
+  const config = readConfig({ flags, env, file });
+  if (config.tlsKey !== null) refuseWorldWritable(config.tlsKey, "the file of --tls-key");
   if ((config.tlsCert === null) !== (config.tlsKey === null)) {
     const [given, missing] = config.tlsKey === null ? ["cert", "key"] : ["key", "cert"];
     throw new ConfigError(`--tls-${given} is given without --tls-${missing}`);
@@ -41,13 +56,23 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const dir = makeDataDir(config.dataDir);
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
-  const log = openLog(config.log, clock.now, output.write);
+  const log = openLog(
+    { format: config.log, level: config.logLevel, colour: hasColour(env) },
+    clock.now,
+    output.write,
+  );
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => discardNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
   announce(config, hub, dir, secrets, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
+  const warnings = [
+    ...secretWarnings(dir, env),
+    ...configFileWarnings(file),
+    ...(config.tlsKey === null ? [] : permissionWarnings(config.tlsKey, "the file of --tls-key", true)),
+  ];
+  for (const warning of warnings) log.warn(warning);
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
   else log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
@@ -57,6 +82,13 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const code = "signal" in end ? 0 : 1;
   if (!(await output.end())) process.exit(code); // its reader has stalled
   return code;
+}
+
+const STANDARD_OUTPUT = 1;
+
+/** On a terminal only, and not where NO_COLOR asks for none (no-color.org). */
+function hasColour(env: Environment): boolean {
+  return isatty(STANDARD_OUTPUT) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }
 
 /** After an uncaught error no state can be trusted: the hub ends in order, and its supervisor restarts it. */
@@ -82,20 +114,27 @@ function endOfService(): Promise<End> {
 
 /** Prints log lines for a collector, or a page for a person, with the new secrets, once. */
 function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log: Log): void {
+  const { listeners } = hub;
   if (config.log === "json") {
-    for (const listener of hub.listeners) {
-      log.info("listening", { url: urlOf(listener), variant: listener.spec.variant });
+    for (const listener of listeners) {
+      const open = isOpen(hub, listener) ? hub.openReads.join(" ") : "none";
+      const { variant } = listener.spec;
+      const also = urlsElsewhere(listener).join(" ");
+      log.info("listening", { url: urlOf(listener), variant, other_urls: also, open_reads: open });
     }
+    if (opensB(hub)) log.warn(`without the secret, ${B_IS_OPEN}`, { needed: "--private" });
     if (secrets.secretIsNew)
       log.info("secrets made", { secret_file: dir.secretFile, admin_key_file: dir.adminKeyFile });
     log.flush();
     return;
   }
   const lines = [SOFTWARE, ""];
-  for (const listener of hub.listeners) {
+  for (const listener of listeners) {
     const variant = VARIANTS[listener.spec.variant];
     const where = isEverywhere(listener.host) ? "  (on every address of this machine)" : "";
     lines.push(`  ${urlOf(listener)}  variant ${variant.name}, hub version ${variant.version}${where}`);
+    if (isEverywhere(listener.host))
+      lines.push(...urlsElsewhere(listener).map((url) => `  ${url}  the same, for other machines`));
   }
   lines.push("", `  data       ${dir.path}`);
   if (secrets.secretIsNew)
@@ -103,7 +142,7 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   if (secrets.adminKeyIsNew) {
     lines.push(`  admin key  ${secrets.adminKey}   (kept in ${dir.adminKeyFile}, not shown again)`);
   }
-  lines.push("", "Try:", "", ...curlLines(hub.listeners, dir, secrets), "");
+  lines.push(...openLines(hub), "", "Try:", "", ...curlLines(listeners, dir, secrets), "");
   try {
     say(lines.join("\n"));
   } catch (error) {
@@ -111,30 +150,98 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
   }
 }
 
-/** Three calls to paste into a shell. */
+const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";
+
+/** Whether callers without the secret can read at a listener. */
+function isOpen({ openReads }: Hub, { spec }: OpenListener): boolean {
+  return VARIANTS[spec.variant].publicEndpoints && openReads.length > 0;
+}
+
+/** Whether a listener of A opens what users of B, which asks for the secret everywhere, take for closed. */
+function opensB(hub: Hub): boolean {
+  return (
+    hub.listeners.some((listener) => isOpen(hub, listener)) &&
+    hub.listeners.some(({ spec }) => !VARIANTS[spec.variant].publicEndpoints)
+  );
+}
+
+/** What is open without the secret, and where. */
+function openLines(hub: Hub): string[] {
+  const urls = hub.listeners
+    .filter((listener) => isOpen(hub, listener))
+    .flatMap((listener) => [
+      urlOf(listener),
+      ...urlsElsewhere(listener).filter((url) => url !== urlOf(listener)),
+    ]);
+  if (urls.length === 0) return ["  open       nothing: every request needs the secret"];
+  const half = Math.ceil(hub.openReads.length / 2);
+  const indent = " ".repeat("  open       ".length);
+  return [
+    `  open       without the secret, to everyone who reaches ${urls.join(" or ")}:`,
+    `${indent}${hub.openReads.slice(0, half).join(", ")},`,
+    `${indent}${hub.openReads.slice(half).join(", ")}`,
+    ...(opensB(hub) ? [`${indent}So ${B_IS_OPEN}.`] : []),
+    `${indent}--private closes these reads.`,
+  ];
+}
+
+/** Three calls to paste into a shell, and one for another machine. */
 function curlLines(listeners: readonly OpenListener[], dir: DataDir, secrets: Secrets): string[] {
   const listener = listeners[0];
   if (!listener) return [];
-  const url = (path: string): string => shellWord(`${urlOf(listener)}/api/v1${path}`);
-  const secret = secrets.secretFromEnv
-    ? "$LUXHUB_SECRET"
-    : secrets.secretIsNew
-      ? secrets.secret
-      : `$(cat ${shellWord(dir.secretFile)})`;
-  const curl = `  curl -H "X-Matrix-Secret: ${secret}"`;
+  const url = (path: string, base = urlOf(listener)): string => shellWord(`${base}/api/v1${path}`);
+  const secretOr = (stored: string): string =>
+    secrets.secretFromEnv ? "$LUXHUB_SECRET" : secrets.secretIsNew ? secrets.secret : `$(cat ${stored})`;
+  const curlWith = (secret: string): string => `  curl -H "X-Matrix-Secret: ${secret}"`;
+  const curl = curlWith(secretOr(shellWord(dir.secretFile)));
+  const elsewhere = listeners.flatMap(urlsElsewhere)[0];
+  const copied = secrets.secretFromEnv || secrets.secretIsNew ? "" : `, with a copy of ${dir.secretFile}`;
   return [
     `${curl} ${url("/status")}`,
     `${curl} ${url("/node/register")} -d '{"node_id":"worker-1","name":"Worker One"}'`,
     `${curl} ${url("/task/create")} -d '{"title":"Say hello","description":"To everyone"}'`,
+    ...(elsewhere === undefined
+      ? []
+      : [
+          "",
+          `On a second machine${copied}:`,
+          "",
+          `${curlWith(secretOr("secret"))} ${url("/node/register", elsewhere)} -d '{"node_id":"worker-2","name":"Worker Two"}'`,
+        ]),
   ];
 }
 
 function urlOf({ host, port, tls }: OpenListener): string {
-  const shown = isEverywhere(host) ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
-  return `${tls ? "https" : "http"}://${shown}:${port}`;
+  return urlAt(isEverywhere(host) ? "127.0.0.1" : host, port, tls);
+}
+
+function urlAt(host: string, port: number, tls: boolean): string {
+  return `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** How many addresses of a machine are shown; a host of containers has many. */
+const SHOWN_ADDRESSES = 4;
+
+/** Where other machines find a listener: at this machine's addresses in its networks; nowhere, for one on the loopback. */
+function urlsElsewhere({ host, port, tls }: OpenListener): string[] {
+  if (!isEverywhere(host)) return isLoopback(host) ? [] : [urlAt(host, port, tls)];
+  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return own
+    .filter(({ internal, family, address }) => {
+      const isLinkLocal = /^(?:169\.254\.|fe[89ab])/i.test(address); // works only with the name of an interface, or by chance
+      return !internal && !isLinkLocal && (family === "IPv4" || canonicalIp(host) === "::");
+    })
+    .toSorted((a, b) => Number(a.family !== "IPv4") - Number(b.family !== "IPv4"))
+    .slice(0, SHOWN_ADDRESSES)
+    .map(({ address }) => urlAt(address, port, tls));
 }
 
 /** However it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
 function isEverywhere(host: string): boolean {
   return ["0.0.0.0", "::"].includes(canonicalIp(host) ?? "");
+}
+
+function isLoopback(host: string): boolean {
+  const ip = canonicalIp(host);
+  return ip === null ? /^(?:.*\.)?localhost$/i.test(host) : ip === "::1" || ip.startsWith("127.");
 }

@@ -79,7 +79,8 @@ export const DOCTOR_HELP = `luxhub doctor: check everything in the data director
 ${DATA_LINE}
 
 Checks the database whole, the ledger and all totals against their rows, the bytes of every file
-against its checksum, the clock, the free space and the version of SQLite, and changes nothing.
+against its checksum, the clock, the free space, the version of SQLite, and the secrets and who may
+write and read them. It changes nothing.
 Exit code 0: all is well. 1: a problem was found.`;
 
 export const MOVE_HELP = `luxhub move: move a stopped hub from SQLite into PostgreSQL, or back

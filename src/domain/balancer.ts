@@ -1,7 +1,7 @@
 /**
  * The balancer: which available node gets which task. Pure: it decides and does not write.
  *
- * The rule: of the nodes that are online, have room and take the task's type, the one with the fewest unfinished tasks;
+ * The rule: of the nodes that are online, want tasks assigned, have room and take the task's type, the one with the fewest unfinished tasks;
  * of those, the one that has been idle longest. Never the node that the task was just revoked from.
  * store/sql/balancer.ts says the same in SQL to find the node for one task; the store's contract test compares the two.
  */
@@ -10,7 +10,7 @@ import type { Node, Task } from "./model.ts";
 /** What the balancer reads of a node. */
 export type Candidate = Pick<
   Node,
-  "nodeId" | "online" | "capabilities" | "maxTasks" | "tasksAssigned" | "idleSince"
+  "nodeId" | "online" | "autoAssign" | "capabilities" | "maxTasks" | "tasksAssigned" | "idleSince"
 >;
 
 /** What the balancer reads of an open task. */
@@ -25,7 +25,7 @@ export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskTyp
 
 /** Whether the balancer may assign the node one more task. */
 export function isAvailable(node: Omit<Candidate, "capabilities">): boolean {
-  return node.online && (node.maxTasks === null || node.tasksAssigned < node.maxTasks);
+  return node.online && node.autoAssign && (node.maxTasks === null || node.tasksAssigned < node.maxTasks);
 }
 
 /** The node for a task; null when no candidate may have it. */

@@ -4,6 +4,7 @@
  */
 import type { NewEvent } from "./event.ts";
 import type {
+  BroadcastTally,
   DeliveryState,
   FileRecord,
   KeyRecord,
@@ -26,6 +27,8 @@ export type Change =
   /** The node is online again. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
+  /** Its registration. The totals stay, and it goes on from them if it registers again. */
+  | { readonly kind: "node.deleted"; readonly nodeId: string }
   /** What a step adds to the running totals of one node. */
   | {
       readonly kind: "node.tallied";
@@ -67,6 +70,23 @@ export type Change =
       readonly deliveries: number;
       readonly leaseUntil: number | null;
     }
+  /** A broadcast begins to be written, goes on, or is whole (`writeUntil` is null): then its recipients can see it. */
+  | {
+      readonly kind: "broadcast.saved";
+      readonly messageId: string;
+      /** Steady clock; 0 to give it up. */
+      readonly writeUntil: number | null;
+      /** Deliveries that have been queued, all in state `waiting`. */
+      readonly waiting: number;
+    }
+  /** What a step adds to the counts of a broadcast's recipients by state. */
+  | ({ readonly kind: "broadcast.tallied"; readonly seq: number } & BroadcastTally)
+  /** Gives up all broadcasts that are not whole. */
+  | { readonly kind: "broadcasts.abandoned" }
+  /** Removes the first `limit` deliveries of a broadcast that was given up; and itself, when none is left. */
+  | { readonly kind: "broadcast.trimmed"; readonly seq: number; readonly limit: number }
+  | { readonly kind: "broadcast.removed"; readonly seq: number }
+  | { readonly kind: "message.removed"; readonly messageId: string }
   | { readonly kind: "file.saved"; readonly file: FileRecord }
   | { readonly kind: "file.deleted"; readonly fileId: string }
   | { readonly kind: "event.logged"; readonly event: NewEvent }
@@ -91,7 +111,7 @@ export type Change =
       readonly now: number;
     }
   | {
-      readonly kind: "messages.pruned" | "events.pruned";
+      readonly kind: "messages.pruned" | "broadcasts.pruned" | "events.pruned";
       readonly before: number;
       readonly limit: number;
       readonly now: number;

@@ -15,6 +15,8 @@ export const REJECTION_CODES = [
   "node_offline",
   "not_assigned_to_node",
   "not_your_message",
+  "message_not_parked",
+  "nodes_limit",
   "lux_balance_limit",
   "task_files_limit",
 ] as const;

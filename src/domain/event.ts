@@ -5,12 +5,15 @@
 
 export const EVENT_KINDS = [
   "node.registered",
+  "node.updated",
   "node.online",
   "node.offline",
+  "node.deleted",
   "task.created",
   "task.assigned",
   "task.requeued",
   "task.revoked",
+  "task.released",
   "task.completed",
   "task.deleted",
   "lux.paid",
@@ -18,6 +21,7 @@ export const EVENT_KINDS = [
   "message.sent",
   "message.acked",
   "message.parked",
+  "message.expired",
   "file.uploaded",
   "file.deleted",
   "hub.started",
@@ -33,13 +37,27 @@ export type NewEvent = {
   readonly kind: EventKind;
   /** Epoch milliseconds, wall clock. */
   readonly at: number;
-  /** The node that it concerns; for a message, its recipient. */
+  /** The node that it concerns; for a message, its recipient, and null for a broadcast. */
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly data: EventData;
 };
 
 export type LoggedEvent = NewEvent & { readonly id: number };
+
+/** What becomes of a message: its sender hears of it. `data.from_node` names the sender. */
+export const FATE_KINDS: readonly EventKind[] = ["message.acked", "message.parked", "message.expired"];
+
+/** The sender of the message that an event of FATE_KINDS is about; null for any other event. */
+export function senderOf({ kind, data }: Pick<NewEvent, "kind" | "data">): string | null {
+  const sender = FATE_KINDS.includes(kind) ? data["from_node"] : undefined;
+  return typeof sender === "string" ? sender : null;
+}
+
+/** Whether everyone may be its recipient. */
+export function isBroadcast({ kind, nodeId }: Pick<NewEvent, "kind" | "nodeId">): boolean {
+  return kind === "message.sent" && nodeId === null;
+}
 
 /** The kinds that GET poll waits for. */
 export const TASK_EVENT_KINDS: readonly EventKind[] = EVENT_KINDS.filter((kind) => kind.startsWith("task."));

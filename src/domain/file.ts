@@ -1,16 +1,18 @@
 /** File rules: the record of an upload (specification 2, File). The bytes are in the blob store (blobs/). */
-import { type Decision, type Rejected, accept, nodeNotFound, reject, taskNotFound } from "./decision.ts";
+import { type Decision, type Rejected, accept, reject } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
 import type { FileRecord, Node, Task } from "./model.ts";
 
 /** Bytes of one file id in the answer of its task: a UUID, the quotes and a comma. */
 export const FILE_ID_BYTES = 39;
 
-/** Records an upload whose bytes are on disk. The task and node that it names must exist, and the task have room. */
-export function upload(file: FileRecord, task: Task | null, node: Node | null): Decision<FileRecord> {
-  if (file.taskId !== null && !task) return taskNotFound(file.taskId);
-  if (file.nodeId !== null && !node) return nodeNotFound(file.nodeId);
+/**
+ * Records an upload whose bytes are on disk, and attaches it to the task and the node that its metadata names, if they
+ * exist: else what it names is metadata like the rest. The task must have room.
+ */
+export function upload(named: FileRecord, task: Task | null, node: Node | null): Decision<FileRecord> {
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
+  const file = { ...named, taskId: task?.taskId ?? null, nodeId: node?.nodeId ?? null };
   return accept(file, [{ kind: "file.saved", file }, fileEvent("file.uploaded", file, file.uploadedAt)]);
 }
 

@@ -19,6 +19,17 @@ export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
+/** They are paths under node/, or what a client makes of a path before it sends it. */
+export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
+  "list",
+  "register",
+  "heartbeat",
+  "leave",
+  "drain",
+  "delete",
+  ".",
+  "..",
+]);
 export const NODE_NAME_MAX_CHARS = 200;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
@@ -29,6 +40,8 @@ export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
+/** The further keys of a result together, as JSON. */
+export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
 export const REASON_MAX_CHARS = 500;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
@@ -98,6 +111,19 @@ export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; beyond it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
 
+// Broadcasts.
+/** Registered nodes; one more registration is refused. The default of --max-nodes. */
+export const NODES_DEFAULT_MAX = 100_000;
+export const NODES_HIGHEST_MAX = 1_000_000;
+/** Nodes that one commit of a broadcast handles, in 2 to 3 ms during which no request is served. */
+export const BROADCAST_STEP_NODES = 250;
+/** A broadcast whose hub has been silent for this long is dropped. */
+export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
+/** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */
+export const BROADCASTS_WAITING_MAX = 256;
+/** Waiting calls and streams that a broadcast wakes in one tick of the event loop. */
+export const WAKE_UPS_TOGETHER = 100;
+
 // Leases and periods.
 export const ACK_LEASE_MS = 30 * SECOND_MS;
 /** How often a message that requires an ACK is redelivered before it is parked. */
@@ -115,7 +141,8 @@ export const BALANCE_TYPES_MAX = 10_000;
 /** Types that one query reads, and types whose open tasks one query reads. */
 export const BACKLOG_TYPES_PART = 500;
 export const BACKLOG_TYPES_TOGETHER = 32;
-export const PRUNE_EVERY_MS = 1 * MINUTE_MS;
+/** An expired row is deleted within a minute. */
+export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** The hub is quiet when it uses less than this share of a core. */
 export const QUIET_CPU_SHARE = 0.05;
@@ -132,6 +159,15 @@ export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
 /** Log text that its reader has not taken; lines beyond it are dropped and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
+/** Path and query of a request in its log line. */
+export const LOG_PATH_MAX_CHARS = 1 * KIB;
+/** A caller's text in a log line, such as the title of a task. */
+export const LOG_TEXT_MAX_CHARS = 100;
+/** Requests that are logged as warnings in each second; the others are counted. */
+export const LOG_WARNINGS_PER_SECOND = 20;
+/** How long events are gathered before they become lines of the log; beyond ACTIVITY_LINES_MAX they are counted. */
+export const ACTIVITY_WINDOW_MS = 250;
+export const ACTIVITY_LINES_MAX = 20;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
@@ -157,8 +193,19 @@ export const ELECTION_EVERY_MS = 1 * SECOND_MS;
 export const LEADER_LEASE_MS = 10 * SECOND_MS;
 /** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
+/** How often the hubs on one database compare their secrets, and how long a silent hub is still compared. */
+export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
+export const HUB_SILENT_MS = 30 * SECOND_MS;
+/** Rounds of PBKDF2: some 50 ms at the start. */
+export const SECRET_MARK_ROUNDS = 100_000;
 /** Two readings of one clock over a network may differ by this much. */
 export const CLOCK_NOISE_MS = 250;
+/** A server that needs longer for the lock and loads of a group, for its commit, or for a read is unavailable. */
+export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
+/** How long a write waits for a locked table: less, so that the server itself reports that nothing was written. */
+export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
+/** Reads that the hub has given up and the server has not answered yet; beyond it a read is refused at once. */
+export const READS_GIVEN_UP_MAX = 256;
 /** How long the hub tries to find out whether a commit succeeded, after it lost the database during the commit. */
 export const FATE_WAIT_MS = 5 * SECOND_MS;
 /** Connections to the database for reads and for files; one more writes and one more listens. */
@@ -185,12 +232,18 @@ export const SIGNIN_LUX = 10;
 /** A balance must fit the 64-bit integer of the store. */
 export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 
+// TLS.
+/** A changed certificate is in use after two of these at the latest. */
+export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+
 // Secrets.
 export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
 export const SECRET_MAX_CHARS = 512;
+/** A shorter secret can be guessed, and is a warning. */
+export const SECRET_SAFE_CHARS = 16;
 
 /** After fewer completed tasks than this, the leaderboard is updated from their nodes; after more, from all nodes. */
 export const TOP_NODES_STEPS_MAX = 200;

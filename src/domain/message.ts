@@ -10,6 +10,12 @@
  *                        leased --visibility timeout--> waiting   (redelivery, at most REDELIVERIES_MAX times)
  *                        leased --visibility timeout--> parked    (after the last one: it stays in history, an event says so)
  *   any --ack--> acked
+ *   parked --redrive--> waiting                              (deliveries from 0)
+ *
+ * Retention removes a message whatever its state; an event names each recipient that never took or confirmed it.
+ *
+ * A broadcast to many nodes is written in several commits (begin and continueBroadcast), and nobody sees it before the
+ * last one (publish). Until then it has a lease, `writeUntil`: when that runs out, or no hub is left, it is removed.
  *
  * Must not: load or write anything; every function here is pure.
  */
@@ -19,13 +25,14 @@ import {
   type Decision,
   UNDECIDED,
   type Undecided,
+  type Rejected,
   accept,
   nodeNotFound,
   reject,
 } from "./decision.ts";
 import type { EventKind } from "./event.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "./limits.ts";
-import type { Delivery, DeliveryStub, Message, Node } from "./model.ts";
+import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
 
 /** One hand-out of a delivery: putBack() distinguishes it from a later one by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
@@ -36,16 +43,86 @@ export type Registered = Pick<Node, "nodeId">;
 /** Stores a message for one registered node. */
 export function send(message: Message, recipient: Registered | null, toNode: string): Decision<Message> {
   if (!recipient) return nodeNotFound(toNode);
-  return accept(message, [{ kind: "message.stored", message }, ...queue(message, recipient.nodeId)]);
+  return accept(message, [
+    { kind: "message.stored", message },
+    queued(message, recipient.nodeId),
+    sent(message, recipient.nodeId, {}),
+  ]);
 }
 
-/** Stores a message for each of `recipients` except its sender. The answer is who gets it. */
+/** Stores a message for each of `recipients` except its sender, in one commit. The answer is who gets it. */
 export function broadcast(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
-  const receivers = recipients.filter((nodeId) => nodeId !== message.fromNode);
-  return accept(receivers, [
+  const { answer, changes } = queuedFor(message, recipients);
+  return accept(answer, [
     { kind: "message.stored", message },
-    ...receivers.flatMap((nodeId) => queue(message, nodeId)),
+    ...changes,
+    ...published(message, answer.length),
   ]);
+}
+
+/** A broadcast that is not whole: until when its hub must go on (steady clock), 0 when it was given up. */
+export type UnfinishedBroadcast = {
+  readonly messageId: string;
+  readonly seq: number;
+  readonly writeUntil: number;
+};
+
+/** The first part of a broadcast that takes several commits. The answer is who gets it, of this part. */
+export function beginBroadcast(
+  message: Message,
+  recipients: readonly string[],
+  writeUntil: number,
+): Accepted<readonly string[]> {
+  const { answer, changes } = queuedFor(message, recipients);
+  return accept(answer, [
+    { kind: "message.stored", message },
+    ...changes,
+    { kind: "broadcast.saved", messageId: message.messageId, writeUntil, waiting: answer.length },
+  ]);
+}
+
+/** The next part; `before` counts the recipients of those before it. Undecided when the broadcast was given up. */
+export function continueBroadcast(
+  message: Message,
+  recipients: readonly string[],
+  unfinished: UnfinishedBroadcast | null,
+  before: number,
+  writeUntil: number,
+): Accepted<readonly string[]> | Undecided {
+  if (!unfinished || unfinished.writeUntil === 0) return UNDECIDED;
+  const { answer, changes } = queuedFor(message, recipients);
+  const waiting = before + answer.length;
+  return accept(answer, [
+    ...changes,
+    { kind: "broadcast.saved", messageId: message.messageId, writeUntil, waiting },
+  ]);
+}
+
+/** Makes a broadcast visible, all of it at once. Undecided when it was given up. */
+export function publish(
+  message: Message,
+  receivers: readonly string[],
+  unfinished: UnfinishedBroadcast | null,
+): Accepted<readonly string[]> | Undecided {
+  if (!unfinished || unfinished.writeUntil === 0) return UNDECIDED;
+  return accept(receivers, published(message, receivers.length));
+}
+
+/**
+ * Removes a broadcast that was not finished in time, `limit` deliveries at a time; `left` counts those that it has, up
+ * to the limit. The answer is whether it is gone.
+ */
+export function dropBroadcast(
+  unfinished: UnfinishedBroadcast,
+  left: number,
+  limit: number,
+): Accepted<boolean> {
+  const { messageId, seq } = unfinished;
+  const isLast = left < limit;
+  const trimmed: Change = { kind: "broadcast.trimmed", seq, limit };
+  if (!isLast)
+    return accept(false, [{ kind: "broadcast.saved", messageId, writeUntil: 0, waiting: 0 }, trimmed]);
+  return accept(true, [trimmed, { kind: "broadcast.removed", seq }, { kind: "message.removed", messageId }]);
 }
 
 /** Takes all of `waiting`, oldest first; undecided when it is empty. Answers the deliveries in their new state. */
@@ -66,10 +143,12 @@ export function receive(
       leaseUntil: requireAck ? steady + ACK_LEASE_MS : null,
     };
   });
-  return accept(
-    taken,
-    taken.map((delivery) => moved({ ...delivery, messageId: delivery.message.messageId })),
-  );
+  const steps = taken.map((delivery, i): Step => {
+    const { messageId, fromNode, toNode } = delivery.message;
+    const stub = { ...delivery, messageId, fromNode, broadcast: toNode === null };
+    return { stub, from: waiting[i]?.state ?? "waiting" };
+  });
+  return accept(taken, moves(steps));
 }
 
 /** Undoes a receive whose caller hung up before the answer left; deliveries that changed since stay as they are. */
@@ -79,10 +158,16 @@ export function putBack(taken: readonly HandOut[], current: readonly DeliveryStu
     const ours = handOuts.get(stub.seq);
     return ours !== undefined && ours.state === stub.state && ours.deliveries === stub.deliveries;
   });
-  const changes = untouched.map((stub) =>
-    moved({ ...stub, state: "waiting", deliveries: stub.deliveries - 1, leaseUntil: null }),
-  );
-  return accept(changes.length, changes);
+  const steps = untouched.map((stub): Step => {
+    const back: DeliveryStub = {
+      ...stub,
+      state: "waiting",
+      deliveries: stub.deliveries - 1,
+      leaseUntil: null,
+    };
+    return { stub: back, from: stub.state };
+  });
+  return accept(steps.length, moves(steps));
 }
 
 /** Acknowledges a message; a repeat is a success too. */
@@ -93,47 +178,104 @@ export function acknowledge(
   asked: { messageId: string; nodeId: string },
   now: number,
 ): Decision<null> {
+  const stub = ownDelivery(message, delivery, node, asked);
+  if ("kind" in stub) return stub;
+  if (stub.state === "acked") return accept(null);
+  const acked: DeliveryStub = { ...stub, state: "acked", leaseUntil: null };
+  return accept(null, [...moves([{ stub: acked, from: stub.state }]), fate("message.acked", acked, now)]);
+}
+
+/** Lets a parked message wait again, as if it had never been delivered. */
+export function redrive(
+  message: Pick<Message, "messageId"> | null,
+  delivery: DeliveryStub | null,
+  node: Registered | null,
+  asked: { messageId: string; nodeId: string },
+): Decision<null> {
+  const stub = ownDelivery(message, delivery, node, asked);
+  if ("kind" in stub) return stub;
+  if (stub.state !== "parked") {
+    return reject(
+      "message_not_parked",
+      `Message ${asked.messageId} is not parked. List what is with GET /api/v1/message/parked.`,
+    );
+  }
+  const waiting: DeliveryStub = { ...stub, state: "waiting", deliveries: 0, leaseUntil: null };
+  return accept(null, moves([{ stub: waiting, from: stub.state }]));
+}
+
+/** The delivery of a message to the node that names it, or why there is none. */
+function ownDelivery(
+  message: Pick<Message, "messageId"> | null,
+  delivery: DeliveryStub | null,
+  node: Registered | null,
+  asked: { messageId: string; nodeId: string },
+): DeliveryStub | Rejected {
   if (!node) return nodeNotFound(asked.nodeId);
-  if (!message) {
-    return reject(
-      "message_not_found",
-      `There is no message ${asked.messageId}: it never existed, or was deleted after its retention time.`,
-    );
-  }
-  if (!delivery) {
-    return reject(
-      "not_your_message",
-      `Message ${asked.messageId} is not for ${asked.nodeId}; its recipient acks it.`,
-    );
-  }
-  if (delivery.state === "acked") return accept(null);
-  return accept(null, [
-    moved({ ...delivery, state: "acked", leaseUntil: null }),
-    messageEvent("message.acked", asked.nodeId, asked.messageId, now),
-  ]);
+  if (!message) return messageNotFound(asked.messageId);
+  if (delivery) return delivery;
+  const detail = `Message ${asked.messageId} is not for ${asked.nodeId}. Name its recipient as node_id.`;
+  return reject("not_your_message", detail);
+}
+
+export function messageNotFound(messageId: string, advice = ""): Rejected {
+  const detail = `There is no message ${messageId}: it never existed, or was deleted after its retention time.`;
+  return reject("message_not_found", `${detail}${advice}`);
 }
 
 /** Deliveries whose visibility timeout is over wait again, or are parked. */
 export function expireLeases(expired: readonly DeliveryStub[], now: number): Accepted<number> {
   const changes = expired.flatMap((delivery): Change[] => {
     const isRedelivered = delivery.deliveries <= REDELIVERIES_MAX;
-    const next = moved({ ...delivery, state: isRedelivered ? "waiting" : "parked", leaseUntil: null });
-    if (isRedelivered) return [next];
-    return [next, messageEvent("message.parked", delivery.toNode, delivery.messageId, now)];
+    const stub: DeliveryStub = { ...delivery, state: isRedelivered ? "waiting" : "parked", leaseUntil: null };
+    const next = moves([{ stub, from: delivery.state }]);
+    return isRedelivered ? [...next] : [...next, fate("message.parked", delivery, now)];
   });
   return accept(expired.length, changes);
 }
 
-function queue(message: Message, toNode: string): Change[] {
-  const { messageId, fromNode, type, sentAt } = message;
-  const data = { message_id: messageId, from_node: fromNode, type };
+/** What retention is about to remove: an event for each recipient that never took or confirmed its message. */
+export function expire(old: readonly DeliveryStub[], now: number): readonly Change[] {
+  const lost = old.filter(({ state }) => state !== "gone" && state !== "acked");
   return [
-    { kind: "delivery.queued", messageId, toNode, broadcast: message.toNode === null },
-    {
-      kind: "event.logged",
-      event: { kind: "message.sent", at: sentAt, nodeId: toNode, taskId: null, data },
-    },
+    ...tallies(old.map((stub) => ({ stub, from: stub.state, isRemoved: true }))),
+    ...lost.map((delivery) => fate("message.expired", delivery, now)),
   ];
+}
+
+function queuedFor(message: Message, recipients: readonly string[]): Accepted<readonly string[]> {
+  const receivers = recipients.filter((nodeId) => nodeId !== message.fromNode);
+  return accept(
+    receivers,
+    receivers.map((nodeId) => queued(message, nodeId)),
+  );
+}
+
+function queued({ messageId, toNode: one }: Message, toNode: string): Change {
+  return { kind: "delivery.queued", messageId, toNode, broadcast: one === null };
+}
+
+/** One event for all recipients. */
+function published(message: Message, receivers: number): readonly Change[] {
+  return [
+    { kind: "broadcast.saved", messageId: message.messageId, writeUntil: null, waiting: receivers },
+    sent(message, null, { receivers }),
+  ];
+}
+
+function sent(message: Message, nodeId: string | null, more: Readonly<Record<string, number>>): Change {
+  const data = { message_id: message.messageId, from_node: message.fromNode, type: message.type, ...more };
+  return {
+    kind: "event.logged",
+    event: { kind: "message.sent", at: message.sentAt, nodeId, taskId: null, data },
+  };
+}
+
+/** A delivery in its new state, and the state before. */
+type Step = { readonly stub: DeliveryStub; readonly from: DeliveryState; readonly isRemoved?: true };
+
+function moves(steps: readonly Step[]): readonly Change[] {
+  return [...steps.map(({ stub }) => moved(stub)), ...tallies(steps)];
 }
 
 function moved(delivery: DeliveryStub): Change {
@@ -141,6 +283,30 @@ function moved(delivery: DeliveryStub): Change {
   return { kind: "delivery.moved", messageId, seq, toNode, state, deliveries, leaseUntil };
 }
 
-function messageEvent(kind: EventKind, nodeId: string, messageId: string, at: number): Change {
-  return { kind: "event.logged", event: { kind, at, nodeId, taskId: null, data: { message_id: messageId } } };
+/** What the steps change in the counts of broadcasts. */
+function tallies(steps: readonly Step[]): readonly Change[] {
+  const sums = new Map<number, Record<keyof BroadcastTally, number>>();
+  for (const { stub, from, isRemoved } of steps) {
+    if (!stub.broadcast) continue;
+    const sum = sums.get(stub.seq) ?? { waiting: 0, delivered: 0, acked: 0 };
+    sum[TALLIED[from]]--;
+    if (!isRemoved) sum[TALLIED[stub.state]]++;
+    sums.set(stub.seq, sum);
+  }
+  return Array.from(sums, ([seq, sum]): Change => ({ kind: "broadcast.tallied", seq, ...sum }));
+}
+
+/** A broadcast asks for no ACK: nobody holds it leased, and it is never parked. */
+const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
+  waiting: "waiting",
+  leased: "delivered",
+  gone: "delivered",
+  parked: "delivered",
+  acked: "acked",
+};
+
+/** The event that tells what became of a message with one recipient; the sender hears of it too. */
+function fate(kind: EventKind, { toNode, messageId, fromNode }: DeliveryStub, at: number): Change {
+  const data = { message_id: messageId, from_node: fromNode };
+  return { kind: "event.logged", event: { kind, at, nodeId: toNode, taskId: null, data } };
 }

@@ -17,6 +17,8 @@ export type Node = {
   readonly variant: VariantName;
   /** How many unfinished tasks the balancer may give it; null is any number. */
   readonly maxTasks: number | null;
+  /** Whether the balancer may give it tasks at all. */
+  readonly autoAssign: boolean;
   readonly online: boolean;
   readonly registeredAt: number;
   readonly lastHeartbeatAt: number;
@@ -43,7 +45,13 @@ export type TaskStatus = "open" | "assigned" | "completed";
 /** 0 is the highest; 5 is background work, after 2. */
 export type Priority = 0 | 1 | 2 | 5;
 
-export type TaskResult = { readonly problem: string; readonly improvement: string; readonly lesson: string };
+export type TaskResult = {
+  readonly problem: string;
+  readonly improvement: string;
+  readonly lesson: string;
+  /** The further keys that the worker sent: the text of a JSON object, or null. */
+  readonly extra: string | null;
+};
 
 export type Task = {
   /** Its number in order of creation; 0 until it is stored. */
@@ -124,7 +132,24 @@ export type Delivery = {
 };
 
 /** A delivery without the message's content: enough to acknowledge or expire it. */
-export type DeliveryStub = Omit<Delivery, "message"> & { readonly messageId: string };
+export type DeliveryStub = Omit<Delivery, "message"> & {
+  readonly messageId: string;
+  readonly fromNode: string;
+  /** Whether the message is a broadcast. */
+  readonly broadcast: boolean;
+};
+
+/** The number of a broadcast's recipients by state. A broadcast requires no ACK, so none is leased or parked. */
+export type BroadcastTally = { readonly waiting: number; readonly delivered: number; readonly acked: number };
+
+/** A message and the state of its delivery, as one node may see it. */
+export type MessageFate = {
+  readonly message: Message;
+  /** The delivery to its recipient; of a broadcast, to the asking node; null for the asking node's own broadcast. */
+  readonly delivery: Pick<Delivery, "state" | "deliveries"> | null;
+  /** Only for the asking node's own broadcast. */
+  readonly recipients: BroadcastTally | null;
+};
 
 // ---- Files
 
@@ -169,7 +194,7 @@ export type KeyRecord = {
 export type StoredAnswer = {
   /** Whose it is: key id, path and Idempotency-Key together. */
   readonly scope: string;
-  /** The variant, and the hex SHA-256 of the request: of the JSON value, or of the bytes of a multipart body. */
+  /** The variant, and the hex SHA-256 of the request: of the JSON value, or of an upload's fields and bytes. */
   readonly asked: string;
   readonly status: number;
   readonly body: string;

@@ -2,12 +2,22 @@
  * Node rules: registration, heartbeats, going offline (specification 3, Node).
  *
  *   (none) --register--> online --silence for offlineAfterMs--> offline --heartbeat or register--> online
+ *   any --delete--> deleted --register--> online, with its old totals
  *
  * A heartbeat renews a lease. `leaseUntil` is a time of the steady clock, so a jump of the wall clock changes nothing.
  */
 import type { Change } from "./change.ts";
-import { type Accepted, type Decision, UNDECIDED, type Undecided, accept, nodeNotFound } from "./decision.ts";
-import type { NewEvent } from "./event.ts";
+import {
+  type Accepted,
+  type Decision,
+  type Rejected,
+  UNDECIDED,
+  type Undecided,
+  accept,
+  nodeNotFound,
+  reject,
+} from "./decision.ts";
+import type { EventData, NewEvent } from "./event.ts";
 import { balance } from "./balancer.ts";
 import type { Node, Pulse, Task } from "./model.ts";
 import { assignTo } from "./task.ts";
@@ -15,38 +25,64 @@ import { assignTo } from "./task.ts";
 /** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
   Node,
-  "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks"
+  "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks" | "autoAssign"
 >;
 
 /** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
 export type Beat = { readonly now: number; readonly steady: number; readonly leaseMs: number };
 
-/** Creates or updates a node, puts it online, and assigns it open tasks. `waiting`: tasks that the balancer may assign. */
+/** The profile by the names of a node record, as values to be compared. */
+const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>> = {
+  name: ({ name }) => name,
+  host: ({ host }) => host,
+  port: ({ port }) => port,
+  capabilities: ({ capabilities }) => capabilities.join(),
+  variant: ({ variant }) => variant,
+  max_tasks: ({ maxTasks }) => maxTasks,
+  auto_assign: ({ autoAssign }) => autoAssign,
+};
+
+/**
+ * Creates or updates a node, puts it online, and assigns it open tasks.
+ * @param waiting tasks that the balancer may assign
+ * @param former the totals of a deleted node of this id
+ */
 export function register(
   profile: NodeProfile,
   existing: Node | null,
   waiting: readonly Task[],
   beat: Beat,
+  former: Node | null = null,
 ): Accepted<{ node: Node; created: boolean }> {
+  const totals = existing ?? former;
   const node: Node = {
     ...profile,
     online: true,
     registeredAt: existing?.registeredAt ?? beat.now,
     lastHeartbeatAt: beat.now,
     leaseUntil: beat.steady + beat.leaseMs,
-    tasksAssigned: existing?.tasksAssigned ?? 0,
-    tasksCompleted: existing?.tasksCompleted ?? 0,
-    luxEarnedMicro: existing?.luxEarnedMicro ?? 0n,
-    idleSince: existing?.idleSince ?? beat.now,
-    entries: existing?.entries ?? 0,
-    balanceMicro: existing?.balanceMicro ?? 0n,
+    tasksAssigned: totals?.tasksAssigned ?? 0,
+    tasksCompleted: totals?.tasksCompleted ?? 0,
+    luxEarnedMicro: totals?.luxEarnedMicro ?? 0n,
+    idleSince: totals?.idleSince ?? beat.now,
+    entries: totals?.entries ?? 0,
+    balanceMicro: totals?.balanceMicro ?? 0n,
   };
   const changes: Change[] = [...saved(node)];
   if (!existing) changes.push(nodeEvent("node.registered", node, beat.now));
+  const changed = existing ? changedFields(existing, profile) : [];
+  if (changed.length > 0)
+    changes.push(nodeEvent("node.updated", node, beat.now, { changed: changed.join(",") }));
   if (!existing?.online) changes.push(nodeEvent("node.online", node, beat.now));
   const given = giveWaiting(node, waiting, beat.now);
   changes.push(...given.changes);
   return accept({ node: given.node, created: !existing }, changes);
+}
+
+/** Why a hub that has `most` nodes takes no new one. */
+export function tooManyNodes(most: number): Rejected {
+  const detail = `The hub has as many nodes as it may (${most}). Delete those that are gone, or start it with a larger --max-nodes.`;
+  return reject("nodes_limit", detail);
 }
 
 /**
@@ -91,6 +127,12 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
   );
 }
 
+/** Deletes a node. Its tasks are released by `release` of task.ts; its ledger, its messages and its totals stay. */
+export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
+  if (!node) return nodeNotFound(nodeId);
+  return accept(node, [{ kind: "node.deleted", nodeId }, nodeEvent("node.deleted", node, now)]);
+}
+
 /** The changes that save a registration and its heartbeat. They do not change the stored totals. */
 export function saved(node: Node): readonly Change[] {
   const { nodeId, lastHeartbeatAt, leaseUntil } = node;
@@ -110,9 +152,16 @@ function giveWaiting(node: Node, waiting: readonly Task[], now: number): { node:
   return { node: { ...node, tasksAssigned: node.tasksAssigned + given.length }, changes };
 }
 
-function nodeEvent(kind: NewEvent["kind"], node: Node, at: number): Change {
+/** The names of the fields in which a profile differs from the node's. */
+function changedFields(node: Node, profile: NodeProfile): readonly string[] {
+  return Object.entries(PROFILE_FIELDS)
+    .filter(([, valueOf]) => valueOf(node) !== valueOf(profile))
+    .map(([name]) => name);
+}
+
+function nodeEvent(kind: NewEvent["kind"], node: Node, at: number, more: EventData = {}): Change {
   return {
     kind: "event.logged",
-    event: { kind, at, nodeId: node.nodeId, taskId: null, data: { name: node.name } },
+    event: { kind, at, nodeId: node.nodeId, taskId: null, data: { name: node.name, ...more } },
   };
 }

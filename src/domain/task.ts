@@ -4,7 +4,7 @@
  *            create                 claim, assign, balancer            complete
  *   (none) ---------> open -------------------------------> assigned ----------> completed
  *                      ^                                     |   |  ^
- *                      |        revoke, node went offline    |   |  | revoke with another node
+ *                      | revoke, node offline or deleted     |   |  | revoke with another node
  *                      +-------------------------------------+   +--+
  *   any --delete--> (none)
  *
@@ -24,6 +24,7 @@ import {
 import type { EventData, EventKind } from "./event.ts";
 import { payReward } from "./lux.ts";
 import type { Node, Task, TaskResult, TaskStatus } from "./model.ts";
+import { isSameJson } from "../lib/exact-json.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = Pick<
@@ -160,6 +161,15 @@ export function requeue(tasks: readonly Task[], now: number): Accepted<number> {
   return accept(tasks.length, changes);
 }
 
+/** Reopens unfinished tasks of a node that gives them back; their attempts stay. */
+export function release(tasks: readonly Task[], reason: string, now: number): Accepted<number> {
+  const changes = tasks.flatMap((task) => {
+    const moved = move(task, { status: "open", assignedNode: null }, now);
+    return [...moved.changes, taskEvent("task.released", moved.after, task.assignedNode, now, { reason })];
+  });
+  return accept(tasks.length, changes);
+}
+
 /** Deletes a task in any state. LUX that was paid for it stays paid. */
 export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
   if (!task) return taskNotFound(taskId);
@@ -233,7 +243,8 @@ function completion(task: Task, madeRoom: boolean): Completion {
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {
-  return a !== null && a.problem === b.problem && a.improvement === b.improvement && a.lesson === b.lesson;
+  if (a === null || a.problem !== b.problem || a.improvement !== b.improvement) return false;
+  return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
 }
 
 function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {

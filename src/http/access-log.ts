@@ -1,30 +1,84 @@
 /**
- * The access log: one line for each request, with its request id. It runs for every request, so it builds the line from
- * strings, without an object or a pattern.
+ * The access log: a line for each request, from the level `debug` on. At any other level only what an operator should
+ * know of: 429 and 5xx, as warnings, and of those a bounded number each second, because a caller can cause them.
+ *
+ * It is on the path of every request, so its lines are put together by hand: no object, no pattern.
  */
 import type { Log } from "../lib/log.ts";
 
-/** Logs one answered request. `target` is its path and query; `startedMs` is a reading of performance.now(). */
-export type AccessLog = (
-  method: string,
-  target: string,
-  status: number,
-  startedMs: number,
-  requestId: string,
-) => void;
+export type Request = {
+  readonly method: string;
+  /** Path and query, without what may be a secret. */
+  readonly target: string;
+  readonly status: number;
+  /** A reading of performance.now(). */
+  readonly startedMs: number;
+  readonly requestId: string;
+  /** The address of the caller. */
+  readonly from: string;
+};
 
-export function openAccessLog(log: Log): AccessLog {
-  if (log.format === "json") {
-    return (method, target, status, startedMs, requestId) => {
-      const head = `{"time":"${log.time()}","level":"info","message":"request","method":"${method}"`;
-      const rest = `"status":${status},"ms":${elapsed(startedMs)},"request_id":${JSON.stringify(requestId)}}`;
-      log.line(`${head},"path":${JSON.stringify(target)},${rest}`);
-    };
-  }
-  return (method, target, status, startedMs, requestId) =>
-    log.line(
-      `${log.time()} info  ${method} ${target} ${status} ${elapsed(startedMs)}ms request_id=${requestId}`,
-    );
+export interface AccessLog {
+  /** Whether an answer with this status is logged; one that is not may be counted. */
+  wants(status: number): boolean;
+  write(request: Request): void;
+}
+
+export type AccessLogLimits = {
+  readonly targetMaxChars: number;
+  /** How many warnings a second; what is beyond is counted. */
+  readonly warningsPerSecond: number;
+};
+
+const SECOND_MS = 1_000;
+
+export function openAccessLog(log: Log, limits: AccessLogLimits): AccessLog {
+  const all = log.has("debug");
+  const warnings = log.has("warn");
+  const isJson = log.format === "json";
+  let secondEndsMs = 0;
+  let written = 0;
+  let unwritten = 0;
+  const startSecond = (nowMs: number): void => {
+    if (unwritten > 0) log.warn("more requests were answered with 429 or 5xx", { requests: unwritten });
+    secondEndsMs = nowMs + SECOND_MS;
+    written = 0;
+    unwritten = 0;
+  };
+  return {
+    wants(status) {
+      if (all) return true;
+      if (!warnings || !isWarning(status)) return false;
+      const nowMs = performance.now();
+      if (nowMs >= secondEndsMs) startSecond(nowMs);
+      if (++written <= limits.warningsPerSecond) return true;
+      if (unwritten++ === 0) {
+        const report = (): void => startSecond(performance.now());
+        setTimeout(() => unwritten > 0 && report(), SECOND_MS).unref();
+      }
+      return false;
+    },
+    write({ method, target, status, startedMs, requestId, from }) {
+      const head = log.head(isWarning(status) ? "warn" : "debug");
+      const path = bounded(target, limits.targetMaxChars);
+      const ms = elapsed(startedMs);
+      log.line(
+        isJson
+          ? `${head}"message":"request","method":"${method}","path":${JSON.stringify(path)},"status":${status},"ms":${ms},"from":"${from}","request_id":${JSON.stringify(requestId)}}`
+          : `${head}${method} ${path} ${status} ${ms}ms from=${from} request_id=${requestId}`,
+      );
+    },
+  };
+}
+
+function isWarning(status: number): boolean {
+  return status === 429 || status >= 500;
+}
+
+/** At most so many characters, each of one byte: a caller chooses what stands in a path. */
+function bounded(target: string, maxChars: number): string {
+  const cut = target.length <= maxChars ? target : `${target.slice(0, maxChars - 3)}...`;
+  return /[^\x21-\x7e]/.test(cut) ? cut.replaceAll(/[^\x21-\x7e]/g, "?") : cut;
 }
 
 /** Milliseconds with one decimal. Formatting two whole numbers is several times faster than formatting a fraction. */

@@ -1,17 +1,17 @@
 /**
- * The client's address, for rate limits. Anyone can send X-Forwarded-For. Each proxy appends the address of its peer at
+ * The client's address, for rate limits and the access log. Anyone can send X-Forwarded-For. Each proxy appends the address of its peer at
  * the right, so this reads the header from the right and only as far as each address is that of a trusted proxy. What
  * the client itself wrote stands further left and is never reached.
  */
-import type { BlockList } from "node:net";
+import { type BlockList, isIP } from "node:net";
 import { callerKey, canonicalIp, isListed } from "../lib/ip.ts";
 
 /**
- * One key for each client: that of `peer`, the other end of the connection, or, if that is a trusted proxy, of the first
- * address from the right in X-Forwarded-For that is not one. Text that is not an address ends the search: the last
- * address before it counts.
+ * The address of the client: `peer`, the other end of the connection, or, if that is a trusted proxy, the first address
+ * from the right in X-Forwarded-For that is not one. Text that is not an address ends the search: the last address
+ * before it counts.
  */
-export function clientAddress(peer: string, headers: Headers, trusted: BlockList): string {
+export function clientIp(peer: string, headers: Headers, trusted: BlockList): string {
   let address = canonicalIp(peer);
   if (address === null) return peer;
   let forwarded: string[] | undefined;
@@ -21,5 +21,11 @@ export function clientAddress(peer: string, headers: Headers, trusted: BlockList
     if (before === null) break;
     address = before;
   }
-  return callerKey(address);
+  return address;
+}
+
+/** One key for each client: its address, or its network where one customer has all of it. */
+export function clientAddress(peer: string, headers: Headers, trusted: BlockList): string {
+  const address = clientIp(peer, headers, trusted);
+  return isIP(address) === 0 ? address : callerKey(address);
 }

@@ -34,11 +34,11 @@ export type DownloadPlan =
   | { readonly kind: "unsatisfiable" };
 
 /**
- * Decides by RFC 9110 13.2.2: If-None-Match precedes Range; Range counts only for GET (14.2), and only if If-Range
- * matches the ETag. A Range header that is invalid or has several ranges is ignored.
+ * Decides by RFC 9110 13.2.2: If-None-Match precedes If-Modified-Since, and both precede Range; Range counts only for
+ * GET (14.2), and only if If-Range matches the ETag. A Range header that is invalid or has several ranges is ignored.
  */
 export function planDownload(method: string, headers: Headers, file: Representation): DownloadPlan {
-  if (matchesAny(headers.get("if-none-match"), etagOf(file))) return { kind: "not_modified" };
+  if (isUnmodified(headers, file)) return { kind: "not_modified" };
   const range = headers.get("range");
   if (method !== "GET" || range === null) return { kind: "whole" };
   const ifRange = headers.get("if-range");
@@ -90,9 +90,22 @@ function etagOf(file: Representation): string {
   return `"${file.sha256}"`;
 }
 
+function isUnmodified(headers: Headers, file: Representation): boolean {
+  const etags = headers.get("if-none-match");
+  if (etags !== null) return matchesAny(etags, etagOf(file)); // without a look at the date (13.1.3)
+  const since = httpDate(headers.get("if-modified-since"));
+  return since !== null && Math.floor(file.modifiedAt / 1_000) * 1_000 <= since;
+}
+
+/** The three forms of an HTTP date (RFC 9110 5.6.7), as epoch milliseconds; null for anything else. */
+function httpDate(header: string | null): number | null {
+  if (header === null || !/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d.*$/.test(header)) return null;
+  const at = Date.parse(header.endsWith("GMT") ? header : `${header} GMT`);
+  return Number.isNaN(at) ? null : at;
+}
+
 /** If-None-Match: `*` or a list, compared weakly (RFC 9110 13.1.2). */
-function matchesAny(header: string | null, etag: string): boolean {
-  if (header === null) return false;
+function matchesAny(header: string, etag: string): boolean {
   if (header.trim() === "*") return true;
   // Another server's ETag may contain a comma. Ours is hex, so splitting at commas never hides or invents it.
   return header.split(",").some((listed) => listed.trim().replace(/^W\//, "") === etag);

@@ -24,6 +24,9 @@ export type Route = {
 /** On every answer: a browser must not guess the content type. */
 export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 
+/** On every JSON answer: no cache may store it, because the secret decides the content and the variant. */
+export const UNCACHED = { ...NO_SNIFF, "Cache-Control": "no-store", Vary: "X-Matrix-Secret" } as const;
+
 /** Turns off the idle timeout of the connection, for a request that waits (long poll) or streams. */
 export function allowSilence({ server, request }: Exchange): void {
   server.timeout(request, 0);

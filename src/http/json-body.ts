@@ -14,6 +14,7 @@ export type JsonObject = { readonly [name: string]: unknown };
 /**
  * Reads the body as a JSON object.
  * @param emptyAs the value of an empty body; without it, an empty body is refused
+ * @param parse parses the text; throws SyntaxError
  * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, 400 when the body is not a JSON object
  *   or has more than `maxValues` values
  */
@@ -21,6 +22,7 @@ export async function readJsonObject(
   request: Request,
   limits: { maxBytes: number; maxValues: number; deadlineMs: number },
   emptyAs?: JsonObject,
+  parse: (text: string) => unknown = JSON.parse,
 ): Promise<JsonObject> {
   if (request.headers.get("content-type")?.trimStart().toLowerCase().startsWith("multipart/")) {
     throw new Problem(
@@ -35,7 +37,7 @@ export async function readJsonObject(
   if (hasMoreValues(bytes, limits.maxValues)) {
     throw notAnObject(`The body must hold at most ${limits.maxValues} values, lists and objects.`);
   }
-  const value = parse(bytes);
+  const value = parseBytes(bytes, parse);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw notAnObject("The body must be a JSON object.");
   }
@@ -84,9 +86,9 @@ function endOfString(json: Uint8Array, start: number): number {
   return json.length;
 }
 
-function parse(bytes: Uint8Array): unknown {
+function parseBytes(bytes: Uint8Array, parse: (text: string) => unknown): unknown {
   try {
-    return JSON.parse(UTF8.decode(bytes));
+    return parse(UTF8.decode(bytes));
   } catch {
     const fault = bytes.byteLength === 0 ? "it is empty" : "this cannot be read as JSON";
     throw notAnObject(`The body must be a JSON object in UTF-8; ${fault}.`);

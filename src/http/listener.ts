@@ -2,10 +2,13 @@
  * One listening socket: routes a request by path and method, gives every answer a request id, turns a thrown error into
  * a problem (RFC 9457) and writes the access log. Must not know an endpoint.
  */
+import type { BlockList } from "node:net";
 import type { BunRequest, Server } from "bun";
 import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
-import { type Exchange, type Handler, type Method, NO_SNIFF, type Route } from "./exchange.ts";
+import { clientIp } from "./client-address.ts";
+import type { CrossOrigin } from "./cross-origin.ts";
+import { type Exchange, type Handler, type Method, type Route, UNCACHED } from "./exchange.ts";
 import { discardRemainingBody } from "./lingering-close.ts";
 import { Problem, notFoundIfDeleted } from "./problem.ts";
 
@@ -13,8 +16,11 @@ export type Address = {
   readonly host: string;
   /** 0: the operating system chooses one. */
   readonly port: number;
-  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly tls: Tls | null;
 };
+
+/** Certificate chain and private key, in PEM. */
+export type Tls = { readonly cert: string; readonly key: string };
 
 export type Listening = {
   readonly address: Address;
@@ -24,32 +30,77 @@ export type Listening = {
   readonly newRequestId: () => string;
   readonly log: Log;
   readonly accessLog: AccessLog;
+  /** The proxies whose X-Forwarded-For says who the caller is. */
+  readonly trustedProxies: BlockList;
+  readonly crossOrigin: CrossOrigin;
 };
 
 export type Listener = {
   readonly host: string;
   readonly port: number;
   readonly tls: boolean;
+  /** New connections get this certificate from now on; those that are open go on. @throws as openListener */
+  renewTls(tls: Tls): void;
   /** Accepts no new connection; resolves when the last answer has been sent. `force` closes open connections. */
   stop(force: boolean): Promise<void>;
 };
+
+/**
+ * The cipher suites of TLS 1.2: all have forward secrecy (ECDHE) and authenticated encryption (AEAD), which older
+ * versions do not know, so none of them can be negotiated. Those of TLS 1.3 all have both.
+ */
+const CIPHERS = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"]
+  .flatMap((suite) => [`ECDHE-ECDSA-${suite}`, `ECDHE-RSA-${suite}`])
+  .join(":");
 
 const VALID_REQUEST_ID = /^[\x21-\x7e]{1,128}$/; // visible characters (RFC 9110 5.5); our own limit on the length
 const IDLE_SECONDS = 60;
 
 /** Opens the socket. @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
-export function openListener(listening: Listening): Listener {
-  const { address } = listening;
+export async function openListener(listening: Listening): Promise<Listener> {
+  const { host, port, tls } = listening.address;
+  if (tls === null) return asListener(listening, serve(listening, port, null));
+  // A certificate is renewed by opening the port a second time (Bun 1.4.5 has no other way), which all its sockets must
+  // allow (SO_REUSEPORT). But so could another hub, unnoticed: a socket that does not allow it goes first, and fails then.
+  const probe = Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() });
+  const free = probe.port ?? port;
+  await probe.stop(true);
+  return asListener(listening, serve(listening, free, tls));
+}
+
+function asListener(listening: Listening, opened: Server<undefined>): Listener {
+  const { host, tls } = listening.address;
+  const port = opened.port ?? listening.address.port;
+  let current = opened;
+  /** With an older certificate, until their last connection ends. */
+  const ending = new Set<Server<undefined>>();
+  return {
+    host,
+    port,
+    tls: tls !== null,
+    renewTls(renewed) {
+      const before = current;
+      current = serve(listening, port, renewed); // first, so that the port is open all the time
+      ending.add(before);
+      void before.stop(false).finally(() => ending.delete(before));
+    },
+    async stop(force) {
+      await Promise.all([current, ...ending].map((server) => server.stop(force)));
+    },
+  };
+}
+
+function serve(listening: Listening, port: number, tls: Tls | null): Server<undefined> {
   const paths = byPath(listening.routes);
   const noRoutes: MethodTable = { allow: "", routes: {} };
-  const server = Bun.serve({
-    hostname: address.host,
-    port: address.port,
+  return Bun.serve({
+    hostname: listening.address.host,
+    port,
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER, // each route has a limit and an error of its own
     development: false,
-    reusePort: false, // development: false turns it on, and two hubs would then share a port unnoticed
-    ...(address.tls ? { tls: address.tls } : {}),
+    reusePort: tls !== null, // development: false turns it on, and two hubs would then share a port unnoticed
+    ...(tls ? { tls: { ...tls, ciphers: CIPHERS } } : {}),
     routes: Object.fromEntries(
       [...paths].map(([path, table]) => [
         path,
@@ -62,12 +113,6 @@ export function openListener(listening: Listening): Listener {
     // For errors after a route has answered: Bun opens the file of a response body only then.
     error: (error) => faultAnswer(listening, notFoundIfDeleted(error), listening.newRequestId()),
   });
-  return {
-    host: address.host,
-    port: server.port ?? address.port,
-    tls: address.tls !== null,
-    stop: (force) => server.stop(force),
-  };
 }
 
 type MethodTable = { readonly allow: string; readonly routes: Partial<Record<string, Route>> };
@@ -99,12 +144,12 @@ async function answer(
   const given = request.headers.get("x-request-id");
   const requestId = given !== null && VALID_REQUEST_ID.test(given) ? given : listening.newRequestId();
   const { method } = request;
+  const { accessLog, crossOrigin } = listening;
   const route = table.routes[method];
   let response: Response;
   try {
-    if (!route) throw noSuchRoute(table, method);
-    const exchange: Exchange = { request, server, requestId };
-    response = toResponse(await route.handle(exchange), requestId);
+    crossOrigin.checkHost(request);
+    response = toResponse(await handle(listening, table, { request, server, requestId }), requestId);
   } catch (error) {
     const unread = request.bodyUsed ? null : request.body;
     if (unread !== null) await discardRemainingBody(unread.getReader());
@@ -112,8 +157,27 @@ async function answer(
     // Otherwise Bun would read the rest of the body to its end; the body of a CONNECT has no end.
     if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
   }
-  listening.accessLog(method, targetOf(request, route), response.status, started, requestId);
+  crossOrigin.open(request, response);
+  if (accessLog.wants(response.status)) {
+    const from = clientIp(
+      server.requestIP(request)?.address ?? "",
+      request.headers,
+      listening.trustedProxies,
+    );
+    const target = targetOf(request, route);
+    accessLog.write({ method, target, status: response.status, startedMs: started, requestId, from });
+  }
   return response;
+}
+
+/** By the route; a preflight has none, and is answered here. */
+function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchange): ReturnType<Handler> {
+  const { request } = exchange;
+  const route = table.routes[request.method];
+  if (route) return route.handle(exchange);
+  const preflight = crossOrigin.preflight(request, table.allow);
+  if (preflight) return Promise.resolve(preflight);
+  throw noSuchRoute(table, request.method);
 }
 
 /** A query parameter whose name has one of these may be a secret. */
@@ -145,7 +209,7 @@ function redactSecrets(query: string): string {
 }
 
 /** The headers of a success. A Response copies them; copying a Headers object is cheaper than parsing a record. */
-const JSON_HEADERS = new Headers({ ...NO_SNIFF, "Content-Type": "application/json" });
+const JSON_HEADERS = new Headers({ ...UNCACHED, "Content-Type": "application/json" });
 
 /** Adding a header to a finished Response costs more than making the Response: the request id goes in first if it can. */
 function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Response {
@@ -175,7 +239,7 @@ function faultAnswer(listening: Listening, error: unknown, requestId: string): R
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }
   const headers = {
-    ...NO_SNIFF,
+    ...UNCACHED,
     "Content-Type": "application/problem+json",
     "X-Request-Id": requestId,
     ...problem.extras.headers,

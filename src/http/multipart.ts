@@ -171,7 +171,8 @@ export class MultipartForm {
 
   #fileConsumer(header: object, parameters: ReadonlyMap<string, string>): PartConsumer | null {
     if (this.#file) return this.#refuse(invalid(FILE_FIELD, `send only one part named ${FILE_FIELD}`));
-    const sent = decodeExtended(parameters.get("filename*")) ?? parameters.get("filename") ?? "";
+    const sent =
+      decodeExtended(parameters.get("filename*")) ?? unescapeName(parameters.get("filename") ?? "");
     const file = {
       filename: baseName(sent, this.limits.fileNameMaxChars),
       contentType: safeMediaType(headerValue(header, "content-type") ?? ""),
@@ -215,6 +216,11 @@ export function parseParameters(value: string): ReadonlyMap<string, string> {
     if (!found.has(key)) found.set(key, Buffer.from(raw, "latin1").toString("utf8"));
   }
   return found;
+}
+
+/** Browsers escape these three characters in a name, and nothing else (the HTML standard's multipart/form-data). */
+function unescapeName(name: string): string {
+  return name.replace(/%(?:22|0D|0A)/g, decodeURIComponent);
 }
 
 /** Decodes RFC 8187 `UTF-8''percent-encoded`; undefined if the value is absent or invalid. */

@@ -40,11 +40,13 @@ export type UploadOptions<Sink extends UploadSink> = {
 
 /** A complete upload. The sink has every byte; the caller must finish or discard it. */
 export type Upload<Sink extends UploadSink> = {
-  readonly file: UploadedFile & { readonly sink: Sink };
+  readonly file: UploadedFile & {
+    readonly sink: Sink;
+    /** Lower-case hex. */
+    readonly sha256: string;
+  };
   /** Those of the text fields in `textMaxBytes` that were sent. */
   readonly texts: ReadonlyMap<string, string>;
-  /** Lower-case hex, over the raw body byte for byte. */
-  readonly bodySha256: string;
 };
 
 /**
@@ -106,7 +108,6 @@ class Transfer<Sink extends UploadSink> {
     for (let chunk = await this.#next(); chunk !== null; chunk = await this.#next()) {
       bytes += chunk.byteLength;
       if (bytes > this.#maxBytes) throw tooLarge(this.#form.limits.fileMaxBytes, "file");
-      this.#hash.update(chunk);
       await this.#form.write(chunk);
       await this.#flushToSink();
     }
@@ -117,7 +118,7 @@ class Transfer<Sink extends UploadSink> {
     if (this.#cancelled) throw truncated();
     const { file, texts } = this.#form.result();
     const sink = this.#sink ?? (await this.#openSinkOnce());
-    return { file: { ...file, sink }, texts, bodySha256: this.#hash.digest("hex") };
+    return { file: { ...file, sink, sha256: this.#hash.digest("hex") }, texts };
   }
 
   /** Ends a pending read and every later one. */
@@ -149,6 +150,7 @@ class Transfer<Sink extends UploadSink> {
   async #flushToSink(): Promise<void> {
     for (const slice of this.#form.takeFileBytes()) {
       const sink = this.#sink ?? (await this.#openSinkOnce());
+      this.#hash.update(slice);
       await sink.write(slice);
     }
     this.#form.throwIfRefused();

@@ -7,26 +7,54 @@
 import { isoTime } from "./clock.ts";
 
 export type LogFormat = "pretty" | "json";
+
+/** From the most serious on; a log of one level has those before it too. */
+export const LOG_LEVELS = ["error", "warn", "info", "debug"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface Log {
   readonly format: LogFormat;
+  /** Whether lines of this level are written. */
+  has(level: LogLevel): boolean;
+  debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** Adds a line that already has the log's format. */
+  /** A line about something that happened at `atMs` (epoch). */
+  write(level: LogLevel, message: string, fields: LogFields, atMs: number): void;
+  /** Adds a line that already has the log's format, whatever its level is. */
   line(text: string): void;
-  /** The current time as a line begins with it. */
-  time(): string;
+  /** What a line of this level begins with, up to its message. */
+  head(level: LogLevel): string;
   /** Writes the buffered lines. */
   flush(): void;
 }
 
+export type LogOptions = {
+  readonly format: LogFormat;
+  /** The least serious level that is written. */
+  readonly level: LogLevel;
+  /** Whether levels have colours, as a terminal shows them. */
+  readonly colour?: boolean;
+};
+
 const BUFFER_MS = 100;
 const BUFFER_MAX_CHARS = 1024 * 1024;
 
+/** SGR sequences (ECMA-48): red, yellow, none, faint. */
+const COLOURS: Readonly<Record<LogLevel, string>> = {
+  error: "\x1b[31m",
+  warn: "\x1b[33m",
+  info: "",
+  debug: "\x1b[2m",
+};
+const NO_COLOUR = "\x1b[0m";
+
 /** A log that passes whole lines to `write`. */
-export function openLog(format: LogFormat, now: () => number, write: (text: string) => void): Log {
+export function openLog(options: LogOptions, now: () => number, write: (text: string) => void): Log {
+  const { format, colour = false } = options;
   let buffered = "";
   let timer: Timer | null = null;
   const flush = (): void => {
@@ -42,21 +70,42 @@ export function openLog(format: LogFormat, now: () => number, write: (text: stri
     if (buffered.length >= BUFFER_MAX_CHARS) flush();
     else timer ??= setTimeout(flush, BUFFER_MS).unref();
   };
-  const time = (): string => isoTime(now());
-  const toLine = format === "json" ? jsonLine : prettyLine;
+  const headAt = (level: LogLevel, atMs: number): string => {
+    const time = isoTime(atMs);
+    if (format === "json") return `{"time":"${time}","level":"${level}",`;
+    const shown = level.padEnd(5);
+    return `${time} ${colour && COLOURS[level] !== "" ? `${COLOURS[level]}${shown}${NO_COLOUR}` : shown} `;
+  };
+  const written = LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(options.level) + 1);
+  const has = (level: LogLevel): boolean => written.includes(level);
+  const rest = format === "json" ? jsonRest : prettyRest;
+  const writeAt = (level: LogLevel, message: string, fields: LogFields, atMs: number): void => {
+    if (has(level)) line(headAt(level, atMs) + rest(message, fields));
+  };
   const at =
-    (level: string) =>
+    (level: LogLevel) =>
     (message: string, fields: LogFields = {}): void =>
-      line(toLine(time(), level, message, fields));
-  return { format, info: at("info"), warn: at("warn"), error: at("error"), line, time, flush };
+      writeAt(level, message, fields, now());
+  return {
+    format,
+    has,
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    write: writeAt,
+    line,
+    head: (level) => headAt(level, now()),
+    flush,
+  };
 }
 
-function jsonLine(time: string, level: string, message: string, fields: LogFields): string {
-  return JSON.stringify({ time, level, message, ...fields });
+function jsonRest(message: string, fields: LogFields): string {
+  return JSON.stringify({ message, ...fields }).slice(1);
 }
 
-function prettyLine(time: string, level: string, message: string, fields: LogFields): string {
-  let text = `${time} ${level.padEnd(5)} ${message}`;
+function prettyRest(message: string, fields: LogFields): string {
+  let text = message;
   for (const key in fields) {
     const value = fields[key];
     if (value === undefined) continue;

@@ -7,10 +7,15 @@ import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import {
   acknowledge,
+  beginBroadcast,
   broadcast,
+  continueBroadcast,
+  dropBroadcast,
   expireLeases,
+  publish,
   putBack,
   receive,
+  redrive,
   send,
   type HandOut,
 } from "../domain/message.ts";
@@ -19,19 +24,26 @@ import {
   deliveriesOf,
   deliveryOf,
   expiredDeliveries,
+  lateBroadcast,
   mailboxOwner,
   messageById,
+  queuedDeliveries,
+  unfinishedBroadcast,
   waitingDeliveries,
   waitingDeliveriesIfSmall,
 } from "../store/sql/messages.ts";
-import { onlineNodeIds } from "../store/sql/nodes.ts";
+import { type NodePart, nodePart } from "../store/sql/nodes.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
-import type { Mail, Sent, Taken, Transport } from "./mail.ts";
+import { type Mail, MailBusy, type Sent, type Taken, type Transport } from "./mail.ts";
+
+const TOO_SLOW = "The broadcast took too long and reached nobody.";
 
 export class EmbeddedMail implements Mail {
   readonly #store: Store;
   readonly #answers: Semaphore;
+  /** One broadcast at a time is written in steps: so whatever many ask for, others wait for one step. */
+  readonly #broadcasting = new Semaphore(1);
 
   /** @param answers bytes held of large answers: messages that may make one are loaded only when it has room for them */
   constructor(store: Store, answers: Semaphore = new Semaphore(limit.ANSWERS_HELD_MAX_BYTES)) {
@@ -52,12 +64,76 @@ export class EmbeddedMail implements Mail {
     });
   }
 
-  broadcast(transact: Transact, message: Message): Promise<Sent> {
+  async broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
     const { transport } = this;
-    return transact({ nodeIds: onlineNodeIds() }, ({ nodeIds }) => {
-      const { answer: receivers, changes } = broadcast(message, nodeIds);
-      return accept({ messageId: message.messageId, receivers, transport }, changes);
+    const { messageId } = message;
+    const sent = await transact({ nodes: nodePart(0, limit.BROADCAST_STEP_NODES) }, ({ nodes }) => {
+      if (nodes.next !== null) return UNDECIDED; // it takes more than one step
+      const { answer, changes } = broadcast(message, nodes.online);
+      return accept({ messageId, receivers: answer.toSorted(), transport }, changes);
     });
+    if (sent) return sent;
+    if (this.#broadcasting.waiting >= limit.BROADCASTS_WAITING_MAX)
+      throw new MailBusy("As many broadcasts wait as the hub can hold.");
+    await this.#broadcasting.acquire(1);
+    try {
+      return await this.#broadcastInSteps(transact, message, steady);
+    } finally {
+      this.#broadcasting.release(1);
+    }
+  }
+
+  /** A step that fails leaves a broadcast that nobody sees: dropUnfinished() removes it. */
+  async #broadcastInSteps(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
+    const { transport } = this;
+    const { messageId } = message;
+    const receivers: string[] = [];
+    for (let from: number | null = 0; from !== null;) {
+      const part: NodePart = await this.#queueSome(message, from, receivers.length, steady());
+      receivers.push(...part.online);
+      from = part.next;
+    }
+    receivers.sort();
+    const sent = await transact({ unfinished: unfinishedBroadcast(messageId) }, ({ unfinished }) => {
+      const decision = publish(message, receivers, unfinished);
+      if (decision.kind === "undecided") return decision;
+      return accept<Sent>({ messageId, receivers, transport }, decision.changes);
+    });
+    if (!sent) throw new MailBusy(TOO_SLOW);
+    return sent;
+  }
+
+  /** Queues a broadcast for the nodes after a place in their order; `before`: how many it was queued for already. */
+  async #queueSome(message: Message, from: number, before: number, steady: number): Promise<NodePart> {
+    const load = {
+      unfinished: unfinishedBroadcast(message.messageId),
+      nodes: nodePart(from, limit.BROADCAST_STEP_NODES),
+    };
+    const writeUntil = steady + limit.BROADCAST_LEASE_MS;
+    const part = await this.#store.transact(load, ({ unfinished, nodes }) => {
+      const step =
+        from === 0
+          ? beginBroadcast(message, nodes.online, writeUntil)
+          : continueBroadcast(message, nodes.online, unfinished, before, writeUntil);
+      if (step.kind === "undecided") return step;
+      return accept<NodePart>({ next: nodes.next, online: step.answer }, step.changes);
+    });
+    if (!part) throw new MailBusy(TOO_SLOW);
+    return part;
+  }
+
+  async dropUnfinished(steady: number): Promise<boolean> {
+    const late = await this.#store.read(lateBroadcast(steady));
+    if (!late) return false;
+    const load = {
+      late: unfinishedBroadcast(late.messageId),
+      left: queuedDeliveries(late.seq, limit.SWEEP_BATCH),
+    };
+    await this.#store.transact(load, (rows) => {
+      if (!rows.late || rows.late.writeUntil > steady) return UNDECIDED; // its hub went on
+      return dropBroadcast(rows.late, rows.left, limit.SWEEP_BATCH);
+    });
+    return true;
   }
 
   async take(
@@ -121,6 +197,17 @@ export class EmbeddedMail implements Mail {
     };
     return transact(load, ({ node, placed, delivery }) =>
       acknowledge(placed?.message ?? null, delivery, node, asked, now),
+    );
+  }
+
+  redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
+    const load = {
+      node: mailboxOwner(asked.nodeId),
+      placed: messageById(asked.messageId),
+      delivery: deliveryOf(asked.messageId, asked.nodeId),
+    };
+    return transact(load, ({ node, placed, delivery }) =>
+      redrive(placed?.message ?? null, delivery, node, asked),
     );
   }
 

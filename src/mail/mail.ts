@@ -25,8 +25,13 @@ export interface Mail {
   readonly transport: Transport;
   /** To one node. @throws {Rejection} node_not_found */
   send(transact: Transact, message: Message, toNode: string): Promise<Sent>;
-  /** To every node that is online, except the sender. */
-  broadcast(transact: Transact, message: Message): Promise<Sent>;
+  /**
+   * To every node that is online, except the sender: all of them or, if it throws, none. A broadcast to many nodes is
+   * written in several commits between which others are served, and one at a time; nobody sees it before the last one.
+   * `steady`: lib/clock.ts.
+   * @throws {MailBusy} when too many broadcasts wait, or this one took too long
+   */
+  broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent>;
   /**
    * Takes up to `count` messages; undefined when none waits, or when `signal` was aborted before there was memory for
    * them. @throws {Rejection} node_not_found
@@ -46,4 +51,13 @@ export interface Mail {
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null>;
   /** Ends visibility timeouts that are over: redelivers or parks, one bounded step. The answer is how many. */
   expireSome(now: number, steady: number): Promise<number>;
+  /** Removes broadcasts that were not finished, one bounded step. The answer is whether there is more to do. */
+  dropUnfinished(steady: number): Promise<boolean>;
+  /** Lets a parked message wait again. @throws {Rejection} node_, message_not_found, not_your_message, message_not_parked */
+  redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null>;
+}
+
+/** Nothing was sent; the caller tries again later. The message is for the caller. */
+export class MailBusy extends Error {
+  override readonly name = "MailBusy";
 }

@@ -93,8 +93,8 @@ export class RedisMail extends EmbeddedMail {
     return this.#published(await super.send(transact, message, toNode));
   }
 
-  override async broadcast(transact: Transact, message: Message): Promise<Sent> {
-    return this.#published(await super.broadcast(transact, message));
+  override async broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
+    return this.#published(await super.broadcast(transact, message, steady));
   }
 
   override async expireSome(now: number, steady: number): Promise<number> {

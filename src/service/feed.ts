@@ -6,11 +6,18 @@
  * or late, but misses nothing and sees nothing twice.
  */
 import type { Change } from "../domain/change.ts";
-import { type EventKind, type LoggedEvent, TASK_EVENT_KINDS, isTaskEvent } from "../domain/event.ts";
+import {
+  type EventKind,
+  type LoggedEvent,
+  TASK_EVENT_KINDS,
+  isBroadcast,
+  isTaskEvent,
+  senderOf,
+} from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
 import type { Message } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { messageById } from "../store/sql/messages.ts";
+import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
   eventsAfter,
   eventsById,
@@ -25,19 +32,21 @@ import { WaitQueue } from "./wait-queue.ts";
 /** Events, oldest first; the next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
 
-/** One item of a node's stream: an event of its tasks, or a message with its content. */
+/** One item of a node's stream: an event (of its tasks, or of what became of its messages), or a message with its content. */
 export type StreamItem =
-  | { readonly kind: "task"; readonly event: LoggedEvent }
+  | { readonly kind: "event"; readonly event: LoggedEvent }
   | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
 
-/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. */
-export type LogPart = EventBatch & { readonly atEnd: boolean };
+/** Events after `after` are no longer kept; the first one that is has the id `resumedAt`. */
+export type Gap = { readonly after: number; readonly resumedAt: number };
+
+/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: what is missing before it. */
+export type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap | null };
 
 export type Subscriber = (eventId: number) => void;
 
 /** All polls wait in one queue: each wants every task event. */
 const POLLS = "";
-const NO_SUBSCRIBERS: readonly Subscriber[] = [];
 /** Events of the log that one step of catchUp() scans, in about a millisecond. */
 const LOG_WINDOW = 2_000;
 
@@ -113,11 +122,13 @@ export class Feed {
   /** The next batch of a node's log after a cursor; the new cursor is past other nodes' events too. */
   async catchUp(nodeId: string, since: number, limit: number): Promise<LogPart> {
     const lastId = await this.lastId();
-    const after = Math.max(since, (await this.#store.read(firstEventId())) - 1); // skips what was pruned
+    const firstId = await this.#store.read(firstEventId());
+    const gap = since < firstId - 1 ? { after: since, resumedAt: firstId } : null;
+    const after = Math.max(since, firstId - 1);
     const window = { after, upTo: Math.min(after + LOG_WINDOW, lastId) };
     const events = await this.#store.read(nodeEventsIn(nodeId, window, limit));
     const cursor = events.length < limit ? Math.max(since, window.upTo) : (events.at(-1)?.id ?? since);
-    return { events, cursor, atEnd: cursor >= lastId };
+    return { events, cursor, atEnd: cursor >= lastId, gap };
   }
 
   /** The events with these ids, of which a subscriber was notified. */
@@ -125,11 +136,13 @@ export class Feed {
     return this.#store.read(eventsById(ids));
   }
 
-  /** What a stream shows of an event; null for a kind that it does not show, and for a message that was pruned. */
-  async itemOf(event: LoggedEvent): Promise<StreamItem | null> {
-    if (isTaskEvent(event.kind)) return { kind: "task", event };
+  /** What a node's stream shows of an event; null for one that it does not show, and for a message that was pruned. */
+  async itemOf(event: LoggedEvent, nodeId: string): Promise<StreamItem | null> {
+    if (isTaskEvent(event.kind) || senderOf(event) === nodeId) return { kind: "event", event };
     if (event.kind !== "message.sent") return null;
-    const found = await this.#store.read(messageById(String(event.data["message_id"])));
+    const messageId = String(event.data["message_id"]);
+    if (isBroadcast(event) && !(await this.#store.read(deliveryOf(messageId, nodeId)))) return null;
+    const found = await this.#store.read(messageById(messageId));
     return found && { kind: "message", eventId: event.id, message: found.message };
   }
 
@@ -166,14 +179,19 @@ export class Feed {
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {
-      if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
-      else if (change.kind === "delivery.moved" && change.state === "waiting")
+      if (change.kind === "delivery.queued") {
+        if (!change.broadcast) this.receivers.wakeOne(change.toNode);
+      } else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { kind, nodeId } = change.event;
         const eventId = eventIds[logged++] ?? 0;
-        if (nodeId !== null)
-          for (const notify of this.#subscribers.get(nodeId) ?? NO_SUBSCRIBERS) notify(eventId);
+        const sender = senderOf(change.event);
+        if (isBroadcast(change.event)) {
+          for (const subscribers of this.#subscribers.values()) notifyAll(subscribers, eventId);
+          this.receivers.wakeOneOfEach();
+        } else if (nodeId !== null) notifyAll(this.#subscribers.get(nodeId), eventId);
+        if (sender !== null && sender !== nodeId) notifyAll(this.#subscribers.get(sender), eventId);
         hasTaskEvent ||= isTaskEvent(kind);
       }
     }
@@ -181,4 +199,8 @@ export class Feed {
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
   }
+}
+
+function notifyAll(subscribers: ReadonlySet<Subscriber> | undefined, eventId: number): void {
+  for (const notify of subscribers ?? []) notify(eventId);
 }

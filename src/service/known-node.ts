@@ -1,7 +1,7 @@
 /** Loads the node that a read is about, or rejects it. (A write loads the node in its transaction, and the rule rejects it.) */
 import { Rejection, nodeNotFound } from "../domain/decision.ts";
 import type { Node } from "../domain/model.ts";
-import { nodeById } from "../store/sql/nodes.ts";
+import { deletedNode, nodeById } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
 /** @throws {Rejection} node_not_found */
@@ -9,4 +9,9 @@ export async function knownNode(store: Store, nodeId: string): Promise<Node> {
   const node = await store.read(nodeById(nodeId));
   if (!node) throw new Rejection(nodeNotFound(nodeId));
   return node;
+}
+
+/** For what stays of a node that was deleted: its ledger and its messages. @throws {Rejection} node_not_found */
+export async function knownOrDeleted(store: Store, nodeId: string): Promise<Node> {
+  return (await store.read(deletedNode(nodeId))) ?? knownNode(store, nodeId);
 }

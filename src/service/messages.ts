@@ -7,18 +7,25 @@
  *
  * Must not: answer a receive before its commit.
  */
-import { Rejection, reject } from "../domain/decision.ts";
+import { Rejection } from "../domain/decision.ts";
 import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
-import type { HandOut } from "../domain/message.ts";
-import type { Message } from "../domain/model.ts";
+import { type HandOut, messageNotFound } from "../domain/message.ts";
+import type { Message, MessageFate } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
 import type { Sized } from "../store/sql/query.ts";
-import { historySizes, mailboxSizes, messageById, messagesBySeq } from "../store/sql/messages.ts";
+import {
+  historySizes,
+  mailboxSizes,
+  messageById,
+  messageFates,
+  parkedCount,
+  parkedSizes,
+} from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
-import { knownNode } from "./known-node.ts";
-import { type Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { knownOrDeleted } from "./known-node.ts";
+import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import type { WaitQueue } from "./wait-queue.ts";
 
 /** The part of a message that its sender decides. */
@@ -29,7 +36,7 @@ export type Patience = { readonly waitMs: number; readonly signal: AbortSignal }
 
 /** Messages, newest first, as many as one answer carries. */
 export type MessageList = {
-  readonly rows: Rows<Message>;
+  readonly rows: Rows<MessageFate>;
   /** How many there are in all parts. */
   readonly count: number;
   readonly transport: Transport;
@@ -41,6 +48,7 @@ export class MessageService {
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #receivers: WaitQueue;
+  readonly #pages: ListPages;
   /** Hand-outs that could not be put back yet. Few: messages are taken only while the disk accepts writes. */
   readonly #failedPutBacks: { readonly nodeId: string; readonly taken: readonly HandOut[] }[] = [];
 
@@ -50,13 +58,14 @@ export class MessageService {
     this.#clock = clock;
     this.#newId = newId;
     this.#receivers = receivers;
+    this.#pages = new ListPages(store);
   }
 
   /** Sends to `draft.toNode`; when that is null, to every node that is online. */
   send(transact: Transact, draft: MessageDraft): Promise<Sent> {
     const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
     return draft.toNode === null
-      ? this.#mail.broadcast(transact, message)
+      ? this.#mail.broadcast(transact, message, () => this.#clock.steady())
       : this.#mail.send(transact, message, draft.toNode);
   }
 
@@ -89,41 +98,75 @@ export class MessageService {
     return this.#mail.acknowledge(transact, asked, this.#clock.now());
   }
 
-  /** The messages that a node sent or received, newest first. @throws {Rejection} node_not_found */
-  async history(nodeId: string, count: number): Promise<MessageList> {
-    await knownNode(this.#store, nodeId);
-    return this.#load(await this.#measure(historySizes(nodeId, count)));
+  /**
+   * The messages that a node sent or received, newest first; with `before`, those before that message.
+   * @throws {Rejection} node_not_found, message_not_found
+   */
+  async history(nodeId: string, before: string | null, count: number): Promise<MessageList> {
+    await knownOrDeleted(this.#store, nodeId);
+    const place = await this.#placeOf(before, "before");
+    return this.#load(nodeId, await this.#measure(historySizes(nodeId, place, count)));
   }
 
   /**
    * The messages that a node received, newest first, without taking any: the newest, or the first `limit` after the
-   * message `since`.
+   * message `since`; with `before`, only those before that message.
    * @throws {Rejection} node_not_found, message_not_found
    */
-  async mailbox(nodeId: string, since: string | null, limit: number): Promise<MessageList> {
-    await knownNode(this.#store, nodeId);
-    const mark = since === null ? null : await this.#store.read(messageById(since));
-    if (since !== null && !mark) {
-      const detail = `There is no message ${since}: it never existed, or was deleted after its retention time. Leave since out to start with the newest.`;
-      throw new Rejection(reject("message_not_found", detail));
-    }
-    const sizes = await this.#measure(mailboxSizes(nodeId, mark?.seq ?? null, limit));
-    return this.#load(mark ? sizes.toReversed() : sizes);
+  async mailbox(
+    nodeId: string,
+    asked: { readonly since: string | null; readonly before: string | null },
+    limit: number,
+  ): Promise<MessageList> {
+    await knownOrDeleted(this.#store, nodeId);
+    const since = await this.#placeOf(asked.since, "since");
+    const before = await this.#placeOf(asked.before, "before");
+    const sizes = await this.#measure(mailboxSizes(nodeId, { since, before }, limit));
+    return this.#load(nodeId, since === null ? sizes : sizes.toReversed());
+  }
+
+  /** What is parked in a node's mailbox, oldest first. @throws {Rejection} node_not_found */
+  async parked(nodeId: string, page: PageRequest): Promise<Page<MessageFate>> {
+    await knownOrDeleted(this.#store, nodeId);
+    return this.#pages.load(page, async (read) => ({
+      total: await read(parkedCount(nodeId)),
+      sizes: (slice) => parkedSizes(nodeId, slice),
+      rowsBySeq: (seqs) => messageFates(nodeId, seqs, "oldest first"),
+    }));
+  }
+
+  /** Lets a parked message wait again. @throws {Rejection} as Mail.redrive() */
+  redrive(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
+    return this.#mail.redrive(transact, asked);
+  }
+
+  /** The place of a message in the order of arrival. @throws {Rejection} message_not_found */
+  async #placeOf(messageId: string | null, field: string): Promise<number | null> {
+    if (messageId === null) return null;
+    const placed = await this.#store.read(messageById(messageId));
+    if (placed) return placed.seq;
+    throw new Rejection(messageNotFound(messageId, ` Leave ${field} out to start with the newest.`));
   }
 
   async #measure(query: Query<readonly Sized[]>): Promise<readonly Sized[]> {
     return upToBytes(await this.#store.read(query), MESSAGES_ANSWER_MAX_BYTES);
   }
 
-  /** A message never changes; one that is deleted while the list is being sent is left out. */
-  async #load(sizes: readonly Sized[]): Promise<MessageList> {
-    const rows = await loadRows(sizes, messagesBySeq, (query) => this.#store.read(query));
-    return { rows, count: sizes.length, transport: this.#store.engine };
+  /** A message that is deleted while the list is being sent is left out. */
+  async #load(nodeId: string, sizes: readonly Sized[]): Promise<MessageList> {
+    const rowsBySeq = (seqs: readonly number[]) => messageFates(nodeId, seqs, "newest first");
+    const rows = await loadRows(sizes, rowsBySeq, (query) => this.#store.read(query));
+    return { rows, count: sizes.length, transport: this.#mail.transport };
   }
 
   /** Redelivers or parks messages after their visibility timeout, in one bounded step. Returns how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
+  }
+
+  /** Removes the rest of broadcasts that failed or whose hub is gone, in one bounded step. True if there is more to do. */
+  dropUnfinished(): Promise<boolean> {
+    return this.#mail.dropUnfinished(this.#clock.steady());
   }
 
   /** Retries failed put-backs. Throws at the first failure, and keeps that one and the rest for the next call. */

@@ -1,18 +1,36 @@
 /** The use cases of nodes: registration, heartbeats, listing, and the expiry of the leases of silent nodes. */
-import { NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
+import { NODES_DEFAULT_MAX, NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import type { Node, Pulse } from "../domain/model.ts";
-import { type Beat, type NodeProfile, comeBack, expire, heartbeat, register } from "../domain/node.ts";
+import {
+  type Beat,
+  type NodeProfile,
+  comeBack,
+  expire,
+  heartbeat,
+  register,
+  remove,
+  tooManyNodes,
+} from "../domain/node.ts";
+import { release } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { waitingPart } from "../store/sql/messages.ts";
-import { expiredNodes, nextLeaseEnd, nodeById, nodesAfter, pulseOf } from "../store/sql/nodes.ts";
-import { waitingFor } from "../store/sql/tasks.ts";
+import {
+  deletedNode,
+  expiredNodes,
+  hasNodes,
+  nextLeaseEnd,
+  nodeById,
+  nodesAfter,
+  pulseOf,
+} from "../store/sql/nodes.ts";
+import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { knownNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
-import type { TaskService } from "./tasks.ts";
+import { NODE_DELETED, type TaskService } from "./tasks.ts";
 
 /** The shortest lease of any variant. */
 const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
@@ -29,22 +47,31 @@ export class NodeService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #tasks: TaskService;
+  readonly #maxNodes: number;
   /** Steady clock: no lease ends before this time, so expireSome() reads nothing until then. */
   #leasesHoldUntil = 0;
   /** Mailboxes are counted one step per tick. */
   readonly #counting = new TickQueue();
 
-  constructor(store: Store, clock: Clock, tasks: TaskService) {
+  constructor(store: Store, clock: Clock, tasks: TaskService, maxNodes: number = NODES_DEFAULT_MAX) {
     this.#store = store;
     this.#clock = clock;
     this.#tasks = tasks;
+    this.#maxNodes = maxNodes;
   }
 
-  /** `leaseMs`: how long a node of this variant may be silent. */
+  /** `leaseMs`: how long a node of this variant may be silent. @throws {Rejection} nodes_limit */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
     const beat = this.#beat(leaseMs);
-    const load = { node: nodeById(profile.nodeId), waiting: waitingFor(profile, SWEEP_BATCH) };
-    const registered = await transact(load, ({ node, waiting }) => register(profile, node, waiting, beat));
+    const load = {
+      node: nodeById(profile.nodeId),
+      former: deletedNode(profile.nodeId),
+      waiting: waitingFor(profile, SWEEP_BATCH),
+      isFull: hasNodes(this.#maxNodes),
+    };
+    const registered = await transact(load, ({ node, former, waiting, isFull }) =>
+      !node && isFull ? tooManyNodes(this.#maxNodes) : register(profile, node, waiting, beat, former),
+    );
     await this.#fillFurther(registered.node);
     return registered;
   }
@@ -79,6 +106,19 @@ export class NodeService {
   /** @throws {Rejection} node_not_found */
   get(nodeId: string): Promise<Node> {
     return knownNode(this.#store, nodeId);
+  }
+
+  /** Deletes a node and makes its tasks open again; the balancer assigns them. */
+  async remove(transact: Transact, nodeId: string): Promise<Node> {
+    const now = this.#clock.now();
+    const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
+    const removed = await transact(load, ({ node, held }) => {
+      const decision = remove(node, nodeId, now);
+      if (decision.kind === "rejected") return decision;
+      return accept(decision.answer, [...release(held, NODE_DELETED, now).changes, ...decision.changes]);
+    });
+    if (removed.tasksAssigned > 0) await this.#tasks.giveOnIfPossible();
+    return removed;
   }
 
   /** Puts at most SWEEP_BATCH nodes offline whose lease has expired. Returns how many. */

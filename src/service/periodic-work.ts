@@ -8,18 +8,20 @@
  *                     requeue)
  *   put-backs         retries to put back messages whose receiver hung up (messages.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
+ *   broadcasts        removes broadcasts that were not finished (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
- *   prune             deletes messages, events and stored answers past their retention
+ *   prune             deletes messages, events and stored answers past their retention; tells of messages that nobody took
  *   orphans           deletes bytes of files without a record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
+import { expire } from "../domain/message.ts";
 import * as limit from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { oldAnswers, oldBroadcasts, oldEvents, oldMessages } from "../store/sql/retention.ts";
+import { oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
@@ -77,6 +79,9 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
         return messages.expireSome();
       }),
     ),
+    writing("broadcasts", everySweep, async (signal) => {
+      while (!signal.aborted && (await messages.dropUnfinished()));
+    }),
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
@@ -86,7 +91,8 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
 
 /**
  * Renews all leases: of nodes (how long they may be silent) and of messages (the visibility timeout), after the hub or the
- * machine stood still or could not write, because heartbeats and ACKs could not arrive then.
+ * machine stood still or could not write, because heartbeats and ACKs could not arrive then. A broadcast that was being
+ * written then is given up: its hub may be gone.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   await store.transact({}, () => accept(null, renewalAt(clock)));
@@ -100,7 +106,7 @@ function renewalAt(clock: Clock): readonly Change[] {
     leaseUntil: steady + offlineAfterMs,
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
-  return [PROBE, ...nodes, mail];
+  return [PROBE, ...nodes, mail, { kind: "broadcasts.abandoned" }];
 }
 
 /** A write that changes nothing: if it succeeds, the disk takes writes. */
@@ -219,7 +225,9 @@ async function expireNodes(
     return nodes.expireSome();
   });
   // Not only after a node has expired: the hub may have stopped in the middle of a requeue.
-  if (requeueOffline && (await tasks.requeueStranded(signal)) > 0) await balancer.run(signal);
+  const requeued = requeueOffline ? await tasks.requeueStranded(signal) : 0;
+  const released = await tasks.releaseDeleted(signal);
+  if (requeued + released > 0) await balancer.run(signal);
 }
 
 /** Deletes messages, events and stored answers past their retention. */
@@ -231,14 +239,29 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
   await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
   if (watch.pausesPruning) return;
   // Deliveries before messages: the deliveries are found through their messages.
-  await remove({ store, signal }, oldBroadcasts(limits), [
-    { kind: "deliveries.pruned", broadcast: true, ...limits },
-  ]);
-  await remove({ store, signal }, oldMessages(limits), [
-    { kind: "deliveries.pruned", broadcast: false, ...limits },
-    { kind: "deliveries.pruned", broadcast: true, ...limits },
-    { kind: "messages.pruned", ...limits },
-  ]);
+  const broadcasts = oldDeliveries(limits, true);
+  const pruned: Change = { kind: "deliveries.pruned", broadcast: true, ...limits };
+  await untilFewer(signal, () =>
+    store.transact({ broadcasts }, (rows) =>
+      accept(
+        rows.broadcasts.length,
+        rows.broadcasts.length === 0 ? [] : [...expire(rows.broadcasts, now), pruned],
+      ),
+    ),
+  );
+  const load = { old: oldMessages(limits), broadcasts, others: oldDeliveries(limits, false) };
+  await untilFewer(signal, () =>
+    store.transact(load, ({ old, broadcasts, others }) => {
+      if (old === 0) return accept(0);
+      return accept(old, [
+        ...expire([...others, ...broadcasts], now),
+        { kind: "deliveries.pruned", broadcast: false, ...limits },
+        pruned,
+        { kind: "broadcasts.pruned", ...limits },
+        { kind: "messages.pruned", ...limits },
+      ]);
+    }),
+  );
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
 }
 

@@ -11,6 +11,7 @@ import {
   complete,
   create,
   remove,
+  release,
   requeue,
   revoke,
   take,
@@ -18,7 +19,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { nodeById, nodesById } from "../store/sql/nodes.ts";
+import { deletedNode, nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
@@ -29,6 +30,9 @@ import {
   taskTotals,
   tasksById,
   tasksBySeq,
+  tasksOfDeleted,
+  unfinishedFirstBySeq,
+  unfinishedFirstSizes,
   waitingFor,
 } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
@@ -36,6 +40,9 @@ import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
 import { TopNodes } from "./top-nodes.ts";
+
+/** Why a deleted node's tasks were released. */
+export const NODE_DELETED = "the node was deleted";
 
 /** The outcome of one item of a batch: `code` says why it was rejected; null when it was assigned. */
 export type BatchItem = Assignment & { readonly code: string | null };
@@ -178,16 +185,49 @@ export class TaskService {
     return total;
   }
 
-  /** One page of the tasks in any of `statuses` (of one node, if given), newest first. */
-  list(statuses: readonly TaskStatus[], nodeId: string | null, page: PageRequest): Promise<Page<Task>> {
+  /** Makes the tasks of deleted nodes open again, in bounded steps. Returns how many. */
+  async releaseDeleted(signal?: AbortSignal): Promise<number> {
+    let total = 0;
+    while (!signal?.aborted && (await this.#store.read(tasksOfDeleted(1))).length > 0) {
+      const now = this.#clock.now();
+      const load = { tasks: tasksOfDeleted(SWEEP_BATCH) };
+      total += await this.#store.transact(load, ({ tasks }) => release(tasks, NODE_DELETED, now));
+    }
+    return total;
+  }
+
+  /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
+  async giveOnIfPossible(): Promise<void> {
+    try {
+      await this.releaseDeleted();
+      await this.#rounds.run(true);
+    } catch {
+      // Not reported: the deletion itself is on disk.
+    }
+  }
+
+  /**
+   * One page of the tasks in any of `statuses` (of one node, if given), newest first.
+   * @param unfinishedFirst the first page begins with the unfinished tasks, newest first
+   */
+  list(
+    statuses: readonly TaskStatus[],
+    nodeId: string | null,
+    page: PageRequest,
+    unfinishedFirst = false,
+  ): Promise<Page<Task>> {
     return this.#pages.load(page, async (read) => {
-      const node = nodeId === null ? null : await read(nodeById(nodeId));
+      const node =
+        nodeId === null ? null : ((await read(nodeById(nodeId))) ?? (await read(deletedNode(nodeId))));
       if (nodeId !== null && node === null) return null;
       const totals = node ? totalsOf(node) : await read(taskTotals());
       return {
         total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        sizes: (slice) => taskSizes(statuses, nodeId, slice),
-        rowsBySeq: tasksBySeq,
+        sizes: (slice) =>
+          unfinishedFirst
+            ? unfinishedFirstSizes(statuses, nodeId, slice.limit)
+            : taskSizes(statuses, nodeId, slice),
+        rowsBySeq: unfinishedFirst ? unfinishedFirstBySeq : tasksBySeq,
       };
     });
   }

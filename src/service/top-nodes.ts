@@ -3,19 +3,21 @@
  * would cost a write with every completed task, for a few reads.
  *
  * Invariant: the answer is current. The event log says which tasks were completed since the last read, and a completed
- * task can only move its own node up. After a deleted task, all nodes are read again.
+ * task can only move its own node up. After a deleted task or node, all nodes are read again.
  */
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
 import { completersAfter, firstEventId, lastEventId, lastEventOf } from "../store/sql/events.ts";
-import { nodesById, topNodes } from "../store/sql/nodes.ts";
+import { deletedNodesCount, nodesById, topNodes } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
-/** `nodes`, and the ids, read before it, of the newest task.completed, task.deleted and event of any kind. */
+/** The other fields are read before `nodes`. */
 type Cached = {
+  /** The ids of the newest task.completed and of the newest event. */
   readonly completed: number;
-  readonly deleted: number;
   readonly last: number;
+  /** Changes with each task and node that is deleted, and with each deleted node that registers again. */
+  readonly deleted: string;
   readonly nodes: readonly Node[];
 };
 
@@ -31,7 +33,11 @@ export class TopNodes {
   async read(): Promise<readonly Node[]> {
     const last = await this.#store.read(lastEventId());
     const completed = await this.#store.read(lastEventOf("task.completed"));
-    const deleted = await this.#store.read(lastEventOf("task.deleted"));
+    const deleted = [
+      await this.#store.read(lastEventOf("task.deleted")),
+      await this.#store.read(lastEventOf("node.deleted")),
+      await this.#store.read(deletedNodesCount()),
+    ].join();
     const cached = await this.#current();
     const same = cached?.completed === completed && cached.deleted === deleted ? cached.nodes : null;
     const nodes =

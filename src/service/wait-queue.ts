@@ -12,6 +12,9 @@
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 
+import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
+import { Slices } from "../lib/slices.ts";
+
 /** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
@@ -23,6 +26,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** The queues of one kind of wait. The caller bounds the number of waiters (see `size`). */
 export class WaitQueue {
   readonly #queues = new Map<string, Queue>();
+  readonly #slices = new Slices(WAKE_UPS_TOGETHER);
   #drained = false;
   #size = 0;
 
@@ -43,6 +47,14 @@ export class WaitQueue {
   /** For a new row that one waiter takes. Wakes the first sleeper; O(1) amortised. */
   wakeOne(key: string): void {
     this.#queues.get(key)?.wakeOne();
+  }
+
+  /**
+   * For a new row for each key, as after a broadcast. It wakes in slices, so that other requests are served between the
+   * reads of the woken. A waiter that joins later reads the row at once.
+   */
+  wakeOneOfEach(): void {
+    for (const key of this.#queues.keys()) this.#slices.run(() => this.wakeOne(key));
   }
 
   /** For a new row that every waiter reads. */

@@ -1,7 +1,7 @@
 /** The transactions of a group commit, which an engine decides and writes in one: queued, decided, written, answered. */
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
-import type { CommitListener, Load } from "./store.ts";
+import type { CommitListener, Load, Origin } from "./store.ts";
 
 export type Job = {
   readonly load: Load;
@@ -21,11 +21,12 @@ export type Group = { readonly outcomes: readonly Outcome[]; readonly written: r
 export function notify(
   listeners: readonly CommitListener[],
   { changes, eventIds }: Written,
+  origin: Origin,
   onFault: (error: unknown) => void,
 ): void {
   for (const listener of listeners) {
     try {
-      listener(changes, eventIds);
+      listener(changes, eventIds, origin);
     } catch (error) {
       onFault(error);
     }

@@ -72,9 +72,16 @@ export type Transact = {
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
  * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
- * `key.saved` for every key when one was changed.
+ * `key.saved` for every key when one was changed. `origin` says whether this hub wrote it.
  */
-export type CommitListener = (changes: readonly Change[], eventIds: readonly number[]) => void;
+export type CommitListener = (
+  changes: readonly Change[],
+  eventIds: readonly number[],
+  origin: Origin,
+) => void;
+
+/** Who wrote a transaction: this hub, or another one on the same database. */
+export type Origin = "own" | "remote";
 
 /**
  * `elected after a gap`: this hub is the leader, after a time without one: no hub has held the leader lease since before

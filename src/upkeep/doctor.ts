@@ -7,10 +7,11 @@ import { open, readdir, statfs } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
-import { type DataDir, traceOfHub } from "../data-dir.ts";
+import { type DataDir, secretWarnings, traceOfHub } from "../data-dir.ts";
 import { FREE_SPACE_MIN_BYTES } from "../domain/limits.ts";
 import { MINUTE_MS, isoTime } from "../lib/clock.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import { refuseWorldWritable } from "../permissions.ts";
 import { FACTS, LATEST_TIME } from "../store/sql/consistency.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
@@ -18,9 +19,9 @@ import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
 import { refuseOldSqlite, sqliteVersion } from "../store/sqlite/version.ts";
 import { type Tools, sizeText } from "./upkeep.ts";
 
-/** One line of the report. `bad` is a problem; `note` is not. */
+/** One line of the report. `bad` is a problem; `note` is not; `warn` is a risk. */
 export type Finding = {
-  readonly grade: "ok" | "note" | "bad";
+  readonly grade: "ok" | "note" | "warn" | "bad";
   readonly about: string;
   readonly text: string;
 };
@@ -66,6 +67,18 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
   }
   const { bavail, bsize } = await statfs(dir.path);
   yield judgeSpace(bavail * bsize);
+}
+
+/** The secrets of the hub as far as they are known here, and who may write and read its files. */
+export function* examineSecrets(dir: DataDir, env: Parameters<typeof secretWarnings>[1]): Generator<Finding> {
+  try {
+    refuseWorldWritable(dir.path, "the data directory");
+    const warnings = secretWarnings(dir, env);
+    for (const text of warnings) yield { grade: "warn", about: "secrets", text };
+    if (warnings.length === 0) yield ok("secrets", "long enough, and nobody else may write or read them");
+  } catch (error) {
+    yield bad("secrets", messageOf(error));
+  }
 }
 
 function* examineSqlite(): Generator<Finding> {

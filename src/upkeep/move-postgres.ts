@@ -7,7 +7,7 @@
  */
 import { LEADER_LEASE_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { checkServer, openPool, query, toOpenError } from "../store/postgres/connection.ts";
+import { isLocked, checkServer, openPool, query, toOpenError } from "../store/postgres/connection.ts";
 import {
   HOLD_WRITES,
   LOCK,
@@ -214,6 +214,6 @@ export class PostgresEnd implements Target {
 
 function toMoveError(error: unknown, url: string): unknown {
   const known = toOpenError(error, url);
-  if (!(known instanceof StoreBusy)) return known;
+  if (!isLocked(error) && !(known instanceof StoreBusy)) return known;
   return new Error("another luxhub is using the database: stop it first", { cause: error });
 }

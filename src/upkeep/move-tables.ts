@@ -19,6 +19,7 @@ export const TABLES: readonly Table[] = [
   { name: "ledger", key: ["entry_id"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },
+  { name: "broadcasts", key: ["seq"] },
   { name: "files", key: ["seq"] },
   { name: "events", key: ["id"] },
   { name: "answers", key: ["scope"] },

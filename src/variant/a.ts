@@ -13,6 +13,7 @@ export const VARIANT_A: Variant = {
   claimOnComplete: false,
   listedBatch: true,
   unpaged: PER_PAGE_DEFAULT,
+  unfinishedFirst: false,
   statusWords: ["open", "assigned", "completed"],
   statusWord: (status) => status,
   priorityWord: (priority) => (priority === 5 ? 2 : priority), // A has no word for background work

@@ -16,6 +16,7 @@ export const VARIANT_B: Variant = {
   claimOnComplete: true,
   listedBatch: false,
   unpaged: WHOLE_PAGE,
+  unfinishedFirst: true, // its nodes look for their work there, and must find it however much is finished
   statusWords: ["pending", "completed"],
   statusWord: (status) => (status === "completed" ? "completed" : "pending"),
   priorityWord: (priority) => WORDS[priority],

@@ -12,7 +12,7 @@ export interface Variant {
   readonly publicEndpoints: boolean;
   readonly heartbeatIntervalMs: number;
   readonly offlineAfterMs: number;
-  /** Whether the hub assigns a new task to a node at once. */
+  /** Whether the hub assigns a new task to a node at once, and whether a new node wants that, if it does not say. */
   readonly autoAssign: boolean;
   /** Whether task/complete also claims a task that is still open. */
   readonly claimOnComplete: boolean;
@@ -20,6 +20,8 @@ export interface Variant {
   readonly listedBatch: boolean;
   /** The page size when the caller does not ask for one. */
   readonly unpaged: number;
+  /** Whether that page of tasks begins with the unfinished ones. */
+  readonly unfinishedFirst: boolean;
   /** The words for task status, in the order in which task/stats shows them. */
   readonly statusWords: readonly string[];
   statusWord(status: TaskStatus): string;

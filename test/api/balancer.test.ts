@@ -15,6 +15,8 @@ import {
   list,
   nodeOf,
   ok,
+  pick,
+  record,
   swept,
   taskOf,
 } from "./scene.ts";
@@ -70,6 +72,36 @@ describe("the balancer picks", () => {
     expect(await give(hub, { task_type: "paint" })).toBeNull();
     await addNode(hub, "any");
     expect(await give(hub, { task_type: "coding" })).toBe("coder"); // "any" was given both that waited
+  });
+
+  test("one that wants it: by default one of B, and no other however it registers again", async () => {
+    await using hub = await startHub();
+    const register = async (nodeId: string, variant: "A" | "B", fields: object = {}) => {
+      const asked = { node_id: nodeId, name: nodeId, ...fields };
+      return record((await ok(hub.post("/node/register", asked, { variant })))["node"])["auto_assign"];
+    };
+    expect(await register("claims", "A")).toBe(false);
+    expect(await register("alone", "B", { auto_assign: false })).toBe(false);
+    const waits = await addTask(hub, {}, "B");
+    expect(await holderOf(hub, waits)).toBeNull();
+    await ok(hub.post("/node/heartbeat", { node_id: "claims" }));
+    expect(await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }))).toMatchObject({
+      assigned: 0,
+    });
+    await hub.sweep();
+    expect(await holderOf(hub, waits)).toBeNull();
+    // It looks for its work itself, and finds that of B too.
+    expect(pick(await ok(hub.get("/task/pull?node_id=claims")), "tasks", "task_id")).toEqual([waits]);
+    await ok(hub.post("/task/claim", { task_id: waits, node_id: "claims" }));
+    expect(await give(hub)).toBeNull();
+    expect(await register("worker", "B")).toBe(true);
+    expect(await nodeOf(hub, "worker")).toMatchObject({ auto_assign: true, tasks_assigned: 1 });
+    expect(await give(hub)).toBe("worker");
+    expect(await register("claims", "A", { auto_assign: true })).toBe(true);
+    await ok(complete(hub, waits, "claims"));
+    expect(await give(hub)).toBe("claims");
+    expect(await register("claims", "A")).toBe(false); // what a registration leaves out is not set any more
+    expect(await give(hub)).toBe("worker");
   });
 
   test("for a task type with a comma, the node that takes every type", async () => {

@@ -80,7 +80,7 @@ test("an upload that fails in any way frees its place", async () => {
 });
 
 test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
-  const log = openLog("json", Date.now, () => {});
+  const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
   const never = new Promise<never>(() => {});
   const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };
   const room = new EventStreams(feed as never, log); // all of the feed that opening one asks for

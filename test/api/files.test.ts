@@ -129,6 +129,7 @@ describe("upload", () => {
       ["../../etc/passwd", "passwd"],
       ["C:\\x\\y.txt", "y.txt"],
       ["größe 🦊.txt", "größe 🦊.txt"],
+      ['say "hi".txt', 'say "hi".txt'],
       ["..", "file"],
     ] as const;
     for (const [name, kept] of names) expect(await ok(upload(hub, { name }))).toMatchObject({ name: kept });
@@ -137,22 +138,80 @@ describe("upload", () => {
 
   test("with metadata that is not a JSON object is refused and leaves nothing", async () => {
     await using hub = await startHub();
-    for (const metadata of ["x", "{", "[]", "[1]", "5", "null", '"x"', "true"]) {
+    for (const metadata of ["x", "{", "[]", "[1]", "5", '"x"', "true", "{'a':1}", '{"a":1}}']) {
       await badFields(upload(hub, { metadata }), ["metadata"]);
     }
-    await badFields(upload(hub, { metadata: { task_id: 5, node: "a b" } }), [
-      "metadata.task_id",
-      "metadata.node",
-    ]);
+    await badFields(upload(hub, { metadata: `${'{"a":'.repeat(65)}1${"}".repeat(65)}` }), ["metadata"]);
     await expectNothingLeft(hub);
   });
 
-  test("for an unknown task or node is 404 and leaves nothing", async () => {
+  test.each(VARIANTS)(
+    "on %s with metadata that names what does not exist attaches nothing",
+    async (variant) => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      const strangers = [
+        { type: "report", node: "somebody" },
+        { task_id: NO_ID, node: "somebody" },
+        { task_id: 5, node: "a b" },
+        { task_id: null, node: null },
+        { task_id: ["x"], node: { id: "n1" } },
+        { task_id: "a\0b", node: "" },
+        { task_id: "t".repeat(5_000), node: "n".repeat(5_000) },
+      ];
+      for (const metadata of strangers) {
+        const body = await ok(upload(hub, { metadata }, variant));
+        expect(body).toMatchObject({ metadata, task_id: null, node_id: null });
+      }
+      const metadata = { task_id: NO_ID, node: "n1" };
+      expect(await ok(upload(hub, { metadata }, variant))).toMatchObject({
+        metadata,
+        task_id: null,
+        node_id: "n1",
+      });
+    },
+  );
+
+  test.each(["null", " null\n", "", " "])("with metadata %j has none", async (metadata) => {
+    await using hub = await startHub({ variants: ["A"] });
+    expect(await ok(upload(hub, { metadata }))).toMatchObject({ metadata: {}, node_id: null, task_id: null });
+  });
+
+  test("is answered with the metadata as it was sent, digit for digit and key by key", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await refused(upload(hub, { metadata: { task_id: NO_ID, node: "n1" } }), 404, "task_not_found");
-    await refused(upload(hub, { metadata: { node: "ghost" } }), 404, "node_not_found");
-    await expectNothingLeft(hub);
+    const rows = [
+      ['{"n":12345678901234567890,"m":-0.10e2}'],
+      ['{"10":1,"9":2,"z":{"2":3,"1":4},"a":5}'],
+      [
+        ' { "a b" : [ 1 , { } , [ ] , "x, y: {\\"" ] , "c" : null } ',
+        '{"a b":[1,{},[],"x, y: {\\""],"c":null}',
+      ],
+      ['{"a":1,"b":2,"\\u0061":3}', '{"\\u0061":3,"b":2}'],
+      ['{"__proto__":{"toString":1},"metadata":[],"e":"\\ud800\\/é"}'],
+      [`{"deep":${"[".repeat(63)}${"]".repeat(63)}}`],
+      [`{"long":"${"\\\\".repeat(30_000)}"}`],
+      [`{"many":[${"1,".repeat(30_000)}1]}`],
+      ["{}"],
+    ] as const;
+    for (const [sent, expected = sent] of rows) {
+      const form = new FormData();
+      form.set("metadata", sent);
+      form.set("file", new File(["x"], "x"));
+      const init = { method: "POST", body: form, headers: { "X-Matrix-Secret": SECRET }, keepalive: false };
+      const response = await fetch(`${hub.base()}/api/v1/file/upload`, init);
+      expect(response.status).toBe(200);
+      expect(await response.text()).toContain(`"metadata":${expected}}`);
+    }
+    const expected = rows.map(([sent, as = sent]) => `"metadata":${as}`).toReversed();
+    for (const variant of VARIANTS) {
+      const headers = { "X-Matrix-Secret": SECRET };
+      const response = await fetch(`${hub.base(variant)}/api/v1/file/list`, { headers, keepalive: false });
+      const text = await response.text();
+      const starts = expected.map((metadata) => text.indexOf(`${metadata}}`));
+      expect(starts).not.toContain(-1);
+      expect(starts).toEqual(starts.toSorted((a, b) => a - b));
+      expect(list(JSON.parse(text), "files")).toHaveLength(rows.length);
+    }
   });
 
   test("without a part named file, or with two, is refused and leaves nothing", async () => {
@@ -304,6 +363,16 @@ describe("download", () => {
     expect((await download(hub, id, { "If-None-Match": '"other"' })).status).toBe(200);
     const part = await download(hub, id, { Range: "bytes=0-1", "If-Range": '"other"' });
     expect([part.status, await part.text()]).toEqual([200, "content"]);
+  });
+
+  test("since it was last modified is 304", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const id = await fileId(hub);
+    const modified = (await download(hub, id)).headers.get("last-modified") ?? "";
+    const again = await download(hub, id, { "If-Modified-Since": modified });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+    const before = new Date(Date.parse(modified) - 1_000).toUTCString();
+    expect((await download(hub, id, { "If-Modified-Since": before })).status).toBe(200);
   });
 
   test("by HEAD has the size and no body", async () => {

@@ -340,61 +340,98 @@ describe("the body", () => {
 });
 
 describe("an upload", () => {
-  /** A multipart body byte for byte. */
-  function bodyOf(content: string, boundary = "b1"): CallOptions {
-    const text = [
+  type Sent = { content?: string; name?: string; type?: string; metadata?: string | null; boundary?: string };
+
+  function bodyOf(sent: Sent = {}): CallOptions {
+    const {
+      content = "content",
+      name = "a.txt",
+      type = "text/plain",
+      metadata = null,
+      boundary = "b1",
+    } = sent;
+    const file = [
       `--${boundary}`,
-      'Content-Disposition: form-data; name="file"; filename="a.txt"',
+      `Content-Disposition: form-data; name="file"; filename="${name}"`,
+      `Content-Type: ${type}`,
       "",
       content,
-      `--${boundary}--`,
-      "",
-    ].join("\r\n");
-    const type = `multipart/form-data; boundary=${boundary}`;
-    return { body: new Blob([text]), headers: { "Idempotency-Key": "k1", "Content-Type": type } };
+    ];
+    const field = [`--${boundary}`, 'Content-Disposition: form-data; name="metadata"', "", metadata];
+    const lines = [...(metadata === null ? [] : field), ...file, `--${boundary}--`, ""];
+    const headers = { "Idempotency-Key": "k1", "Content-Type": `multipart/form-data; boundary=${boundary}` };
+    return { body: new Blob([lines.join("\r\n")]), headers };
   }
 
-  test("is the same request if its body is equal byte for byte, and is stored once", async () => {
+  const attempt = (hub: TestHub, sent: Sent): Promise<Answer> =>
+    hub.call("POST", "/file/upload", bodyOf(sent));
+
+  test("is the same request if file and metadata are equal, whatever its boundary, and is stored once", async () => {
     await using hub = await startHub();
-    const first = await hub.call("POST", "/file/upload", bodyOf("content"));
+    const first = await attempt(hub, {});
     await ok(first);
-    await expectReplay(first, hub.call("POST", "/file/upload", bodyOf("content")));
-    await refused(hub.call("POST", "/file/upload", bodyOf("Content")), 422, "idempotency_key_reused");
-    await refused(hub.call("POST", "/file/upload", bodyOf("content", "b2")), 422, "idempotency_key_reused");
+    for (const same of [{}, { boundary: "another" }, { metadata: "" }, { metadata: " {} " }]) {
+      await expectReplay(first, attempt(hub, same));
+    }
+    for (const other of [
+      { content: "Content" },
+      { content: "" },
+      { name: "b.txt" },
+      { type: "text/html" },
+      { metadata: '{"a":1}' },
+    ]) {
+      await refused(attempt(hub, other), 422, "idempotency_key_reused");
+    }
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
     expect((await hub.get(`/file/download/${first.body["file_id"]}`)).status).toBe(200);
+  });
+
+  test("compares the metadata by what it says", async () => {
+    await using hub = await startHub();
+    const first = await attempt(hub, { metadata: '{"a":"é","b":{"n":9007199254740993,"m":[1,2]}}' });
+    await ok(first);
+    const metadata = '{ "b": {"m":[1, 2],"n":9007199254740993}, "a": "\\u00e9" }';
+    await expectReplay(first, attempt(hub, { metadata, boundary: "x" }));
+    for (const other of [
+      '{"a":"é","b":{"n":9007199254740992,"m":[1,2]}}',
+      '{"a":"é","b":{"n":9007199254740993,"m":[2,1]}}',
+      '{"a":"é","b":{"n":"9007199254740993","m":[1,2]}}',
+    ]) {
+      await refused(attempt(hub, { metadata: other }), 422, "idempotency_key_reused");
+    }
+  });
+
+  test.each(VARIANTS)("on %s that an ordinary client tries again is stored once", async (variant) => {
+    await using hub = await startHub();
+    const ordinary = (): Promise<Answer> => {
+      const form = new FormData(); // fetch draws a boundary for each
+      form.set("file", new File(["content"], "a.txt", { type: "text/plain" }));
+      form.set("metadata", '{"node":"somebody"}');
+      return hub.post("/file/upload", form, keyed("k1", { variant }));
+    };
+    const first = await ordinary();
+    await expectReplay(first, ordinary());
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
   test("ten times at once is stored once", async () => {
     await using hub = await startHub();
     const answers = await Promise.all(
-      Array.from({ length: 10 }, () => hub.call("POST", "/file/upload", bodyOf("content"))),
+      Array.from({ length: 10 }, (_, i) => attempt(hub, { boundary: `b${i}` })),
     );
     expect(new Set(answers.map((answer) => answer.body["file_id"])).size).toBe(1);
     expect(answers.filter((answer) => !isReplay(answer))).toHaveLength(1);
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
-  test("that the state of a resource refuses is refused again", async () => {
+  test("that named a node before it was there is answered as it was", async () => {
     await using hub = await startHub();
-    const text = [
-      "--b1",
-      'Content-Disposition: form-data; name="metadata"',
-      "",
-      JSON.stringify({ node: "late" }),
-      "--b1",
-      'Content-Disposition: form-data; name="file"; filename="a.txt"',
-      "",
-      "content",
-      "--b1--",
-      "",
-    ].join("\r\n");
-    const headers = { "Idempotency-Key": "k1", "Content-Type": "multipart/form-data; boundary=b1" };
-    const attempt = () => hub.post("/file/upload", new Blob([text]), { headers });
-    const first = await refused(attempt(), 404, "node_not_found");
+    const sent = { metadata: '{"node":"late"}' };
+    const first = await attempt(hub, sent);
+    expect(await ok(first)).toMatchObject({ node_id: null });
     await addNode(hub, "late");
-    await expectReplay(first, attempt());
-    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 0 });
+    await expectReplay(first, attempt(hub, { ...sent, boundary: "b2" }));
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 });
 

@@ -51,9 +51,11 @@ describe.each(VARIANTS)("on %s", (variant) => {
       const unpaged = variant === "B" ? 500 : 20;
       const perPage = query.includes("per_page") ? Number(/per_page=(\d+)/.exec(query)?.[1]) : unpaged;
       const page = Number(/[?&]page=(\d+)/.exec(query)?.[1] ?? 1);
-      const all = query.includes("completed")
-        ? taskIds.filter((_, i) => (TASKS - 1 - i) % 10 === 0)
-        : taskIds;
+      const isDone = (_: string, i: number): boolean => (TASKS - 1 - i) % 10 === 0;
+      const done = taskIds.filter(isDone);
+      const unfinishedFirst = [...taskIds.filter((id, i) => !isDone(id, i)), ...done];
+      const listed = variant === "B" && query === "" ? unfinishedFirst : taskIds;
+      const all = query.includes("completed") ? done : listed;
       expect(pick(body, "tasks", "task_id")).toEqual(all.slice((page - 1) * perPage, page * perPage));
       expect(body).toMatchObject({
         page,

@@ -20,6 +20,7 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["title, characters", limit.TITLE_MAX_CHARS, 500],
   ["description, bytes", limit.DESCRIPTION_MAX_BYTES, 65_536],
   ["each result text, bytes", limit.RESULT_TEXT_MAX_BYTES, 65_536],
+  ["further keys of a result, bytes", limit.RESULT_EXTRA_MAX_BYTES, 65_536],
   ["node_id, characters", limit.NODE_ID_MAX_CHARS, 128],
   ["name, characters", limit.NODE_NAME_MAX_CHARS, 200],
   ["lux_reward", limit.LUX_REWARD_MAX, 1_000_000_000],

@@ -3,7 +3,8 @@
  * between the variants.
  */
 import { describe, expect, test } from "bun:test";
-import { startHub } from "../support/hub.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
+import { type TestHub, startHub } from "../support/hub.ts";
 import {
   ISO,
   VARIANTS,
@@ -22,12 +23,23 @@ import {
   refused,
   send,
   startsOf,
+  taskOf,
 } from "./scene.ts";
+
+/** No node may be called so: GET node/<id> would not reach it. */
+const RESERVED = ["list", "register", "heartbeat", "leave", "drain", "delete", ".", ".."];
+
+/** The events about one node, without those of messages: kind and data. */
+async function eventsOf(hub: TestHub, nodeId: string): Promise<readonly unknown[]> {
+  const events = list(await ok(hub.get("/events?since=0&limit=1000")), "events");
+  return events.filter((one) => one["node_id"] === nodeId).map(({ kind, data }) => [kind, data]);
+}
 
 describe("register", () => {
   test("creates a node, online at once, and answers the whole node", async () => {
     await using hub = await startHub();
-    const asked = { node_id: "n1", name: "Node One", host: "10.0.0.1", port: 8080, max_tasks: 3 };
+    const limits = { max_tasks: 3, auto_assign: true };
+    const asked = { node_id: "n1", name: "Node One", host: "10.0.0.1", port: 8080, ...limits };
     const body = await addNode(hub, "n1", { ...asked, capabilities: "coding, research" });
     const { node, ...head } = body;
     expect(head).toEqual({
@@ -83,7 +95,7 @@ describe("register", () => {
 
   test("accepts any valid node_id and any name of up to 200 characters", async () => {
     await using hub = await startHub();
-    const ids = ["a", "0", "A-z_0.9:x", "x".repeat(128), "...", "list", "__proto__", "null"];
+    const ids = ["a", "0", "A-z_0.9:x", "x".repeat(128), "...", "List", "__proto__", "null"];
     const name = "🦊".repeat(100);
     for (const nodeId of ids) expect(await addNode(hub, nodeId, { name })).toMatchObject({ node_id: nodeId });
     const nodes = list(await ok(hub.get("/node/list")), "nodes");
@@ -99,15 +111,43 @@ describe("register", () => {
     for (const node_id of ["", " ", "a b", "a/b", "ä", "a\n", "x".repeat(129), 5, null, ["n1"]]) {
       await badFields(attempt({ ...good, node_id }), ["node_id"]);
     }
+    for (const node_id of RESERVED) await badFields(attempt({ ...good, node_id }), ["node_id"]);
     for (const name of ["", "  ", "x".repeat(201), 5, null])
       await badFields(attempt({ ...good, name }), ["name"]);
-    for (const port of ["80", 0, -1, 65_536, 1.5, null])
-      await badFields(attempt({ ...good, port }), ["port"]);
-    for (const host of [5, null, ["h"]]) await badFields(attempt({ ...good, host }), ["host"]);
-    for (const max_tasks of [0, -1, 1.5, "3", null]) {
+    for (const port of ["80", -1, 65_536, 1.5]) await badFields(attempt({ ...good, port }), ["port"]);
+    for (const host of [5, ["h"]]) await badFields(attempt({ ...good, host }), ["host"]);
+    for (const max_tasks of [0, -1, 1.5, "3"]) {
       await badFields(attempt({ ...good, max_tasks }), ["max_tasks"]);
     }
+    for (const auto_assign of [0, "true", []]) {
+      await badFields(attempt({ ...good, auto_assign }), ["auto_assign"]);
+    }
     expect(await ok(hub.get("/node/list", { variant }))).toMatchObject({ nodes: [] });
+  });
+
+  test("every path under node/ is a word that no node may be called", () => {
+    const words = ENDPOINTS.map(({ path }) => /^\/api\/v1\/node\/([^:/]+)$/.exec(path)?.[1] ?? "list");
+    expect(RESERVED).toEqual(expect.arrayContaining(words));
+  });
+
+  test("takes a port from 0 to 65535", async () => {
+    await using hub = await startHub();
+    for (const port of [0, 65_535]) {
+      expect(record((await addNode(hub, "n1", { port }))["node"])["port"]).toBe(port);
+    }
+  });
+
+  test("again with another profile is an event that names the fields, and without a change none", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { port: 1, capabilities: "a" });
+    await addNode(hub, "n1", { port: 1, capabilities: ["a"] });
+    await addNode(hub, "n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
+    const changed = "name,host,port,capabilities,variant,max_tasks,auto_assign";
+    expect(await eventsOf(hub, "n1")).toEqual([
+      ["node.registered", { name: "n1" }],
+      ["node.online", { name: "n1" }],
+      ["node.updated", { name: "new", changed }],
+    ]);
   });
 
   test("simultaneous registrations of one node create one node", async () => {
@@ -194,5 +234,105 @@ describe("list and get", () => {
     const listed = pick(await ok(hub.get("/node/list")), "nodes", "node_id");
     expect(listed.toSorted()).toEqual(ids.toSorted());
     expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 300 });
+  });
+});
+
+describe("delete", () => {
+  /** A node with a completed task, one that it holds, a sign-in, and a message that waits for it. */
+  async function workedNode(hub: TestHub): Promise<{ done: string; held: string }> {
+    await addNode(hub, "n1");
+    const done = await addTaskOf(hub, "n1", { lux_reward: 2 });
+    await ok(complete(hub, done, "n1"));
+    await ok(hub.post("/signin", { node_id: "n1" }));
+    await send(hub, "op", "n1");
+    return { done, held: await addTaskOf(hub, "n1") };
+  }
+
+  test.each(VARIANTS)("on %s takes the registration, and gives its tasks back", async (variant) => {
+    await using hub = await startHub();
+    const { done, held } = await workedNode(hub);
+    const body = await ok(hub.admin("/node/delete", { node_id: "n1" }, { variant }));
+    expect(body).toEqual({ success: true, node_id: "n1" });
+    await refused(hub.get("/node/n1", { variant }), 404, "node_not_found");
+    await refused(hub.post("/node/heartbeat", { node_id: "n1" }), 404, "node_not_found");
+    await refused(hub.get("/task/pull?node_id=n1"), 404, "node_not_found");
+    await refused(hub.post("/message/receive", { node_id: "n1" }), 404, "node_not_found");
+    const message = { from_node: "op", to_node: "n1", content: "x" };
+    await refused(hub.post("/message/send", message), 404, "node_not_found");
+    await refused(hub.admin("/node/delete", { node_id: "n1" }), 404, "node_not_found");
+    expect(await ok(hub.get("/node/list"))).toMatchObject({ nodes: [] });
+    expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 0, tasks_count: 2 });
+    expect(await ok(hub.get("/task/stats"))).toMatchObject({ top_nodes: [] });
+    expect(await taskOf(hub, held)).toMatchObject({ status: "open", assigned_node: null, attempts: 0 });
+    expect(await taskOf(hub, done)).toMatchObject({ status: "completed", assigned_node: "n1" });
+    expect((await eventsOf(hub, "n1")).slice(-2)).toEqual([
+      ["task.released", { reason: "the node was deleted" }],
+      ["node.deleted", { name: "n1" }],
+    ]);
+  });
+
+  test("leaves its ledger and its messages, which still answer", async () => {
+    await using hub = await startHub();
+    await workedNode(hub);
+    await addNode(hub, "quiet");
+    await ok(hub.admin("/node/delete", { node_id: "n1" }));
+    await ok(hub.admin("/node/delete", { node_id: "quiet" }));
+    const ledger = await ok(hub.get("/lux/ledger?node_id=n1"));
+    expect(pick(ledger, "entries", "amount")).toEqual([10, 2]);
+    for (const path of ["/message/history", "/agent/messages"]) {
+      expect(pick(await ok(hub.get(`${path}?node_id=n1`)), "messages", "content")).toEqual(["hello"]);
+    }
+    expect(await ok(hub.get("/lux/ledger?node_id=quiet"))).toMatchObject({ entries: [], total: 0 });
+    expect(await ok(hub.get("/message/history?node_id=quiet"))).toMatchObject({ messages: [] });
+    await refused(hub.get("/lux/ledger?node_id=ghost"), 404, "node_not_found");
+  });
+
+  test("and a new registration goes on from what was earned, with the mail that waits", async () => {
+    await using hub = await startHub();
+    const { held } = await workedNode(hub);
+    expect(pick(await ok(hub.get("/task/stats")), "top_nodes", "node_id")).toEqual(["n1"]);
+    await ok(hub.admin("/node/delete", { node_id: "n1" }));
+    hub.clock.pass(5_000);
+    expect(await addNode(hub, "n1", { name: "again" })).toMatchObject({ created: true });
+    const node = await nodeOf(hub, "n1");
+    expect(node).toMatchObject({ name: "again", lux_balance: 12, tasks_completed: 1, tasks_assigned: 0 });
+    expect(node["registered_at"]).toBe(node["last_heartbeat"]);
+    expect(pick(await ok(hub.get("/task/stats")), "top_nodes", "node_id")).toEqual(["n1"]);
+    expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({ messages_waiting: 1 });
+    expect(await ok(hub.post("/signin", { node_id: "n1" }))).toMatchObject({ already_signed_in: true });
+    await ok(hub.post("/task/claim", { task_id: held, node_id: "n1" }));
+    await ok(complete(hub, held, "n1"));
+    expect(pick(await ok(hub.get("/lux/ledger?node_id=n1")), "entries", "amount")).toEqual([10, 2]);
+  });
+
+  test("gives the tasks that came through B to others, however many", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await Promise.all(Array.from({ length: 600 }, () => addTask(hub, {}, "B")));
+    await addNode(hub, "n2");
+    await ok(hub.admin("/node/delete", { node_id: "n1" }));
+    expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 600 });
+    const logged = async (kind: string) =>
+      list(await ok(hub.get(`/events?since=0&limit=1000&kind=${kind}`)), "events").length;
+    expect([await logged("task.released"), await logged("task.requeued")]).toEqual([600, 0]);
+  });
+
+  test("makes room for another node under --max-nodes", async () => {
+    await using hub = await startHub({ maxNodes: 2 });
+    await addNodes(hub, ["n1", "n2"]);
+    const third = { node_id: "n3", name: "n3" };
+    const full = await hub.post("/node/register", third);
+    expect(full.body["success"]).toBe(false);
+    await ok(hub.admin("/node/delete", { node_id: "n1" }));
+    await ok(hub.post("/node/register", third));
+    expect((await hub.post("/node/register", { node_id: "n1", name: "n1" })).status).toBe(full.status);
+  });
+
+  test("wants the administrator key", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await refused(hub.post("/node/delete", { node_id: "n1" }), 403, "admin_key_required");
+    await badFields(hub.admin("/node/delete", {}), ["node_id"]);
+    await nodeOf(hub, "n1");
   });
 });

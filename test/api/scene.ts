@@ -47,14 +47,15 @@ export async function badFields(answer: Answer | Promise<Answer>, paths: readonl
   for (const { message } of errors) expect(message).toMatch(/\w/);
 }
 
-/** Registers a node; the answer's body. */
+/** Registers a node that the balancer may give tasks to, in either variant; the answer's body. */
 export function addNode(
   hub: TestHub,
   nodeId: string,
   fields: Fields = {},
   variant: VariantName = "A",
 ): Promise<Answer["body"]> {
-  return ok(hub.post("/node/register", { node_id: nodeId, name: nodeId, ...fields }, { variant }));
+  const asked = { node_id: nodeId, name: nodeId, auto_assign: true, ...fields };
+  return ok(hub.post("/node/register", asked, { variant }));
 }
 
 export async function addNodes(hub: TestHub, nodeIds: readonly string[]): Promise<void> {

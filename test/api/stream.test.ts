@@ -186,9 +186,14 @@ async function log(hub: TestHub): Promise<readonly Record<string, unknown>[]> {
 
 /** What the stream of a node has to show of the log. */
 async function shownOf(hub: TestHub, nodeId: string): Promise<readonly Record<string, unknown>[]> {
-  return (await log(hub)).filter(
-    ({ kind, node_id }) => node_id === nodeId && (/^task\./.test(String(kind)) || kind === "message.sent"),
-  );
+  const mailbox = list(await ok(hub.get(`/agent/messages?node_id=${nodeId}&limit=1000`)), "messages");
+  const broadcasts = new Set(mailbox.filter(({ to_node }) => to_node === null).map(({ id }) => id));
+  return (await log(hub)).filter(({ kind, node_id, data }) => {
+    const { message_id, from_node } = { message_id: null, from_node: null, ...(data as object) };
+    if (/^message\.(acked|parked|expired)$/.test(String(kind))) return from_node === nodeId;
+    if (kind === "message.sent" && node_id === null) return broadcasts.has(message_id);
+    return node_id === nodeId && (/^task\./.test(String(kind)) || kind === "message.sent");
+  });
 }
 
 async function shownIds(hub: TestHub, nodeId: string): Promise<readonly number[]> {
@@ -203,10 +208,12 @@ async function lastId(hub: TestHub): Promise<number> {
 async function expectFrames(hub: TestHub, nodeId: string, frames: readonly Frame[]): Promise<void> {
   const events = new Map((await log(hub)).map((event) => [event["id"], event]));
   const mailbox = list(await ok(hub.get(`/agent/messages?node_id=${nodeId}&limit=1000`)), "messages");
-  const messages = new Map(mailbox.map((message) => [message["id"], message]));
+  const messages = new Map(
+    mailbox.map(({ state, deliveries, recipients, ...message }) => [message["id"], message]),
+  );
   for (const { id, event, data, lines } of frames) {
     const logged = events.get(id) ?? {};
-    expect(logged["node_id"]).toBe(nodeId);
+    if (data["to_node"] !== null) expect(logged["node_id"]).toBe(nodeId);
     expect(lines).toHaveLength(3);
     expect(lines.slice(0, 2)).toEqual([`id: ${id}`, `event: ${event}`]);
     if (event === "message") {
@@ -343,7 +350,7 @@ describe("a stream", () => {
       expect(frame).toMatchObject({ event: "message" });
       expect(frame?.data).toMatchObject({ ...sent, id: message_id, to_node: null, require_ack: false });
     }
-    expect(one?.ids).not.toEqual(three?.ids ?? []); // each delivery is an event of its own
+    expect(one?.ids).toEqual([...(three?.ids ?? [])]); // one event tells of all deliveries
     await ok(hub.post("/agent/broadcast", { from_node: "n1", content: "again" }));
     const [own] = (await two?.take(1)) ?? [];
     expect(own?.data["content"]).toBe("again");
@@ -559,10 +566,10 @@ describe("reconnecting with Last-Event-ID", () => {
   test("from far back, over many events of other nodes", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", ...Array.from({ length: 100 }, (_, i) => `m${i}`)]);
+    await addNodes(hub, ["n1", "n2"]);
     await send(hub, "op", "n1", { content: "first" });
     for (let i = 0; i < 45; i++)
-      await ok(hub.post("/message/broadcast", { from_node: "n1", content: `${i}` }));
+      await Promise.all(Array.from({ length: 100 }, () => send(hub, "op", "n2", { content: `${i}` })));
     await send(hub, "op", "n1", { content: "last" });
     const client = await clients.open(hub, "n1", { lastEventId: 0 });
     await client.take(2);

@@ -3,11 +3,12 @@
  * the differences between the variants, balancer.test.ts the balancer.
  */
 import { describe, expect, test } from "bun:test";
-import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import {
   ISO,
   NO_ID,
   RESULT,
+  VARIANTS,
   addNode,
   addNodes,
   addTask,
@@ -91,7 +92,6 @@ describe("create", () => {
     [{ ...DRAFT, lux_reward: 1.0000001 }, ["lux_reward"]],
     [{ ...DRAFT, lux_reward: 1_000_000_000.5 }, ["lux_reward"]],
     [{ ...DRAFT, lux_reward: "5" }, ["lux_reward"]],
-    [{ ...DRAFT, lux_reward: null }, ["lux_reward"]],
     [{ ...DRAFT, lux_reward: true }, ["lux_reward"]],
     [
       { title: 1, description: 2, task_type: 3, priority: 4, creator_node: 5, lux_reward: "6" },
@@ -324,7 +324,6 @@ describe("complete", () => {
     expect(await ok(complete(hub, taskId, "n1"))).toEqual(first);
     const reordered = {
       lesson: RESULT.lesson,
-      extra: 1,
       problem: RESULT.problem,
       improvement: RESULT.improvement,
     };
@@ -384,6 +383,49 @@ describe("complete", () => {
       await badFields(hub.post("/task/complete", body), paths);
       await badFields(hub.post("/task/complete", body, { variant: "B" }), paths);
     }
+  });
+
+  for (const variant of VARIANTS)
+    test(`on ${variant} the further keys of a result are kept and answered with the values they had`, async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
+      const further =
+        '"output":{"tokens":12345678901234567890,"share":0.12345678901234567890123,"far":1e400},"list":[1,null,true,' +
+        '"ä\\u0000\\ud800"],"extra":"x","__proto__":{"a":1},"null":null';
+      const texts = JSON.stringify(RESULT).slice(1, -1);
+      const send = (keys: string) =>
+        hub.post("/task/complete", `{"task_id":"${taskId}","node_id":"n1","result":{${keys}}}`, { variant });
+      await ok(send(`${texts},${further}`));
+      const headers = { "X-Matrix-Secret": SECRET };
+      for (const shown of VARIANTS) {
+        const answer = await (await fetch(`${hub.base(shown)}/api/v1/task/list`, { headers })).text();
+        expect(answer).toContain(`"result":{${texts},${further}}`);
+      }
+      const sameValues = further.replace("1e400", "10e399").replace('"list":[1,', '"list":[1.0,');
+      expect(await ok(send(`${sameValues},${texts}`))).toMatchObject({ lux_paid: 5 });
+      for (const other of [further.replace("567890,", "567891,"), '"output":1', ""]) {
+        const keys = [texts, other].filter((part) => part !== "").join();
+        await refused(send(keys), 409, "task_completed");
+      }
+      expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
+    });
+
+  test("accepts further keys of a result of 64 KiB together, and no more", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const taskId = await addTaskOf(hub, "n1");
+    const send = (extra: object) =>
+      hub.post("/task/complete", { task_id: taskId, node_id: "n1", result: { ...RESULT, ...extra } });
+    const most = 64 * 1024 - '{"a":"","b":1}'.length;
+    await badFields(send({ a: "x".repeat(most + 1), b: 1 }), ["result"]);
+    await badFields(send({ a: "\u0001".repeat(most / 6 + 1), b: 1 }), ["result"]);
+    let deep: unknown = 1;
+    for (let level = 0; level < 64; level++) deep = [deep];
+    await badFields(send({ deep }), ["result"]);
+    await ok(send({ a: "x".repeat(most), b: 1 }));
+    const { result } = await taskOf(hub, taskId);
+    expect(result).toEqual({ ...RESULT, a: "x".repeat(most), b: 1 });
   });
 
   test("accepts result texts of 64 KiB each", async () => {

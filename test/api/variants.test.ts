@@ -59,6 +59,8 @@ describe("every endpoint on both variants", () => {
     await post("/task/delete", { task_id: second }, "admin");
     await get("/task/list");
     await get("/task/stats");
+    await ok(hub.post("/node/register", { node_id: "n2", name: "Two", auto_assign: false }, { variant }));
+    await post("/node/delete", { node_id: "n2" }, "admin");
 
     const sent = await post("/message/send", {
       from_node: "op",
@@ -74,6 +76,16 @@ describe("every endpoint on both variants", () => {
     await post("/agent/message", { from_node: "op", to_node: "n1", content: "hi" });
     await post("/agent/broadcast", { from_node: "op", content: "all" });
     await get("/message/history", "?node_id=n1");
+    const worn = { from_node: "op", to_node: "n1", content: "hi", require_ack: true };
+    const { message_id } = await ok(hub.post("/message/send", worn));
+    for (let i = 0; i < 6; i++) {
+      await ok(hub.post("/message/receive", { node_id: "n1", count: 1_000 }));
+      hub.clock.pass(30_000);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+      await hub.sweep();
+    }
+    await get("/message/parked", "?node_id=n1");
+    await post("/message/redrive", { node_id: "n1", message_id });
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
@@ -121,7 +133,11 @@ describe("every endpoint on both variants", () => {
         expect(record(other["by_status"])).toEqual({ pending: 2, completed: 1 });
       } else {
         const plain = (names: string[]) =>
-          names.map((name) => name.replace(/capabilities\.\d+$/, "capabilities")).toSorted();
+          names
+            .map((name) =>
+              name.replace(/capabilities\.\d+$/, "capabilities").replace(/^\.tasks\.\d+/, ".tasks"),
+            )
+            .toSorted();
         expect([endpoint, ...plain(namesIn(body))]).toEqual([endpoint, ...plain(namesIn(other))]);
       }
     }
@@ -235,7 +251,9 @@ describe("task status", () => {
     expect(await listed("pending")).toEqual([assigned, open]);
     expect(await listed("completed")).toEqual([completed]);
     await badFields(hub.get("/task/list?status=done", { variant }), ["status"]);
-    await badFields(hub.get("/task/list?status=Open", { variant }), ["status"]);
+    expect(await listed("Open")).toEqual([open]);
+    const all = variant === "A" ? [completed, assigned, open] : [assigned, open, completed];
+    expect(await listed("")).toEqual(all);
   });
 
   test.each([
@@ -265,6 +283,10 @@ describe("priority", () => {
     ["p1", 1, "medium"],
     ["p2", 2, "low"],
     ["p5", 2, "p5"],
+    ["P0", 0, "high"],
+    ["High", 0, "high"],
+    ["LOW", 2, "low"],
+    [null, 1, "medium"],
     [undefined, 1, "medium"],
   ] as const;
 
@@ -286,7 +308,7 @@ describe("priority", () => {
 
   test.each(VARIANTS)("given to %s in any other form is refused", async (variant) => {
     await using hub = await startHub();
-    for (const priority of [3, 5, -1, 1.5, "1", "0", "HIGH", "urgent", "p3", "", null, true, [1], {}]) {
+    for (const priority of [3, 5, -1, 1.5, "1", "0", "HIGHER", "urgent", "p3", "", true, [1], {}]) {
       const body = { title: "t", description: "d", priority };
       await badFields(hub.post("/task/create", body, { variant }), ["priority"]);
     }
@@ -302,6 +324,7 @@ describe("capabilities", () => {
     ["x", "x", ["x"]],
     [["x", "y"], "x,y", ["x", "y"]],
     [[], "", []],
+    [null, "", []],
     [undefined, "", []],
   ] as const;
 
@@ -326,8 +349,60 @@ describe("capabilities", () => {
     await using hub = await startHub();
     const attempt = (capabilities: unknown) =>
       hub.post("/node/register", { node_id: "n1", name: "n", capabilities }, { variant });
-    for (const value of [5, true, null, {}]) await badFields(attempt(value), ["capabilities"]);
+    for (const value of [5, true, {}]) await badFields(attempt(value), ["capabilities"]);
     await badFields(attempt(["x", 5, "y", null]), ["capabilities.1", "capabilities.3"]);
+  });
+});
+
+describe("what the hub answers can be sent back to it", () => {
+  for (const variant of VARIANTS)
+    for (const shown of VARIANTS)
+      test(`to ${variant}, as ${shown} shows it`, async () => {
+        await using hub = await startHub();
+        await addNode(hub, "n1", { port: 0, capabilities: "x,y", max_tasks: 2 });
+        await addNode(hub, "bare", { auto_assign: false });
+        for (const nodeId of ["n1", "bare"]) {
+          const before = await nodeOf(hub, nodeId, shown);
+          await ok(hub.post("/node/register", before, { variant }));
+          const { last_heartbeat: _, ...after } = await nodeOf(hub, nodeId, shown);
+          expect(before).toMatchObject(after);
+        }
+        const whole = { task_type: "x", creator_node: "boss", priority: 2, lux_reward: 0.1 };
+        for (const fields of [{}, whole]) {
+          const before = await taskOf(hub, await addTask(hub, fields), shown);
+          const created = await ok(hub.post("/task/create", before, { variant }));
+          const after = await taskOf(hub, String(created["task_id"]), shown);
+          for (const name of ["title", "description", "task_type", "priority", "creator_node", "lux_reward"])
+            expect(after[name]).toEqual(before[name]);
+        }
+        const messageId = String(
+          (await ok(hub.post("/message/send", { from_node: "op", to_node: "n1", content: "hi" })))[
+            "message_id"
+          ],
+        );
+        const [message] = list(
+          await ok(hub.get("/message/history?node_id=n1", { variant: shown })),
+          "messages",
+        );
+        expect(message).toMatchObject({ id: messageId });
+        await ok(hub.post("/message/send", message, { variant }));
+        const nothing = "status=&node_id=&page=&per_page=";
+        expect(list(await ok(hub.get(`/task/list?${nothing}`, { variant })), "tasks")).toHaveLength(4);
+        const all = { count: null, blocking: null, timeout: null };
+        const received = await ok(hub.post("/message/receive", { node_id: "n1", ...all }, { variant }));
+        expect(received).toMatchObject({ count: 2 });
+      });
+
+  test.each(VARIANTS)("and words are read in any case on %s", async (variant) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const message = { from_node: "op", to_node: "n1", content: "x", type: "TASK" };
+    await ok(hub.post("/message/send", message, { variant }));
+    await ok(hub.post("/message/broadcast", { ...message, type: "Alert" }, { variant }));
+    const got = await ok(hub.get("/message/history?node_id=n1", { variant }));
+    expect(pick(got, "messages", "type")).toEqual(["alert", "task"]);
+    const events = await ok(hub.get("/events?since=0&kind=Node.Online", { variant }));
+    expect(list(events, "events")).toHaveLength(1);
   });
 });
 
@@ -371,9 +446,32 @@ describe("paging", () => {
     expect(await page("?page=2")).toMatchObject({ tasks: 20, page: 2, per_page: 20, pages: 26 });
   });
 
+  test("B without paging fields answers what is unfinished first, however much is finished", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const [old, held] = [await addTask(hub), await addTaskOf(hub, "n1")];
+    for (let made = 0; made < 510; made += 102) {
+      const ids = await Promise.all(Array.from({ length: 102 }, () => addTask(hub)));
+      await Promise.all(ids.map((id) => complete(hub, id, "n1", { variant: "B" })));
+    }
+    const open = await addTask(hub);
+    const idsOf = async (query: string, variant: VariantName = "B") =>
+      pick(await ok(hub.get(`/task/list${query}`, { variant })), "tasks", "task_id");
+    const newest = (await idsOf("?page=1&per_page=3")).slice(1);
+    const all = await ok(hub.get("/task/list", { variant: "B" }));
+    expect(all).toMatchObject({ page: 1, per_page: 500, total: 513, pages: 2 });
+    expect(pick(all, "tasks", "task_id").slice(0, 5)).toEqual([open, held, old, ...newest]);
+    expect(new Set(pick(all, "tasks", "task_id")).size).toBe(500);
+    expect((await idsOf("?node_id=n1")).slice(0, 3)).toEqual([held, ...newest]);
+    expect(await idsOf("?status=pending")).toEqual([open, held, old]);
+    expect((await idsOf("?status=completed")).slice(0, 2)).toEqual(newest);
+    expect(await idsOf("?node_id=ghost")).toEqual([]);
+    expect((await idsOf("", "A")).slice(0, 3)).toEqual([open, ...newest]);
+  });
+
   test.each(VARIANTS)("%s refuses a page out of range", async (variant) => {
     await using hub = await startHub();
-    for (const value of ["0", "-1", "1.5", "x", "", "1e3"]) {
+    for (const value of ["0", "-1", "1.5", "x", "1e3"]) {
       await badFields(hub.get(`/task/list?page=${value}`, { variant }), ["page"]);
       await badFields(hub.get(`/task/list?per_page=${value}`, { variant }), ["per_page"]);
       const both = hub.get(`/task/list?page=${value}&per_page=${value}&status=x`, { variant });

@@ -5,24 +5,56 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
-import { ACK_LEASE_MS, REDELIVERIES_MAX, SWEEP_BATCH } from "../../src/domain/limits.ts";
+import {
+  ACK_LEASE_MS,
+  BROADCAST_LEASE_MS,
+  BROADCAST_STEP_NODES,
+  REDELIVERIES_MAX,
+  SWEEP_BATCH,
+} from "../../src/domain/limits.ts";
 import type { Message } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { EmbeddedMail } from "../../src/mail/embedded.ts";
-import type { Mail, Taken } from "../../src/mail/mail.ts";
+import { type Mail, MailBusy, type Taken } from "../../src/mail/mail.ts";
 import { RedisMail } from "../../src/mail/redis.ts";
-import { historySizes, messageById } from "../../src/store/sql/messages.ts";
+import {
+  historySizes,
+  mailboxSizes,
+  messageById,
+  messageFates,
+  parkedCount,
+  waitingPart,
+} from "../../src/store/sql/messages.ts";
+import { count } from "../../src/store/sql/query.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import type { Load, Loaded, Store, Transact } from "../../src/store/store.ts";
+import type { Load, Loaded, Query, Store, Transact } from "../../src/store/store.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { OWN_HOST, freePort } from "../support/keeper.ts";
 import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
+
+const steady = (): number => STEADY;
+
+/** A transact for a broadcast that takes several commits: something happens before the last of them. */
+function beforeLast({ transact }: Store, happen: () => Promise<void>): Transact {
+  let calls = 0;
+  const wrapped = async <L extends Load, A>(
+    load: L,
+    decide: (rows: Loaded<L>) => Decision<A> | Undecided,
+  ): Promise<A | undefined> => {
+    calls++;
+    if (calls === 2) await happen(); // the first was to find out that one commit is not enough
+    return transact(load, decide);
+  };
+  return wrapped as Transact; // both forms of it at once, as the store's own
+}
+
+const countOf = (table: string): Query<number> => count(`SELECT count(*) AS n FROM ${table}`, [], []);
 
 type Engine = {
   readonly name: string;
@@ -75,7 +107,7 @@ afterAll(async () => (await redis)?.close());
 
 async function openRedisMail(store: Store, url: string): Promise<Mail> {
   const clock = systemClock();
-  const log = openLog("json", clock.now, () => {});
+  const log = openLog({ format: "json", level: "debug" }, clock.now, () => {});
   const mail = await RedisMail.open(store, { url, clock, log, onWakeUp: () => {} });
   closing.push(() => mail.close());
   return mail;
@@ -152,7 +184,7 @@ for (const engine of ENGINES) {
       test("stores the message before it answers, and logs an event without the content", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["m1"]);
-        expect(await opened.store.read(historySizes("n1", 10))).toEqual([
+        expect(await opened.store.read(historySizes("n1", null, 10))).toEqual([
           { seq: expect.any(Number), bytes: 2 },
         ]);
         expect((await opened.store.read(messageById("m1")))?.message).toEqual(
@@ -166,7 +198,7 @@ for (const engine of ENGINES) {
         expect(await codeOf(opened.mail.send(opened.store.transact, message("m1"), "n9"))).toBe(
           "node_not_found",
         );
-        expect(await opened.store.read(historySizes("sender", 10))).toEqual([]);
+        expect(await opened.store.read(historySizes("sender", null, 10))).toEqual([]);
         expect(await eventsOf(opened)).toEqual([]);
       });
 
@@ -183,6 +215,7 @@ for (const engine of ENGINES) {
         const sent = await mail.broadcast(
           store.transact,
           message("m1", { fromNode: "n2", toNode: null, type: "alert" }),
+          steady,
         );
         expect(sent.receivers.toSorted()).toEqual(["n1", "n3"]);
         for (const [nodeId, ids] of [
@@ -198,8 +231,128 @@ for (const engine of ENGINES) {
         const { mail, store } = await openMail(engine);
         const offline = ["n1", "n2", "n3"].map((nodeId): Change => ({ kind: "node.offline", nodeId }));
         await store.transact({}, () => accept(null, offline));
-        const sent = await mail.broadcast(store.transact, message("m1", { toNode: null }));
+        const sent = await mail.broadcast(store.transact, message("m1", { toNode: null }), steady);
         expect(sent).toEqual({ messageId: "m1", receivers: [], transport: mail.transport });
+      });
+
+      const MANY = 2 * BROADCAST_STEP_NODES + 7;
+      const toMany = message("m1", { toNode: null });
+      const openMany = async (): Promise<Opened> => {
+        const opened = await openMail(engine);
+        const more = Array.from({ length: MANY - 4 }, (_, i) => saved(node(`more-${i}`))).flat();
+        await opened.store.transact({}, () => accept(null, more));
+        return opened;
+      };
+      /** How many nodes find something in their mailbox, of one in each step. */
+      const found = async ({ mail, store }: Opened): Promise<number> => {
+        let count = 0;
+        for (const nodeId of ["n1", "more-300", `more-${MANY - 5}`])
+          if (await mail.take(store.transact, nodeId, 10, STEADY)) count++;
+        return count;
+      };
+
+      test("to many nodes takes several commits, and reaches all of them at once", async () => {
+        const opened = await openMany();
+        const { mail, store } = opened;
+        const sizes: number[] = [];
+        const seen: Promise<readonly unknown[]>[] = [];
+        store.onCommit((changes) => {
+          const queued = changes.filter(({ kind }) => kind === "delivery.queued").length;
+          if (queued === 0) return;
+          sizes.push(queued);
+          seen.push(
+            Promise.all([
+              store.read(waitingPart("n1", 0)),
+              store.read(historySizes("n1", null, 10)),
+              store.read(historySizes("sender", null, 10)),
+              store.read(mailboxSizes("n1", { since: null, before: null }, 10)),
+            ]),
+          );
+        });
+        const sent = await mail.broadcast(store.transact, toMany, steady);
+        expect(sent.receivers).toHaveLength(MANY - 1); // n0 is offline
+        expect(sent.receivers).toEqual([...sent.receivers].toSorted());
+        expect(sizes.length).toBeGreaterThan(2);
+        for (const size of sizes) expect(size).toBeLessThanOrEqual(BROADCAST_STEP_NODES);
+        const nothing = [{ count: 0, last: 0 }, [], [], []];
+        expect((await Promise.all(seen)).slice(0, -1)).toEqual(seen.slice(1).map(() => nothing));
+        expect(await eventsOf(opened)).toEqual(["message.sent null m1"]);
+        expect(await found(opened)).toBe(3);
+        const [fate] = await store.read(messageFates("sender", [1], "newest first"));
+        expect(fate?.recipients).toEqual({ waiting: MANY - 4, delivered: 3, acked: 0 });
+      });
+
+      test("one whose last commit fails reaches nobody, and is removed in bounded steps", async () => {
+        const opened = await openMany();
+        const { mail, store } = opened;
+        const failing = beforeLast(store, () => Promise.reject(new Error("no room")));
+        await expect(mail.broadcast(failing, toMany, steady)).rejects.toThrow("no room");
+        expect(await found(opened)).toBe(0);
+        expect(await eventsOf(opened)).toEqual([]);
+        expect(await mail.dropUnfinished(STEADY)).toBe(false); // its hub may still go on
+        const late = STEADY + BROADCAST_LEASE_MS;
+        const steps: boolean[] = [];
+        do steps.push(await mail.dropUnfinished(late));
+        while (steps.at(-1) === true && steps.length < 10);
+        expect(steps.length).toBeGreaterThan(2);
+        expect(steps.at(-1)).toBe(false);
+        for (const table of ["messages", "deliveries", "broadcasts"])
+          expect(await store.read(countOf(table))).toBe(0);
+      });
+
+      test("one that was given up meanwhile is refused, and reaches nobody", async () => {
+        const opened = await openMany();
+        const { mail, store } = opened;
+        let isGivenUp = false;
+        store.onCommit((changes) => {
+          if (isGivenUp || !changes.some(({ kind }) => kind === "broadcast.saved")) return;
+          isGivenUp = true;
+          void store.transact({}, () => accept(null, [{ kind: "broadcasts.abandoned" }]));
+        });
+        await expect(mail.broadcast(store.transact, toMany, steady)).rejects.toBeInstanceOf(MailBusy);
+        while (await mail.dropUnfinished(STEADY));
+        expect(await found(opened)).toBe(0);
+        expect(await store.read(countOf("deliveries"))).toBe(0);
+      });
+
+      test("a reader with a cursor does not pass one that is being written", async () => {
+        const opened = await openMany();
+        const { mail, store } = opened;
+        const settled = (): Promise<readonly unknown[]> =>
+          store.read(mailboxSizes("n1", { since: null, before: null }, 10));
+        const publishing = beforeLast(store, async () => {
+          await mail.send(store.transact, message("m2"), "n1");
+          expect(await settled()).toEqual([]);
+          // A receive has no cursor, and is not held up.
+          expect(idsOf(await mail.take(store.transact, "n1", 10, STEADY))).toEqual(["m2"]);
+        });
+        await mail.broadcast(publishing, toMany, steady);
+        expect(await settled()).toHaveLength(2);
+      });
+    });
+
+    describe("redrive", () => {
+      test("a parked message waits again, with its deliveries from 0; any other does not", async () => {
+        const opened = await openMail(engine);
+        const { mail, store } = opened;
+        await sendAll(opened, ["a", "b"], { requireAck: true });
+        let now = STEADY;
+        for (let i = 0; i <= REDELIVERIES_MAX; i++) {
+          await mail.take(store.transact, "n1", 1, now);
+          now += ACK_LEASE_MS;
+          await mail.expireSome(NOW, now);
+        }
+        const redrive = (messageId: string, nodeId: string): Promise<string> =>
+          codeOf(mail.redrive(store.transact, { messageId, nodeId }));
+        expect(await store.read(parkedCount("n1"))).toBe(1);
+        expect(await redrive("b", "n1")).toBe("message_not_parked");
+        expect(await redrive("a", "n2")).toBe("not_your_message");
+        expect(await redrive("a", "n9")).toBe("node_not_found");
+        expect(await redrive("x", "n1")).toBe("message_not_found");
+        expect(await redrive("a", "n1")).toBe("resolved");
+        expect(await redrive("a", "n1")).toBe("message_not_parked");
+        const taken = await mail.take(store.transact, "n1", 1, now);
+        expect(taken?.deliveries).toMatchObject([{ deliveries: 1, message: { messageId: "a" } }]);
       });
     });
 
@@ -334,7 +487,7 @@ for (const engine of ENGINES) {
 
       test("by one receiver of a broadcast leaves the others alone", async () => {
         const { mail, store } = await openMail(engine);
-        await mail.broadcast(store.transact, message("m1", { toNode: null, requireAck: true }));
+        await mail.broadcast(store.transact, message("m1", { toNode: null, requireAck: true }), steady);
         await mail.take(store.transact, "n1", 1, STEADY);
         await mail.take(store.transact, "n2", 1, STEADY);
         await mail.acknowledge(store.transact, { messageId: "m1", nodeId: "n1" }, NOW);
@@ -392,7 +545,7 @@ for (const engine of ENGINES) {
         }
         expect(counts).toEqual(Array.from({ length: REDELIVERIES_MAX + 1 }, (_, i) => i + 1));
         expect(await eventsOf(opened)).toEqual(["message.sent n1 a", "message.parked n1 a"]);
-        expect(await store.read(historySizes("n1", 1))).toHaveLength(1);
+        expect(await store.read(historySizes("n1", null, 1))).toHaveLength(1);
       });
 
       test("in bounded steps", async () => {
@@ -425,7 +578,7 @@ for (const engine of ENGINES) {
             : decision;
         })) as Transact; // both forms of it at once, as the store's own
       await mail.send(marking, message("m1", { requireAck: true }), "n1");
-      await mail.broadcast(marking, message("m2", { toNode: null }));
+      await mail.broadcast(marking, message("m2", { toNode: null }), steady);
       await mail.take(marking, "n1", 10, STEADY);
       await mail.takeNothing(marking, "n1");
       await mail.acknowledge(marking, { messageId: "m1", nodeId: "n1" }, NOW);

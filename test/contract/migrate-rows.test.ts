@@ -62,7 +62,7 @@ async function check(store: Store): Promise<void> {
     (await tasks.list(["assigned", "completed"], nodeId, page)).rows.first.map(({ taskId }) => taskId);
   expect((await listed("a")).length).toBe(DONE);
   expect(await listed("b")).toEqual(["t152", "t151"]);
-  const result = { problem: "p", improvement: "i", lesson: "l" };
+  const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
   const asked = { taskId: "t151", nodeId: "b", result, claimOnComplete: false };
   await tasks.complete(store.transact, asked);
   expect(await listed("b")).toEqual(["t152", "t151"]);

@@ -11,7 +11,13 @@ import { join } from "node:path";
 import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, UNDECIDED, accept, nodeNotFound } from "../../src/domain/decision.ts";
-import { EVENT_KINDS, type LoggedEvent, type NewEvent, TASK_EVENT_KINDS } from "../../src/domain/event.ts";
+import {
+  EVENT_KINDS,
+  type LoggedEvent,
+  type NewEvent,
+  TASK_EVENT_KINDS,
+  senderOf,
+} from "../../src/domain/event.ts";
 import { FILE_ID_BYTES } from "../../src/domain/file.ts";
 import {
   BALANCE_MAX_MICRO,
@@ -53,7 +59,7 @@ import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/st
 import { message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
-const { oldAnswers, oldBroadcasts, oldEvents, oldMessages } = retention;
+const { oldAnswers, oldDeliveries, oldEvents, oldMessages } = retention;
 
 type OnFault = (error: unknown) => void;
 
@@ -214,12 +220,12 @@ for (const engine of ENGINES) {
       const load = {
         one: nodeReads.nodeById("n1"),
         none: nodeReads.nodeById("n2"),
-        all: nodeReads.onlineNodeIds(),
+        all: nodeReads.nodePart(0, 10),
       };
       expect(await store.transact(load, (rows) => accept(rows))).toMatchObject({
         one: { nodeId: "n1" },
         none: null,
-        all: ["n1"],
+        all: { online: ["n1"], next: null },
       });
     });
 
@@ -522,6 +528,7 @@ function makeNodes(roll: (sides: number) => number): { nodes: Node[]; changes: C
       capabilities: CAPABILITIES[i % CAPABILITIES.length] ?? [],
       variant: i % 3 ? "B" : "A",
       maxTasks: i % 4 === 3 ? 2 : null,
+      autoAssign: i % 7 !== 6,
       online: i % 5 !== 4,
       registeredAt: 100 + i,
       lastHeartbeatAt: 200 + i,
@@ -584,7 +591,8 @@ function makeTasks(roll: (sides: number) => number): Tasks {
     changes.push({ kind: "task.moved", task: moved });
     if (status !== "open") changes.push({ kind: "tasks.tallied", open: -1, assigned: 1, completed: 0 });
     if (status !== "completed") return moved;
-    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł" };
+    const extra = i % 2 ? `{"ł":${i}.00,"n":12345678901234567890}` : null;
+    const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł", extra };
     const done: Task = { ...moved, status: "completed", result, updatedAt: 7_000 + i };
     changes.push({ kind: "task.moved", task: done });
     changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1 });
@@ -700,7 +708,7 @@ function makeRows(): Rows {
     at: 8_000 + i,
     nodeId: roll(3) ? `n0${roll(4)}` : null,
     taskId: roll(2) ? `t${i}` : null,
-    data: { i, text: "ß\"'", yes: true, none: null },
+    data: { i, text: "ß\"'", yes: true, none: null, from_node: `n0${i % 4}` },
   }));
   const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
     keyId: `k${i}`,
@@ -770,7 +778,7 @@ function queriesOf(engine: Engine): void {
 type Read = <R>(query: Query<R>) => Promise<R>;
 
 function nodeQueries({ nodes }: Rows, read: Read): void {
-  test("nodeById, nodesAfter, nodesById, nodesCount, onlineNodeIds", async () => {
+  test("nodeById, nodesAfter, nodesById, nodesCount, nodePart, hasNodes", async () => {
     for (const one of nodes) expect(await read(nodeReads.nodeById(one.nodeId))).toEqual(one);
     expect(await read(nodeReads.nodeById("nobody"))).toBeNull();
     const inOrder = nodes.toSorted(byId);
@@ -784,12 +792,20 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
       expect(found).toEqual(nodes.filter(({ nodeId }) => asked.includes(nodeId)).toSorted(byId));
     }
     expect(await read(nodeReads.nodesCount())).toBe(nodes.length);
-    expect(await read(nodeReads.onlineNodeIds())).toEqual(
+    const inParts: string[] = [];
+    for (let after: number | null = 0; after !== null;) {
+      const part: nodeReads.NodePart = await read(nodeReads.nodePart(after, 3));
+      inParts.push(...part.online);
+      after = part.next;
+    }
+    expect(inParts.toSorted()).toEqual(
       nodes
         .filter(({ online }) => online)
         .map(({ nodeId }) => nodeId)
         .toSorted(),
     );
+    expect(await read(nodeReads.hasNodes(nodes.length))).toBeTrue();
+    expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
 
   test("expiredNodes: nodes with an expired lease, longest expired first", async () => {
@@ -813,8 +829,8 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     const expected = nodes
       .filter(isAvailable)
       .toSorted(byId)
-      .map(({ nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince }) => {
-        return { nodeId, capabilities, online, maxTasks, tasksAssigned, idleSince };
+      .map(({ nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince }) => {
+        return { nodeId, capabilities, online, autoAssign, maxTasks, tasksAssigned, idleSince };
       });
     expect(expected.length).toBeGreaterThan(5);
     const lists = new CapabilityLists();
@@ -858,7 +874,11 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   });
 
   const bytesOf = ({ title, description, result, files }: Task): number =>
-    [title, description, ...(result ? [result.problem, result.improvement, result.lesson] : [])]
+    [
+      title,
+      description,
+      ...(result ? [result.problem, result.improvement, result.lesson, result.extra ?? ""] : []),
+    ]
       .map((text) => Buffer.byteLength(text))
       .reduce((sum, bytes) => sum + bytes, files.length * FILE_ID_BYTES);
 
@@ -887,6 +907,15 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
               const found = await read(taskReads.tasksBySeq(sizes.map(({ seq }) => seq)));
               expect(found.map(idOf)).toEqual(expected.map(idOf));
             }
+        const isDone = (one: Task): boolean => one.status === "completed";
+        const unfinishedFirst = [...all.filter((one) => !isDone(one)), ...all.filter(isDone)];
+        for (const limit of [1, 20, 500]) {
+          const sizes = await read(taskReads.unfinishedFirstSizes(statuses, nodeId, limit));
+          const expected = unfinishedFirst.slice(0, limit);
+          expect(sizes.map(({ bytes }) => bytes)).toEqual(expected.map(bytesOf));
+          const found = await read(taskReads.unfinishedFirstBySeq(sizes.map(({ seq }) => seq)));
+          expect(found.map(idOf)).toEqual(expected.map(idOf));
+        }
         const whole = { from: "newest", limit: 500, offset: 0 } as const;
         const seqs = (await read(taskReads.taskSizes(statuses, nodeId, whole))).map(({ seq }) => seq);
         expect(await read(taskReads.tasksBySeq(seqs))).toEqual([...all]);
@@ -909,7 +938,12 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
           (one) => one.balanced && one.revokedFrom !== nodeId && fits({ capabilities }, one),
         ).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
-        expect(await read(taskReads.waitingFor({ nodeId, capabilities }, limit))).toEqual(expected);
+        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: true }, limit))).toEqual(
+          expected,
+        );
+        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: false }, limit))).toEqual(
+          [],
+        );
       });
     }
 
@@ -953,6 +987,13 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     expect(expected.length).toBeGreaterThan(2);
     expect(await read(balancer.openTasks(some.map(({ seq }) => seq)))).toEqual([...expected]);
     expect(await read(balancer.openTasks([]))).toEqual([]);
+  });
+
+  test("tasksHeld: the assigned tasks of a node, oldest first", async () => {
+    const expected = tasks.filter((one) => one.status === "assigned" && one.assignedNode === "n01");
+    expect(expected.length).toBeGreaterThan(1);
+    expect(await read(taskReads.tasksHeld("n01", 500))).toEqual(expected);
+    expect(await read(taskReads.tasksHeld("n01", 1))).toEqual(expected.slice(0, 1));
   });
 
   test("strandedTasks: assigned tasks of offline nodes", async () => {
@@ -1052,6 +1093,9 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
       expect(await read(eventReads.eventsById(ids))).toEqual(events.filter(({ id }) => ids.includes(id)));
   });
 
+  const isShown = ({ kind, nodeId, data }: LoggedEvent, to: string): boolean =>
+    nodeId === to || (kind === "message.sent" && nodeId === null) || senderOf({ kind, data }) === to;
+
   test("a node's events in a range of the log: first id exclusive, last id inclusive", async () => {
     for (const nodeId of ["n00", "n03", "nobody"])
       for (const after of [0, 1, 57, 200, 399, 400, 1_000])
@@ -1059,7 +1103,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
           for (const limit of [1, 9, 1_000])
             expect(await read(eventReads.nodeEventsIn(nodeId, { after, upTo }, limit))).toEqual(
               events
-                .filter((one) => one.nodeId === nodeId && one.id > after && one.id <= upTo)
+                .filter((one) => isShown(one, nodeId) && one.id > after && one.id <= upTo)
                 .slice(0, limit),
             );
   });
@@ -1077,7 +1121,10 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     return found;
   };
   const sizeOf = ({ seq, message: { content } }: Placed) => ({ seq, bytes: Buffer.byteLength(content) });
-  const stubOf = (got: Got) => ({ ...got, seq: find(got.messageId).seq });
+  const stubOf = (got: Got) => {
+    const { seq, message: sent } = find(got.messageId);
+    return { ...got, seq, fromNode: sent.fromNode, broadcast: sent.toNode === null };
+  };
   const nodeIds = ["n00", "n01", "n02", "n03", "n09"];
 
   test("waitingDeliveries and waitingPart: oldest first", async () => {
@@ -1116,12 +1163,17 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("messagesBySeq: newest first", async () => {
-    for (const length of [1, 3, 64]) {
-      const some = messages.slice(5, 5 + length);
-      const found = await read(mail.messagesBySeq(some.map(({ seq }) => seq)));
-      expect(found).toEqual(some.map(({ message: one }) => one).toReversed());
-    }
+  test("messageFates: in the requested order", async () => {
+    for (const length of [1, 3, 64])
+      for (const order of ["newest first", "oldest first"] as const) {
+        const some = messages.slice(5, 5 + length);
+        const seqs = some.map(({ seq }) => seq);
+        const found = await read(mail.messageFates("n01", seqs, order));
+        const expected = some.map(({ message: one }) => one);
+        expect(found.map((fate) => fate.message)).toEqual(
+          order === "newest first" ? expected.toReversed() : expected,
+        );
+      }
   });
 
   test("waitingDeliveriesIfSmall: as waitingDeliveries, or null when they are large together", async () => {
@@ -1158,8 +1210,16 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
             deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
         )
         .toReversed();
-      for (const limit of [1, 7, 32, 50, 1_000])
-        expect(await read(mail.historySizes(nodeId, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+      for (const limit of [1, 7, 32, 50, 1_000]) {
+        expect(await read(mail.historySizes(nodeId, null, limit))).toEqual(own.map(sizeOf).slice(0, limit));
+        for (const before of [1, 20, 150])
+          expect(await read(mail.historySizes(nodeId, before, limit))).toEqual(
+            own
+              .filter(({ seq }) => seq < before)
+              .map(sizeOf)
+              .slice(0, limit),
+          );
+      }
     }
   });
 
@@ -1169,11 +1229,11 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
         deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
       );
       for (const limit of [1, 7, 32, 50, 1_000]) {
-        expect(await read(mail.mailboxSizes(nodeId, null, limit))).toEqual(
+        expect(await read(mail.mailboxSizes(nodeId, { since: null, before: null }, limit))).toEqual(
           own.map(sizeOf).toReversed().slice(0, limit),
         );
         for (const since of [0, 20, 149, 150])
-          expect(await read(mail.mailboxSizes(nodeId, since, limit))).toEqual(
+          expect(await read(mail.mailboxSizes(nodeId, { since, before: null }, limit))).toEqual(
             own
               .filter(({ seq }) => seq > since)
               .map(sizeOf)
@@ -1243,8 +1303,8 @@ function unreadQueries(engine: Engine): void {
     const fullMs = Math.min(...full);
     for (const [query, rows, mostMs] of [
       [mail.waitingDeliveries("n1", 1_000), 32, 3 * fullMs],
-      [mail.historySizes("n1", 1_000), 288, fullMs],
-      [mail.mailboxSizes("n1", null, 1_000), 288, fullMs],
+      [mail.historySizes("n1", null, 1_000), 288, fullMs],
+      [mail.mailboxSizes("n1", { since: null, before: null }, 1_000), 288, fullMs],
     ] as const) {
       // What else runs on the machine only adds: one that reads all is never as quick, however often it is asked.
       let best = await took(query, rows);
@@ -1395,6 +1455,42 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(keyReads.storedAnswer("s", 60))).toMatchObject({ asked: "i" });
   });
 
+  test("a deleted node is found by no query but its own, keeps its totals, and may register again", async () => {
+    const { store } = await openFresh(engine);
+    const first = node("n1", { registeredAt: 1, tasksCompleted: 1 });
+    const done = task("t1", { status: "assigned", assignedNode: "n1" });
+    await write(
+      store,
+      ...saved(first),
+      { kind: "task.created", task: done },
+      tally({ nodeId: "n1", assigned: 1, completed: 1, entries: 3, idleSince: 44 }),
+      { kind: "node.deleted", nodeId: "n1" },
+      tally({ nodeId: "n1", balanceMicro: 5, idleSince: 45 }),
+    );
+    const found = await Promise.all([
+      store.read(nodeReads.nodeById("n1")),
+      store.read(nodeReads.pulseOf("n1")),
+      store.read(nodeReads.nodesAfter("", 10)),
+      store.read(nodeReads.nodesById(["n1"])),
+      store.read(nodeReads.topNodes(10)),
+      store.read(nodeReads.nodePart(0, 500)).then(({ online }) => online),
+      store.read(nodeReads.nodesCount()),
+      store.read(nodeReads.deletedNodesCount()),
+      store.read(mail.mailboxOwner("n1")),
+      store.read(balancer.candidatesFor("", null)),
+    ]);
+    expect(found).toEqual([null, null, [], [], [], [], 0, 1, null, []]);
+    const former = await store.read(nodeReads.deletedNode("n1"));
+    expect(former).toMatchObject({ online: false, entries: 3, balanceMicro: 5n, tasksCompleted: 1 });
+    expect((await store.read(taskReads.tasksOfDeleted(10))).map(idOf)).toEqual(["t1"]);
+    expect(await store.read(taskReads.strandedTasks(10))).toEqual([]);
+    await write(store, ...saved({ ...first, registeredAt: 9, name: "again" }));
+    expect(await store.read(nodeReads.deletedNode("n1"))).toBeNull();
+    const again = { registeredAt: 9, name: "again", online: true, entries: 3, balanceMicro: 5n };
+    expect(await store.read(nodeReads.nodeById("n1"))).toMatchObject(again);
+    expect(await store.read(nodeReads.nodesCount())).toBe(1);
+  });
+
   test("a node that registers again keeps its totals; leases are renewed by variant", async () => {
     const { store } = await openFresh(engine);
     const first = node("n1", { variant: "A", registeredAt: 1 });
@@ -1416,7 +1512,7 @@ function pruneQueries(engine: Engine): void {
       }),
       tally({ nodeId: "n1", idleSince: 44 }),
       { kind: "node.offline", nodeId: "n1" },
-      ...saved({ ...first, name: "New", registeredAt: 99, idleSince: 0 }),
+      ...saved({ ...first, name: "New", idleSince: 0 }),
       { kind: "node.leases.renewed", variant: "A", leaseUntil: 1_234 },
     );
     const totals = { tasksAssigned: 2, tasksCompleted: 1, luxEarnedMicro: 7n, idleSince: 44, ...own };
@@ -1683,12 +1779,16 @@ describe("store: sqlite: plans", () => {
     "taskSizes pending of a node": pageOf("open", "assigned"),
     "taskSizes all of a node": pageOf("open", "assigned", "completed"),
     tasksBySeq: taskReads.tasksBySeq([1, 2, 3]),
+    tasksHeld: taskReads.tasksHeld("n1", 500),
+    unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
+    "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
+    unfinishedFirstBySeq: taskReads.unfinishedFirstBySeq([1, 2, 3]),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
-    "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [] }, 500),
-    waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"] }, 500),
+    "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [], autoAssign: true }, 500),
+    waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"], autoAssign: true }, 500),
     isBacklogEmpty: balancer.isBacklogEmpty(false),
     "isBacklogEmpty of the balancer's": balancer.isBacklogEmpty(true),
     backlogTypes: balancer.backlogTypes(true, "x", 500),
@@ -1714,11 +1814,16 @@ describe("store: sqlite: plans", () => {
     deliveriesOf: mail.deliveriesOf("n1", [1, 2, 3]),
     expiredDeliveries: mail.expiredDeliveries(1, 500),
     messageById: mail.messageById("m1"),
-    historySizes: mail.historySizes("n1", 50),
-    messagesBySeq: mail.messagesBySeq([1, 2, 3]),
+    historySizes: mail.historySizes("n1", null, 50),
+    messageFates: mail.messageFates("n1", [1, 2, 3], "newest first"),
+    parkedCount: mail.parkedCount("n1"),
+    parkedSizes: mail.parkedSizes("n1", { from: "newest", limit: 20, offset: 40 }),
+    unfinishedBroadcast: mail.unfinishedBroadcast("m1"),
+    lateBroadcast: mail.lateBroadcast(1),
+    queuedDeliveries: mail.queuedDeliveries(1, 500),
     waitingDeliveriesIfSmall: mail.waitingDeliveriesIfSmall("n1", 10),
-    mailboxSizes: mail.mailboxSizes("n1", null, 50),
-    "mailboxSizes since": mail.mailboxSizes("n1", 7, 50),
+    mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
+    "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
   };
   for (const [name, query] of Object.entries(hot))
@@ -1733,6 +1838,11 @@ describe("store: sqlite: plans", () => {
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page("open", "assigned", "completed"), /^SCAN tasks$/],
     strandedTasks: [taskReads.strandedTasks(500), /^SCAN nodes USING INDEX nodes_stranded$/],
+    tasksOfDeleted: [taskReads.tasksOfDeleted(1), /^SCAN nodes USING INDEX nodes_(?:stranded|deleted)$/],
+    deletedNodesCount: [
+      nodeReads.deletedNodesCount(),
+      /^SCAN nodes USING (?:COVERING )?INDEX nodes_deleted$/,
+    ],
     newestEvents: [eventReads.newestEvents(null, 100), /^SCAN events$/],
     fileSizes: [fileReads.fileSizes(slice), /^SCAN files$/],
     oldMessages: [oldMessages({ before: 1, limit: 500, now: 2 }), /^SCAN messages$/],
@@ -1897,7 +2007,8 @@ describe("store: sqlite: plans", () => {
   /** The tables whose rows a conflict key stands for. */
   function covered(key: string): readonly string[] {
     const [table = "", id] = key.split(" ");
-    if (id === undefined) return [table];
+    if (key === "publications") return ["broadcasts", "messages"]; // with the messages that are broadcast
+    if (id === undefined && key !== "registrations") return [table];
     const withIt: Readonly<Record<string, readonly string[]>> = {
       nodes: ["nodes", "beats"],
       registrations: ["nodes"],
@@ -1920,8 +2031,12 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
-    oldBroadcasts: oldBroadcasts({ before: 1, limit: 500, now: 2 }),
-    onlineNodeIds: nodeReads.onlineNodeIds(),
+    deletedNodesCount: nodeReads.deletedNodesCount(),
+    deletedNode: nodeReads.deletedNode("n1"),
+    oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
+    "oldDeliveries to one node": oldDeliveries({ before: 1, limit: 500, now: 2 }, false),
+    nodePart: nodeReads.nodePart(0, 500),
+    hasNodes: nodeReads.hasNodes(5),
     taskTotals: taskReads.taskTotals(),
     topNodes: nodeReads.topNodes(5),
   };

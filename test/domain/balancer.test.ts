@@ -52,6 +52,7 @@ describe("pick", () => {
 
 const candidate = fc.record({
   online: fc.boolean(),
+  autoAssign: fc.constantFrom(true, true, true, false),
   maxTasks: fc.option(fc.integer({ min: 1, max: 4 })),
   tasksAssigned: fc.integer({ min: 0, max: 4 }),
   idleSince: fc.integer({ min: 0, max: 3 }),
@@ -104,7 +105,7 @@ describe("balance", () => {
               tasksAssigned: assigned.get(n.nodeId) ?? 0,
               idleSince: idleSince.get(n.nodeId) ?? 0,
             }))
-            .filter((n) => n.online && n.nodeId !== one.revokedFrom)
+            .filter((n) => n.online && n.autoAssign && n.nodeId !== one.revokedFrom)
             .filter((n) => n.maxTasks === null || n.tasksAssigned < n.maxTasks)
             .filter(
               (n) =>
@@ -156,6 +157,7 @@ describe("many tasks and nodes", () => {
   const member = fc.record({
     nodeId: fc.constantFrom(...Array.from({ length: 24 }, (_, i) => `n${i}`)),
     online: fc.boolean(),
+    autoAssign: fc.constantFrom(true, true, true, false),
     maxTasks: fc.option(fc.integer({ min: 1, max: 5 })),
     tasksAssigned: fc.integer({ min: 0, max: 5 }),
     idleSince: fc.integer({ min: NOW - 2, max: NOW + 2 }), // also ahead of a clock that was set back
@@ -217,10 +219,11 @@ describe("many tasks and nodes", () => {
   });
 });
 
-test("available is online and below the limit", () => {
+test("available is online, asked for tasks, and below the limit", () => {
   const rows: readonly (readonly [Partial<Candidate>, boolean])[] = [
     [{}, true],
     [{ online: false }, false],
+    [{ autoAssign: false }, false],
     [{ maxTasks: 1 }, true],
     [{ maxTasks: 1, tasksAssigned: 1 }, false],
     [{ maxTasks: null, tasksAssigned: 1_000_000 }, true],

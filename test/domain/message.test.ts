@@ -2,9 +2,22 @@
 import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "../../src/domain/limits.ts";
-import { acknowledge, broadcast, expireLeases, putBack, receive, send } from "../../src/domain/message.ts";
+import {
+  acknowledge,
+  beginBroadcast,
+  broadcast,
+  continueBroadcast,
+  dropBroadcast,
+  expire,
+  expireLeases,
+  publish,
+  putBack,
+  receive,
+  redrive,
+  send,
+} from "../../src/domain/message.ts";
 import type { Delivery, DeliveryState, DeliveryStub } from "../../src/domain/model.ts";
-import { NOW, STEADY, type Sketch, delivery, message, node, sketch, stub } from "./samples.ts";
+import { NOW, STEADY, type Sketch, delivery, message, node, sketch, sketchChange, stub } from "./samples.ts";
 
 const STATES: Readonly<Record<DeliveryState, DeliveryStub>> = {
   waiting: stub(),
@@ -47,10 +60,9 @@ describe("broadcast", () => {
       expect(decision.answer).toEqual(receivers);
       expect(sketch(decision, String).slice(1)).toEqual([
         "message.stored m1",
-        ...receivers.flatMap((to) => [
-          `delivery.queued m1 ${to} of a broadcast`,
-          `message.sent ${to} null {"message_id":"m1","from_node":"sender","type":"alert"}`,
-        ]),
+        ...receivers.map((to) => `delivery.queued m1 ${to} of a broadcast`),
+        `broadcast m1 null ${receivers.length}`,
+        `message.sent null null {"message_id":"m1","from_node":"sender","type":"alert","receivers":${receivers.length}}`,
       ]);
     });
 });
@@ -85,7 +97,7 @@ describe("acknowledge", () => {
   const acked = (deliveries: number): Sketch => [
     "answers null",
     `n1 #1 acked ${deliveries} null`,
-    'message.acked n1 null {"message_id":"m1"}',
+    'message.acked n1 null {"message_id":"m1","from_node":"sender"}',
   ];
   const cells: Readonly<Record<DeliveryState, Sketch>> = {
     waiting: acked(0),
@@ -125,7 +137,7 @@ describe("visibility timeout", () => {
     expect(sketch(expireLeases([leased(REDELIVERIES_MAX + 1)], NOW), String)).toEqual([
       "answers 1",
       `n1 #1 parked ${REDELIVERIES_MAX + 1} null`,
-      'message.parked n1 null {"message_id":"m1"}',
+      'message.parked n1 null {"message_id":"m1","from_node":"sender"}',
     ]);
   });
   test("a message that is never acknowledged is delivered once and redelivered five times", () => {
@@ -136,9 +148,110 @@ describe("visibility timeout", () => {
       if (taken.kind !== "accepted" || !taken.answer[0]) throw new Error("not taken");
       delivered++;
       current = taken.answer[0];
-      current = after(current, expireLeases([{ ...current, messageId: "m1" }], NOW).changes);
+      current = after(current, expireLeases([{ ...stub(), ...current }], NOW).changes);
     }
     expect({ delivered, state: current.state }).toEqual({ delivered: 6, state: "parked" });
+  });
+});
+
+describe("redrive", () => {
+  const asked = { messageId: "m1", nodeId: "n1" };
+  const cells: Readonly<Record<DeliveryState, Sketch>> = {
+    waiting: "message_not_parked",
+    leased: "message_not_parked",
+    gone: "message_not_parked",
+    acked: "message_not_parked",
+    parked: ["answers null", "n1 #1 waiting 0 null"],
+  };
+  for (const state of ALL)
+    test(state, () => {
+      const decision = redrive({ messageId: "m1" }, STATES[state], node("n1"), asked);
+      expect(sketch(decision, String)).toEqual(cells[state]);
+    });
+});
+
+describe("retention", () => {
+  const lost = ['message.expired n1 null {"message_id":"m1","from_node":"sender"}'];
+  const cells: Readonly<Record<DeliveryState, readonly string[]>> = {
+    waiting: lost,
+    leased: lost,
+    gone: [],
+    acked: [],
+    parked: lost,
+  };
+  for (const state of ALL)
+    test(`tells of a message that is ${state}, if nobody took or confirmed it`, () => {
+      expect(expire([STATES[state]], NOW).map(sketchChange)).toEqual([...cells[state]]);
+    });
+  test("counts the recipients of a broadcast down", () => {
+    const some = [STATES.waiting, STATES.waiting, STATES.gone, STATES.acked];
+    const old = some.map((one) => ({ ...one, broadcast: true }));
+    expect(expire(old, NOW).map(sketchChange)).toEqual(["broadcast #1 -2 -1 -1", ...lost, ...lost]);
+  });
+});
+
+describe("a broadcast in several steps", () => {
+  const toAll = message("m1", { toNode: null, type: "alert" });
+  const unfinished = { messageId: "m1", seq: 1, writeUntil: STEADY };
+  test("begins with the message and the first deliveries, and no event", () => {
+    expect(sketch(beginBroadcast(toAll, ["a", "sender"], STEADY), String)).toEqual([
+      "answers a",
+      "message.stored m1",
+      "delivery.queued m1 a of a broadcast",
+      `broadcast m1 ${STEADY} 1`,
+    ]);
+  });
+  test("goes on while it is not given up", () => {
+    const go = (given: typeof unfinished | null) =>
+      sketch(continueBroadcast(toAll, ["b", "c"], given, 1, STEADY + 1), String);
+    expect(go(unfinished)).toEqual([
+      "answers b,c",
+      "delivery.queued m1 b of a broadcast",
+      "delivery.queued m1 c of a broadcast",
+      `broadcast m1 ${STEADY + 1} 3`,
+    ]);
+    expect(go({ ...unfinished, writeUntil: 0 })).toBe("undecided");
+    expect(go(null)).toBe("undecided");
+  });
+  test("ends with one event for all, unless it was given up", () => {
+    const end = (given: typeof unfinished | null) => sketch(publish(toAll, ["a", "b"], given), String);
+    expect(end(unfinished)).toEqual([
+      "answers a,b",
+      "broadcast m1 null 2",
+      'message.sent null null {"message_id":"m1","from_node":"sender","type":"alert","receivers":2}',
+    ]);
+    expect(end({ ...unfinished, writeUntil: 0 })).toBe("undecided");
+    expect(end(null)).toBe("undecided");
+  });
+  test("is removed a part at a time, and is given up first", () => {
+    expect(sketch(dropBroadcast(unfinished, 5, 5), String)).toEqual([
+      "answers false",
+      "broadcast m1 0 0",
+      "broadcast.trimmed",
+    ]);
+    expect(sketch(dropBroadcast(unfinished, 4, 5), String)).toEqual([
+      "answers true",
+      "broadcast.trimmed",
+      "broadcast.removed",
+      "message.removed",
+    ]);
+  });
+});
+
+describe("a broadcast's counts", () => {
+  test("follow each recipient: received, put back, confirmed", () => {
+    const waiting = delivery({}, { toNode: null });
+    const taken = receive(node("n1"), "n1", [waiting], STEADY);
+    expect(sketch(taken, () => "")).toEqual(["answers ", "n1 #1 gone 1 null", "broadcast #1 -1 +1 0"]);
+    const gone = stub({ state: "gone", deliveries: 1, broadcast: true });
+    expect(sketch(putBack([gone], [gone]), String)).toEqual([
+      "answers 1",
+      "n1 #1 waiting 0 null",
+      "broadcast #1 +1 -1 0",
+    ]);
+    const asked = { messageId: "m1", nodeId: "n1" };
+    const acked = acknowledge({ messageId: "m1" }, gone, node("n1"), asked, NOW);
+    expect(sketch(acked, String)).toContain("broadcast #1 0 -1 +1");
   });
 });
 

@@ -74,6 +74,29 @@ describe("register", () => {
     expect(STATES.offline?.registeredAt).toBe(EARLIER);
   });
 
+  test("that changes its profile says which fields", () => {
+    const changed = profile("n1", { port: 0, capabilities: ["x"], autoAssign: false });
+    expect(sketch(register(changed, STATES.online, [], BEAT), () => "")).toContain(
+      'node.updated n1 null {"name":"Name of n1","changed":"port,capabilities,auto_assign"}',
+    );
+  });
+
+  test("after a deletion is a new registration that keeps the old totals", () => {
+    const former = node("n1", {
+      online: false,
+      tasksCompleted: 3,
+      luxEarnedMicro: 4n,
+      entries: 2,
+      balanceMicro: 9n,
+    });
+    const { answer } = register(profile("n1"), null, [], BEAT, former);
+    expect(answer).toMatchObject({
+      created: true,
+      node: { registeredAt: NOW, tasksCompleted: 3, entries: 2 },
+    });
+    expect(answer.node.balanceMicro).toBe(9n);
+  });
+
   test("is assigned tasks up to its limit, and only those that it can take", () => {
     const tasks = [task("t0", { taskType: "y" }), ...waiting, task("t3")];
     const decision = register(profile("n1", { maxTasks: 2, capabilities: ["x"] }), null, tasks, BEAT);

@@ -23,6 +23,7 @@ export function profile(nodeId: string, patch: Partial<NodeProfile> = {}): NodeP
     capabilities: [],
     variant: "B",
     maxTasks: null,
+    autoAssign: true,
     ...patch,
   };
 }
@@ -102,13 +103,12 @@ export function message(messageId: string, patch: Partial<Message> = {}): Messag
   };
 }
 
-export function delivery(
-  patch: Partial<Delivery> = {},
-  of: Partial<Message> = {},
-): Delivery & { readonly messageId: string } {
+export function delivery(patch: Partial<Delivery> = {}, of: Partial<Message> = {}): Delivery & DeliveryStub {
   return {
     message: message("m1", of),
     messageId: of.messageId ?? "m1",
+    fromNode: of.fromNode ?? "sender",
+    broadcast: of.toNode === null,
     seq: 1,
     toNode: "n1",
     state: "waiting",
@@ -121,6 +121,8 @@ export function delivery(
 export function stub(patch: Partial<DeliveryStub> = {}): DeliveryStub {
   return {
     messageId: "m1",
+    fromNode: "sender",
+    broadcast: false,
     seq: 1,
     toNode: "n1",
     state: "waiting",
@@ -179,6 +181,10 @@ export function sketchChange(change: Change): string {
       return `${change.kind} ${change.messageId} ${change.toNode}${change.broadcast ? " of a broadcast" : ""}`;
     case "delivery.moved":
       return `${change.toNode} #${change.seq} ${change.state} ${change.deliveries} ${change.leaseUntil}`;
+    case "broadcast.saved":
+      return `broadcast ${change.messageId} ${change.writeUntil} ${change.waiting}`;
+    case "broadcast.tallied":
+      return `broadcast #${change.seq} ${signed(change.waiting, change.delivered, change.acked)}`;
     case "deliveries.pruned":
       return `${change.kind} ${change.broadcast ? "of broadcasts" : "of messages to one node"}`;
     default:

@@ -18,7 +18,7 @@ import {
 } from "../../src/domain/task.ts";
 import { EARLIER, NOW, type Sketch, draft, node, sketch, sketchChange, sketchTask, task } from "./samples.ts";
 
-const RESULT = { problem: "p", improvement: "i", lesson: "l" };
+const RESULT = { problem: "p", improvement: "i", lesson: "l", extra: null };
 const REWARD = 2_500_000;
 
 /** Where a task can be; who holds or held it is always n1. */
@@ -213,6 +213,21 @@ describe("complete", () => {
       result: RESULT,
       updatedAt: NOW,
     });
+  });
+
+  test("a repeat compares the further keys by value", () => {
+    const result = { ...RESULT, extra: '{"a":1,"b":[12345678901234567890,null]}' };
+    const done = task("t1", { status: "completed", assignedNode: "n1", result });
+    const repeat = (extra: string | null) =>
+      complete(
+        done,
+        node("n1"),
+        { taskId: "t1", nodeId: "n1", result: { ...RESULT, extra }, claimOnComplete: false, entryId: "e" },
+        NOW,
+      ).kind;
+    expect(repeat('{"b":[12345678901234567890,null],"a":1.0}')).toBe("accepted");
+    for (const other of ['{"a":1,"b":[12345678901234567891,null]}', '{"a":1}', null])
+      expect(repeat(other)).toBe("rejected");
   });
 
   for (const field of ["problem", "improvement", "lesson"] as const) {

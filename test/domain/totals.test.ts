@@ -84,7 +84,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       return take(findTask(command.taskId), findNode(command.nodeId), { ...command, by }, now);
     }
     case "complete": {
-      const result = { problem: "p", improvement: "i", lesson: command.lesson };
+      const result = { problem: "p", improvement: "i", lesson: command.lesson, extra: null };
       const asked = { ...command, result, entryId: `e${now}` };
       return complete(findTask(command.taskId), findNode(command.nodeId), asked, now);
     }

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
 import packageJson from "../../package.json";
-import { Hub, PROJECT, SECRET, TempDir, objectOf, run } from "./program.ts";
+import { ADMIN_KEY, Hub, PROJECT, SECRET, TempDir, objectOf, run } from "./program.ts";
 import { RawConnection, headOf } from "./raw.ts";
 
 const place = new TempDir();
@@ -86,7 +86,7 @@ describe("the executable", () => {
   test("manages keys while a hub runs", async () => {
     const cwd = emptyDir("keys");
     await using _hub = await start(cwd);
-    const env = { ...NOWHERE, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: "e2e-admin-key" };
+    const env = { ...NOWHERE, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
     const added = await run(["keys", "add", "second"], { command: [EXECUTABLE], cwd, env });
     expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(/^This is the secret of second\./)]);
     const listed = await run(["keys", "list"], { command: [EXECUTABLE], cwd, env });

@@ -39,7 +39,7 @@ describe("help and version", () => {
   test("the help of serve has every setting with its default", async () => {
     const { stdout } = await run(["serve", "--help"]);
     for (const row of SETTING_ROWS) {
-      expect(stdout).toContain(`${row.flag} ${row.value} `);
+      expect(stdout).toContain(`${row.flag} ${row.value}`);
       if (row.fallback !== null) expect(stdout).toContain(`(${row.fallback})`);
     }
   });
@@ -185,6 +185,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--log-level",
+    of: (config) => config.logLevel,
+    byDefault: "info",
+    values: [
+      ["error", "error"],
+      ["warn", "warn"],
+      ["debug", "debug"],
+    ],
+  },
+  {
+    flag: "--private",
+    of: (config) => config.isPrivate,
+    byDefault: false,
+    values: [
+      ["true", true],
+      ["false", false],
+      ["", true],
+    ],
+  },
+  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
@@ -192,6 +212,26 @@ const SETTINGS: readonly SettingCase[] = [
       ["127.0.0.1", [parseNetwork("127.0.0.1/32")]],
       ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
       ["fd00::/8, ::1", [parseNetwork("fd00::/8"), parseNetwork("::1/128")]],
+    ],
+  },
+  {
+    flag: "--cors",
+    of: (config) => config.cors,
+    byDefault: [],
+    values: [
+      ["https://app.example.org", ["https://app.example.org"]],
+      ["HTTP://Localhost:3000/", ["http://localhost:3000"]],
+      ["*, http://[::1]:8080", ["*", "http://[::1]:8080"]],
+    ],
+  },
+  {
+    flag: "--allowed-host",
+    of: (config) => config.allowedHosts,
+    byDefault: [],
+    values: [
+      ["hub.example.org", ["hub.example.org"]],
+      ["Hub.Example.org.", ["hub.example.org"]],
+      ["a,b", ["a", "b"]],
     ],
   },
 ];
@@ -233,6 +273,22 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
     expect(ports({ env: { LUXHUB_LISTEN: specs.join(", ") } })).toEqual([1, 2]);
     expect(ports({ file: { listen: specs } })).toEqual([1, 2]);
     expect(ports({ file: { listen: specs[0] } })).toEqual([1]);
+  });
+
+  test("a switch is a word in luxhub.toml, and takes no value on the command line", async () => {
+    expect(readConfig({ ...NOWHERE, file: { private: true } }).isPrivate).toBeTrue();
+    expect(() => readConfig({ ...NOWHERE, env: { LUXHUB_PRIVATE: "maybe" } })).toThrow(
+      "must be true or false",
+    );
+    const { code, stderr } = await run(["serve", "--private=true"]);
+    expect([code, stderr]).toEqual([2, "luxhub: --private takes no value; see luxhub serve --help\n"]);
+  });
+
+  test("an origin with a path, and a host with a port, are refused", () => {
+    for (const origin of ["app.example.org", "https://app.example.org/x", "null", "ftp://a", "https://a:443"])
+      expect(() => readConfig({ ...NOWHERE, flags: { cors: [origin] } })).toThrow("an origin as");
+    for (const host of ["hub:80", "http://hub", "*.example.org"])
+      expect(() => readConfig({ ...NOWHERE, flags: { "allowed-host": [host] } })).toThrow("without a port");
   });
 
   test("numbers in luxhub.toml need no quotes", () => {

@@ -1,5 +1,7 @@
 /** The first start of a hub: what it makes, with which modes, what it prints and what it must never print. */
 import { expect, test } from "bun:test";
+import { networkInterfaces } from "node:os";
+import { ENDPOINTS } from "../../src/api/routes.ts";
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { ADMIN_KEY, Hub, Program, SECRET, TempDir, objectOf, run } from "./program.ts";
 
@@ -57,6 +59,62 @@ test("the start page has addresses, variants, the secrets and three working curl
   expect(everywhere.program.stdout).toContain(`http://127.0.0.1:${everywhere.port}  variant A`);
 });
 
+const lan = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ family, internal, address }) => family === "IPv4" && !internal && !address.startsWith("169.254."));
+
+test("the page says what is open without the secret, and where", async () => {
+  using dir = new TempDir();
+  const data = dir.join("data");
+  const listen = ["--listen", "B:127.0.0.1:0"];
+  const page = async (args: readonly string[]): Promise<string> => {
+    await using hub = await Hub.start({ data, args });
+    return hub.program.stdout;
+  };
+  const alone = await page([]);
+  const open =
+    /^ {2}open {7}without the secret, to everyone who reaches http:\/\/127\.0\.0\.1:\d+:\n([^]*?)--private/m;
+  const paths = ENDPOINTS.filter(({ auth }) => auth === "public").map(({ path }) =>
+    path.replace("/api/v1/", ""),
+  );
+  const shown = open.exec(alone)?.[1] ?? "";
+  for (const path of paths) expect(shown).toContain(path.replace(/:(\w+)/, "<$1>"));
+  expect(alone).not.toContain("users of B");
+  expect(await page(listen)).toContain("So variant A shows the tasks, results and files of the users of B.");
+  for (const args of [["--private"], ["--variant", "B"], ["--private", ...listen]])
+    expect(await page(args)).toContain("  open       nothing: every request needs the secret");
+});
+
+test.skipIf(lan === undefined)(
+  `the page has the line for a second machine${lan === undefined ? " (this machine has no address in a network)" : ""}`,
+  async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({
+      data: dir.join("data"),
+      ownSecrets: false,
+      env: { LUXHUB_HOST: "0.0.0.0" },
+    });
+    await hub.program.printed(/On a second machine:\n\n.*\n/);
+    const url = `http://${lan?.address}:${hub.port}`;
+    expect(hub.program.stdout).toContain(`  ${url}  the same, for other machines\n`);
+    expect(hub.program.stdout).toContain(` or ${url}`);
+    const [, line = ""] = /On a second machine:\n\n(.*)\n/.exec(hub.program.stdout) ?? [];
+    const shell = Bun.spawn(["sh", "-c", line], { cwd: "/", stdout: "pipe", stderr: "ignore" });
+    expect(objectOf(await shell.stdout.text())).toMatchObject({ success: true, node_id: "worker-2" });
+    // Later the secret is in a file.
+    await hub.stop();
+    await using again = await Hub.start({
+      data: dir.join("data"),
+      ownSecrets: false,
+      env: { LUXHUB_HOST: "0.0.0.0" },
+    });
+    expect(again.program.stdout).toContain(
+      `On a second machine, with a copy of ${dir.join("data", "secret")}:`,
+    );
+    expect(again.program.stdout).toContain(`X-Matrix-Secret: $(cat secret)" http://${lan?.address}`);
+  },
+);
+
 test("the secrets are printed once: the second start reads them from their files", async () => {
   using dir = new TempDir();
   const data = dir.join("it's data; $(of) `mine`");
@@ -112,7 +170,7 @@ test("secrets from the environment are neither written nor printed", async () =>
 test("with --log json every line is an object without secrets", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
-  const env = { LUXHUB_HOST: "127.0.0.1", LUXHUB_PORT: "0", LUXHUB_LOG: "json" };
+  const env = { LUXHUB_HOST: "127.0.0.1", LUXHUB_PORT: "0", LUXHUB_LOG: "json", LUXHUB_LOG_LEVEL: "debug" };
   await using program = new Program(["serve", "--data", data], { env });
   const [, url = ""] = await program.printed(/"url":"([^"]+)"[^\n]*\n/);
   const secret = readFileSync(`${data}/secret`, "utf8").trim();

@@ -2,14 +2,20 @@
 import { expect, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync, readSync } from "node:fs";
-import { LOG_BACKLOG_MAX_CHARS } from "../../src/domain/limits.ts";
-import { FROM_SOURCE, Hub, TempDir } from "./program.ts";
+import { LOG_BACKLOG_MAX_CHARS, LOG_PATH_MAX_CHARS } from "../../src/domain/limits.ts";
+import {
+  activityMaxLines,
+  measureActivity,
+  measureStrangers,
+  strangersMaxChars,
+} from "../torture/log-flood.ts";
+import { FROM_SOURCE, Hub, TempDir, until } from "./program.ts";
 
 const SECRET = "log-secret";
 
 /** A hub whose standard output is this file; ended at the latest with its `using` block. */
 function startOn(stdout: number, data: string) {
-  const command = [...FROM_SOURCE, "serve", "--data", data, "--log", "json"];
+  const command = [...FROM_SOURCE, "serve", "--data", data, "--log", "json", "--log-level", "debug"];
   const { PATH = "", HOME = "" } = process.env;
   const secrets = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: "log-admin-key" };
   const env = { PATH, HOME, LUXHUB_PORT: "0", LUXHUB_HOST: "127.0.0.1", ...secrets };
@@ -79,14 +85,15 @@ test("a closed terminal shuts the hub down in order, but not under nohup", async
   expect(kept.program.stdout).toContain("ending signal=SIGTERM");
 });
 
-const PAD = "x".repeat(12_000);
-/** Together they are twice what is held. */
-const REQUESTS = Math.ceil((2 * LOG_BACKLOG_MAX_CHARS) / PAD.length);
+const PAD = "x".repeat(2_000);
+/** Together their lines, of a path that is cut, are twice what is held. */
+const REQUESTS = Math.ceil((2 * LOG_BACKLOG_MAX_CHARS) / LOG_PATH_MAX_CHARS);
 const AT_ONCE = 8;
 
 /** A hub whose standard output is read when it is asked for. */
 async function startUnread(data: string) {
-  const args = ["serve", "--port", "0", "--host", "127.0.0.1", "--data", data, "--log", "json"];
+  const args = ["serve", "--port", "0", "--host", "127.0.0.1", "--data", data];
+  args.push("--log", "json", "--log-level", "debug");
   const child = Bun.spawn([...FROM_SOURCE, ...args], { stdout: "pipe", stderr: "inherit" });
   const reader = child.stdout.getReader();
   const decoder = new TextDecoder();
@@ -117,10 +124,65 @@ test("of an unread log a bounded part is held, and the rest is counted", async (
     const shown = text.match(/"message":"request"/g)?.length ?? 0;
     const lost = Number(/could not be written[^\n]*"lost":(\d+)/.exec(text)?.[1]);
     expect(shown + lost).toBe(AT_ONCE * Math.ceil(REQUESTS / AT_ONCE));
-    expect(shown * PAD.length).toBeGreaterThan(LOG_BACKLOG_MAX_CHARS / 2);
+    expect(shown * LOG_PATH_MAX_CHARS).toBeGreaterThan(LOG_BACKLOG_MAX_CHARS / 2);
     expect(text.length).toBeLessThan(1.2 * LOG_BACKLOG_MAX_CHARS);
   } finally {
     child.kill("SIGKILL");
     await child.exited;
+  }
+});
+
+test("at info the log tells what happens and no request, at debug both", async () => {
+  using dir = new TempDir();
+  await using hub = await Hub.start({ data: dir.join("data") });
+  await hub.register("worker-1");
+  const { body } = await hub.post("/task/create", { title: "Say hello", description: "d" });
+  await hub.post("/task/claim", { task_id: body["task_id"], node_id: "worker-1" });
+  await hub.program.printed(/ info {2}worker-1 claimed "Say hello" \(task [\w-]+\)\n/);
+  expect(hub.program.stdout).not.toContain("POST");
+  expect(hub.program.stdout).not.toContain("\x1b["); // no terminal
+  await hub.stop();
+  await using talkative = await Hub.start({ data: dir.join("data"), args: ["--log-level=debug"] });
+  await talkative.get("/status");
+  await talkative.program.printed(/ debug GET \/api\/v1\/status 200 [\d.]+ms from=127\.0\.0\.1 request_id=/);
+});
+
+test("on a terminal levels have colours, but not with NO_COLOR", async () => {
+  using dir = new TempDir();
+  const { PATH = "", HOME = "" } = process.env;
+  const secrets = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: "log-admin-key" };
+  for (const [NO_COLOR, head] of [
+    ["", "\x1b[2mdebug\x1b[0m GET"],
+    ["1", " debug GET"],
+  ] as const) {
+    let text = "";
+    const child = Bun.spawn([...FROM_SOURCE, "serve", "--data", dir.join("data"), "--log-level", "debug"], {
+      env: { PATH, HOME, ...secrets, NO_COLOR, LUXHUB_PORT: "0", LUXHUB_HOST: "127.0.0.1" },
+      terminal: { data: (_, bytes) => void (text += new TextDecoder().decode(bytes)) },
+    });
+    try {
+      await until(() => / {2}variant/.test(text));
+      await fetch(`${/(http:\S+) {2}variant/.exec(text)?.[1]}/api/v1/status`);
+      await until(() => text.includes("GET"));
+      expect(text).toContain(head);
+    } finally {
+      child.kill("SIGTERM");
+      expect(await child.exited).toBe(0);
+      child.terminal?.close();
+    }
+  }
+});
+
+test("strangers cannot flood the log, and much at once is few lines", async () => {
+  using dir = new TempDir();
+  for (const level of ["info", "debug"] as const) {
+    await using hub = await Hub.start({ data: dir.join(level), args: ["--log-level", level] });
+    const report = await measureStrangers(hub, 600);
+    expect(report.loggedChars).toBeLessThan(strangersMaxChars(level, report));
+    expect(report.loggedChars).toBeGreaterThan(0); // the guesses were 429
+    if (level === "debug") continue;
+    const activity = await measureActivity(hub, 100, 300);
+    expect(activity.events).toBe(501);
+    expect(activity.lines).toBeLessThan(activityMaxLines(activity));
   }
 });

@@ -3,8 +3,17 @@
  * mistake is one line that names the file or the setting, with the exit code of its kind; every usable setup works.
  */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { networkInterfaces } from "node:os";
+import { join } from "node:path";
 import { freePort } from "../support/keeper.ts";
 import { SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
 import {
@@ -122,6 +131,78 @@ describe("the certificate of a TLS listener", () => {
 const hasIp6 = Object.values(networkInterfaces()).some((ips) =>
   ips?.some(({ address }) => address === "::1"),
 );
+
+describe("what others may write or read", () => {
+  const serve = ["serve", "--port", "0", "--host", "127.0.0.1"];
+
+  test("is refused when everybody may write it", async () => {
+    using dir = new TempDir();
+    mkdirSync(dir.join("luxhub-data"), { mode: 0o700 });
+    writeFileSync(dir.join("luxhub-data", "secret"), "a-secret-of-many-letters\n", { mode: 0o600 });
+    writeFileSync(dir.join("luxhub.toml"), "variant = 'B'\n", { mode: 0o600 });
+    writeFileSync(dir.join("key.pem"), "");
+    for (const [path, what, args] of [
+      ["luxhub.toml", "the configuration file luxhub.toml", []],
+      ["luxhub-data", `the data directory ${dir.join("luxhub-data")}`, []],
+      ["luxhub-data/secret", `the secret file ${dir.join("luxhub-data", "secret")}`, []],
+      ["key.pem", "the file of --tls-key key.pem", ["--tls-key=key.pem", "--tls-cert=key.pem"]],
+    ] as const) {
+      const mode = statSync(dir.join(path)).mode;
+      chmodSync(dir.join(path), mode | 0o002);
+      const [code, line] = await refusal([...serve, ...args], { cwd: dir.path });
+      expect([code, line.startsWith(`everybody may write ${what}: change that with chmod o-w `)]).toEqual([
+        1,
+        true,
+      ]);
+      chmodSync(dir.join(path), mode);
+    }
+  });
+
+  test("is a warning at the start and in doctor when a group may write it, or others may read a secret", async () => {
+    using dir = new TempDir();
+    await using first = await Hub.start({ cwd: dir.path, ownSecrets: false });
+    expect(first.program.stdout).not.toContain(" warn ");
+    await first.stop();
+    expect((await run(["doctor"], { cwd: dir.path })).stdout).toMatch(/ok {4}secrets .*\n.*: all is well\n$/);
+    chmodSync(dir.join("luxhub-data"), 0o770);
+    chmodSync(dir.join("luxhub-data", "secret"), 0o644);
+    chmodSync(dir.join("luxhub-data", "admin-key"), 0o660);
+    writeFileSync(dir.join("luxhub.toml"), "redis = 'redis://:pass@127.0.0.1:1'\n");
+    chmodSync(dir.join("luxhub.toml"), 0o664);
+    const data = dir.join("luxhub-data");
+    const own = [
+      `a group may write the data directory ${data}`,
+      `everybody may read the secret file ${join(data, "secret")}`,
+      `a group may write the secret file ${join(data, "admin-key")}`,
+    ];
+    const all = [...own, "a group may write the configuration file luxhub.toml"];
+    await using hub = await Hub.start({ cwd: dir.path, ownSecrets: false });
+    for (const warning of [...all, "everybody may read the configuration file luxhub.toml"])
+      await hub.program.printed(new RegExp(` warn {2}${RegExp.escape(warning)}\\n`));
+    expect(hub.program.stdout).not.toContain("pass@");
+    const { code, stdout } = await run(["doctor"], { cwd: dir.path });
+    for (const warning of own)
+      expect(stdout).toMatch(new RegExp(`^warn  secrets {5}${RegExp.escape(warning)}$`, "m"));
+    expect([code, stdout.endsWith(": all is well, 3 warnings\n")]).toEqual([0, true]);
+  });
+
+  test("a secret of fewer than 16 characters is a warning at every start, in doctor and in the log", async () => {
+    using dir = new TempDir();
+    const text = (what: string): string =>
+      `${what} has fewer than 16 characters and can be guessed: change it`;
+    const env = { LUXHUB_SECRET: "a9", LUXHUB_ADMIN_KEY: "fifteen-letters" };
+    for (const form of ["pretty", "json", "pretty"]) {
+      const args = [...serve, "--data", dir.join("data"), "--log", form];
+      await using hub = new Program(args, { env });
+      for (const what of ["the secret", "the administrator key"]) await hub.printed(new RegExp(text(what)));
+      expect(hub.stdout).not.toMatch(/fifteen-letters|\ba9\b/);
+    }
+    const { code, stdout } = await run(["doctor", "--data", dir.join("data")], { env });
+    expect([code, stdout.includes(`warn  secrets     ${text("the secret")}\n`)]).toEqual([0, true]);
+    const long = { LUXHUB_SECRET: "sixteen-letters.", LUXHUB_ADMIN_KEY: "sixteen.letters." };
+    expect((await run(["doctor", "--data", dir.join("data")], { env: long })).stdout).not.toContain("warn ");
+  });
+});
 
 describe("addresses", () => {
   test.skipIf(!hasIp6)(

@@ -4,6 +4,10 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { FACTS } from "../../src/store/sql/consistency.ts";
+import { countReached, killDuringBroadcast } from "../torture/broadcasts.ts";
+import { forEach } from "../torture/crowd.ts";
 import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
 import {
   LARGE_BROADCAST_MIB_MAX,
@@ -26,6 +30,36 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
     expect(reached).toBe(count);
     expect(grewMib).toBeLessThan(LARGE_BROADCAST_MIB_MAX);
+  });
+
+  test("a hub that is killed during a broadcast: all nodes have it, or none, and an answered one has all", async () => {
+    const nodes = 1_500;
+    using dir = new TempDir();
+    const data = dir.join("data");
+    const answered = new Map<string, boolean>();
+    for (const [round, afterMs] of [15, 40, 80, 3_000].entries()) {
+      await using hub = await Hub.start({ data });
+      if (round === 0) await forEach(nodes, (i) => hub.register(`node-${i}`));
+      answered.set(`${round}`, await killDuringBroadcast(hub, `${round}`, afterMs));
+    }
+    await using hub = await Hub.start({ data });
+    const counts = await countReached(hub, nodes);
+    for (const [content, isAnswered] of answered) {
+      const count = counts.get(content) ?? 0;
+      expect([0, nodes]).toContain(count);
+      if (isAnswered) expect(count).toBe(nodes);
+    }
+    expect(answered.get("3")).toBe(true);
+    await until(() => {
+      const db = new Database(join(data, "luxhub.db"), { readonly: true });
+      const left = db.query("SELECT 1 FROM broadcasts WHERE write_until IS NOT NULL").values().length;
+      db.close();
+      return left === 0;
+    });
+    await hub.stop();
+    const db = new Database(join(data, "luxhub.db"), { readonly: true });
+    for (const { name, sql } of FACTS) expect([name, db.query(sql).values()]).toEqual([name, []]);
+    db.close();
   });
 
   // Slow uploads are cut after 25 s; upload.test.ts tests what cuts them, and the torture waits for it. The torture also

@@ -12,8 +12,8 @@ export const PROJECT = join(import.meta.dir, "../..");
 /** How the program is started from source. */
 export const FROM_SOURCE: readonly string[] = [process.execPath, join(PROJECT, "src/main.ts")];
 
-export const SECRET = "e2e-secret";
-export const ADMIN_KEY = "e2e-admin-key";
+export const SECRET = "e2e-secret-of-the-suite";
+export const ADMIN_KEY = "e2e-admin-key-of-the-suite";
 
 const alive = new Set<Bun.Subprocess>();
 process.on("exit", () => {

@@ -15,6 +15,7 @@ import {
   deliverySchema,
   entrySchema,
   eventSchema,
+  fateSchema,
   fileSchema,
   messageSchema,
   nodeSchema,
@@ -245,7 +246,7 @@ describe("the pages", () => {
       const isBeginning =
         meaning.length > 20 && new RegExp(`^${RegExp.escape(meaning)}(?:[:;,]|$)`).test(cell(help));
       return [
-        `\`${cell(`${flag} ${value}`)}\``,
+        `\`${cell(`${flag} ${value}`.trimEnd())}\``,
         fallback === null ? "" : `\`${fallback}\``,
         isBeginning ? meaning : cell(help),
       ];
@@ -290,6 +291,7 @@ describe("the pages", () => {
       node: nodeSchema(),
       task: taskSchema(),
       message: messageSchema(),
+      "message of history": fateSchema(),
       "message of receive": deliverySchema(),
       event: eventSchema(),
       file: fileSchema(),
@@ -357,7 +359,7 @@ describe("limits", () => {
     ["Ids that the hub makes", count("ID_MAX_CHARS")],
     ["`name` of a node", count("NODE_NAME_MAX_CHARS")],
     ["`host` of a node", count("HOST_MAX_CHARS")],
-    ["`port` of a node", "1", count("PORT_MAX")],
+    ["`port` of a node", "0", count("PORT_MAX")],
     ["`max_tasks` of a node", "1", count("NODE_MAX_TASKS_MAX")],
     ["Capabilities of a node", count("CAPABILITIES_MAX"), count("CAPABILITY_MAX_CHARS")],
     ["`title` of a task", count("TITLE_MAX_CHARS")],
@@ -365,6 +367,7 @@ describe("limits", () => {
     ["`reason` of a revoke", count("REASON_MAX_CHARS")],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
     ["Each text of a result", bytes("RESULT_TEXT_MAX_BYTES")],
+    ["Further keys of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
@@ -402,6 +405,9 @@ describe("limits", () => {
     ["Event streams", count("STREAMS_MAX")],
     ["Writes that wait for their commit", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
+    ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],
+    ["Nodes that one commit of a broadcast looks at", count("BROADCAST_STEP_NODES")],
+    ["Broadcasts that wait for the one being written", count("BROADCASTS_WAITING_MAX")],
     [
       "LUX balance of a node",
       (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
@@ -426,7 +432,16 @@ describe("limits", () => {
     ["docs/events.md", `\`limit\` (${count("EVENTS_DEFAULT")} if left out)`],
     ["docs/events.md", `seconds (${count("POLL_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
     ["docs/api.md", `keeps it for ${valueOf("IDEMPOTENCY_RETAIN_MS") / 3_600_000} hours`],
+    [
+      "docs/postgresql.md",
+      `\`database_unavailable\` after ${valueOf("DATABASE_ANSWER_MAX_MS") / 1_000} s at most`,
+    ],
+    ["docs/postgresql.md", `A write waits up to ${valueOf("DATABASE_LOCK_MAX_MS") / 1_000} s for a lock`],
     ["docs/operations.md", `holds up to ${valueOf("LOG_BACKLOG_MAX_CHARS") / 2 ** 20} MiB of lines`],
+    ["docs/operations.md", `\`path\` (at most ${bytes("LOG_PATH_MAX_CHARS")})`],
+    ["docs/operations.md", `names of files, up to ${count("LOG_TEXT_MAX_CHARS")} characters`],
+    ["docs/operations.md", `If more than ${count("ACTIVITY_LINES_MAX")} lines arise`],
+    ["docs/operations.md", `at most ${count("LOG_WARNINGS_PER_SECOND")} requests are logged as warnings`],
     ["docs/operations.md", `gives running requests up to ${valueOf("DRAIN_MS") / 1_000} seconds`],
     ["docs/operations.md", `Up to ${bytes("START_CHECK_MAX_BYTES")} the start checks every page`],
     ["docs/operations.md", `stop of the process (${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more)`],
@@ -436,7 +451,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_|READS_GIVEN_UP)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

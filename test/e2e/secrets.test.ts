@@ -134,7 +134,7 @@ test("from the environment and from luxhub keys", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const env = { LUXHUB_SECRET: "marker-of-the-environment", LUXHUB_ADMIN_KEY: "marker-of-the-administrator" };
-  await using hub = await Hub.start({ data, env, ownSecrets: false });
+  await using hub = await Hub.start({ data, env, ownSecrets: false, args: ["--log-level=debug"] });
   const { LUXHUB_SECRET: secret, LUXHUB_ADMIN_KEY: adminKey } = env;
   const bound = await addKey(data, env, "bound", "--node", "w", "--variant", "B");
   const added = [bound, await addKey(data, env, "fleet"), await addKey(data, env, "other", "--admin")];
@@ -182,7 +182,7 @@ test("from the first start: printed once on a terminal, never in a JSON log", as
   const args = ["serve", "--port", "0", "--host", "127.0.0.1", "--data", dir.join("data")];
   const heard = new Heard();
   const start = async (form: string): Promise<{ stdout: string; words: string[]; onDisk: string }> => {
-    await using program = new Program([...args, "--log", form]);
+    await using program = new Program([...args, "--log", form, "--log-level", "debug"]);
     const [, port] = await program.printed(/http:\/\/127\.0\.0\.1:(\d+)[\s\S]*\n/);
     const words = ["secret", "admin-key"].map((name) => readFileSync(dir.join("data", name), "utf8").trim());
     await callEverything({ port: Number(port) }, heard, [null, WRONG, ...words]);

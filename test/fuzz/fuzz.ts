@@ -97,7 +97,9 @@ async function repeat(sent: Sent, first: WireAnswer, wire: Wire, watch: StateWat
   const text = sent.body?.toString() ?? "";
   const other = withBody(
     sent,
-    text.startsWith("{") ? text.replace("{", '{"and":[0],').replace(",}", "}") : `${text}\r\n`,
+    text.startsWith("{")
+      ? text.replace("{", '{"and":[0],').replace(",}", "}")
+      : text.replace('name="file"', 'name="file"; filename="another"'), // of two names the first counts
   );
   const refused =
     text.startsWith("{") || sent.request.target.kind === "raw"

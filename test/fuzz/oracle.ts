@@ -9,6 +9,7 @@ import { Rejection, reject, REJECTION_CODES } from "../../src/domain/decision.ts
 import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../src/domain/limits.ts";
 import type { AnswerSchema } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
+import { withoutAbsent } from "../../src/api/input.ts";
 import { hasMoreValues, isNestedDeeper } from "../../src/http/json-body.ts";
 import { TARGETS, type Target } from "./requests.ts";
 import { type Sent, objectOf } from "./sent.ts";
@@ -154,14 +155,14 @@ function badInput(sent: Sent, target: Target): ReadonlySet<Outcome> | null {
     // A path parameter may be any text: only a query can be invalid.
     if (target.path.includes(":")) return null;
     const query = Object.fromEntries(new URLSearchParams(sent.query));
-    return target.input?.safeParse(query).success ? null : bad;
+    return target.input?.safeParse(withoutAbsent(query, "")).success ? null : bad;
   }
   const type = sent.headers.get("content-type") ?? "";
   if (type.startsWith("multipart/")) return new Set(["unsupported_media_type"]);
   if ((sent.body?.length ?? 0) > JSON_BODY_MAX_BYTES) return new Set(["body_too_large"]);
   if (sent.body && hasMoreValues(sent.body, JSON_VALUES_MAX)) return bad;
   const body = bodyOf(sent, target);
-  if (!body || !target.input?.safeParse(body).success) return bad;
+  if (!body || !target.input?.safeParse(withoutAbsent(body, null)).success) return bad;
   const key = sent.headers.get("idempotency-key");
   if (key === undefined) return null;
   if (!SANE_IDEMPOTENCY_KEY.test(key)) return new Set(["invalid_request", "key_bound_to_other_node"]);

@@ -56,7 +56,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   // What the engines on PostgreSQL, of the store and of the blobs, have in common.
   "database connection": {
     files: ["store/postgres/connection.ts"],
-    layers: ["store port"],
+    layers: ["domain", "lib", "store port"],
     packages: ["bun"],
   },
   "store engines": {
@@ -77,7 +77,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   service: {
     files: ["service/**"],
     layers: ["domain", "lib", ...PORTS, "queries", "variant"],
-    packages: ["node:crypto"],
+    packages: ["node:crypto", "node:util"],
   },
   http: { files: ["http/**"], layers: ["lib"], packages: ["bun", "node:*", "@fastify/busboy"] },
   variant: { files: ["variant/**"], layers: ["domain", "lib"] },
@@ -95,7 +95,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   // `service` for the form of the two secrets that the key ring is given.
   "data directory": {
-    files: ["data-dir.ts"],
+    files: ["data-dir.ts", "permissions.ts"],
     layers: ["domain", "lib", "config", "service"],
     packages: ["node:*"],
   },

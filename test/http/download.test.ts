@@ -81,6 +81,14 @@ describe("planDownload", () => {
     [{ "If-None-Match": '"abcd"' }, WHOLE],
     [{ "If-None-Match": "abc" }, WHOLE],
     [{ "If-None-Match": '"x"', Range: "bytes=2-4" }, range(2, 5)],
+    [{ "If-Modified-Since": "Fri, 02 Jan 2026 03:04:05 GMT" }, NOT_MODIFIED],
+    [{ "If-Modified-Since": "Friday, 02-Jan-26 03:04:05 GMT" }, NOT_MODIFIED],
+    [{ "If-Modified-Since": "Fri Jan  2 03:04:05 2026" }, NOT_MODIFIED],
+    [{ "If-Modified-Since": "Fri, 02 Jan 2026 03:04:05 GMT", Range: "bytes=2-4" }, NOT_MODIFIED],
+    [{ "If-Modified-Since": "Fri, 02 Jan 2026 03:04:04 GMT" }, WHOLE],
+    [{ "If-Modified-Since": "2027-01-02" }, WHOLE],
+    [{ "If-Modified-Since": "Fri, 42 Jan 2027 03:04:05 GMT" }, WHOLE],
+    [{ "If-Modified-Since": "Fri, 02 Jan 2026 03:04:05 GMT", "If-None-Match": '"x"' }, WHOLE],
     [{ "If-Range": '"abc"', Range: "bytes=2-4" }, range(2, 5)],
     [{ "If-Range": '"abc"', Range: "bytes=50-" }, UNSATISFIABLE],
     [{ "If-Range": '"x"', Range: "bytes=2-4" }, WHOLE],
@@ -228,7 +236,7 @@ describe("over a socket", () => {
     ["/file", { Range: "bytes=0-1,3-4" }, 200, DIGITS, undefined],
     ["/file", { Range: "bytes=nonsense" }, 200, DIGITS, undefined],
     ["/file", { "If-None-Match": '"other"' }, 200, DIGITS, undefined],
-    ["/file", { "If-Modified-Since": "Fri, 02 Jan 2027 03:04:05 GMT" }, 200, DIGITS, undefined],
+    ["/file", { "If-Modified-Since": "Fri, 02 Jan 2026 03:04:04 GMT" }, 200, DIGITS, undefined],
     ["/empty", {}, 200, "", undefined],
     ["/empty", { Range: "bytes=-5" }, 200, "", undefined],
     ["/stream", {}, 200, DIGITS, undefined],
@@ -271,10 +279,15 @@ describe("over a socket", () => {
 
   for (const method of ["GET", "HEAD"]) {
     test(`${method} of an unchanged file: 304 without a body`, async () => {
-      const answer = await ask(method, "/file", { "If-None-Match": 'W/"abc"', Range: "bytes=2-4" });
-      expect([answer.status, answer.body]).toEqual([304, ""]);
-      expect(answer.headers.get("etag")).toBe('"abc"');
-      expect(answer.headers.has("content-disposition")).toBe(false);
+      for (const condition of [
+        { "If-None-Match": 'W/"abc"' },
+        { "If-Modified-Since": "Fri, 02 Jan 2026 03:04:05 GMT" },
+      ]) {
+        const answer = await ask(method, "/file", { ...condition, Range: "bytes=2-4" });
+        expect([answer.status, answer.body]).toEqual([304, ""]);
+        expect(answer.headers.get("etag")).toBe('"abc"');
+        expect(answer.headers.has("content-disposition")).toBe(false);
+      }
     });
   }
 

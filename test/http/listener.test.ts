@@ -1,8 +1,10 @@
 /** How the listener answers when sending fails after a route has answered. */
 import { expect, test } from "bun:test";
 import { downloadResponse } from "../../src/http/download.ts";
+import { CrossOrigin } from "../../src/http/cross-origin.ts";
 import { openListener } from "../../src/http/listener.ts";
 import type { Route } from "../../src/http/exchange.ts";
+import { blockListOf } from "../../src/lib/ip.ts";
 import { openLog } from "../../src/lib/log.ts";
 
 test("a file deleted before it is sent is 404, not 500", async () => {
@@ -14,17 +16,19 @@ test("a file deleted before it is sent is 404, not 500", async () => {
     route("/gone", async () => new Response(missing)),
     route("/download", ({ request }) => downloadResponse(request, file, async () => missing.slice(0, 3))),
   ];
-  const listener = openListener({
+  const listener = await openListener({
     address: { host: "127.0.0.1", port: 0, tls: null },
     routes,
     problemOf: () => null,
     newRequestId: () => "made",
     log: openLog(
-      "json",
+      { format: "json", level: "debug" },
       () => 0,
       (text) => logged.push(text),
     ),
-    accessLog: () => undefined,
+    accessLog: { wants: () => false, write: () => undefined },
+    crossOrigin: new CrossOrigin({ origins: [], hosts: [] }),
+    trustedProxies: blockListOf([]),
   });
   try {
     for (const [path, range] of [

@@ -113,7 +113,7 @@ export class MailHubs implements AsyncDisposable {
     const clock = systemClock();
     const waiters = new WaitQueue();
     const onWakeUp = (nodeId: string): void => waiters.wakeOne(nodeId);
-    const log = openLog("json", clock.now, (text) => this.logged.push(text));
+    const log = openLog({ format: "json", level: "debug" }, clock.now, (text) => this.logged.push(text));
     const mail = await RedisMail.open(this.store, { url, clock, log, onWakeUp });
     const hub = new MailHub(this.store, mail, waiters);
     this.#hubs.push(hub);

@@ -60,7 +60,7 @@ async function inScene(play: (scene: Scene) => Promise<void>): Promise<void> {
   });
   const clock = systemClock();
   const logged: string[] = [];
-  const log = openLog("json", clock.now, (text) => logged.push(text));
+  const log = openLog({ format: "json", level: "debug" }, clock.now, (text) => logged.push(text));
   const transact: Transact = ((load: never, decide: never) =>
     scene.full ? Promise.reject(new Error("full")) : store.transact(load, decide)) as Transact;
   const failing = new Proxy(store, {

@@ -1,7 +1,16 @@
 /** The commands of nodes, LUX, files and time, and the mixes of all commands that sequences are made of. */
 import fc from "fast-check";
 import { SECOND_MS } from "../../src/lib/clock.ts";
-import { acknowledge, broadcast, history, mailbox, receive, send, wornOut } from "./message-commands.ts";
+import {
+  acknowledge,
+  broadcast,
+  history,
+  mailbox,
+  receive,
+  redrive,
+  send,
+  wornOut,
+} from "./message-commands.ts";
 import { type Real, same } from "./real.ts";
 import {
   batchAssignAll,
@@ -24,17 +33,35 @@ const capabilities = fc.subarray(["x", "y"]);
 
 const register = command(
   "register",
-  fc.record({ variant, node, capabilities, maxTasks: fc.constantFrom(null, 1, 2) }),
-  ({ model }, { hub }, { variant, node, capabilities, maxTasks }) => {
-    const limits = maxTasks === null ? {} : { max_tasks: maxTasks };
+  fc.record({
+    variant,
+    node,
+    capabilities,
+    maxTasks: fc.constantFrom(null, 1, 2),
+    autoAssign: fc.constantFrom(null, true, true, false),
+  }),
+  ({ model }, { hub }, { variant, node, capabilities, maxTasks, autoAssign }) => {
+    const limits = { max_tasks: maxTasks, auto_assign: autoAssign };
     return same(
       hub.post("/node/register", { node_id: node, name: node, capabilities, ...limits }, { variant }),
       () => {
-        const registered = model.register(node, variant, capabilities, maxTasks ?? Number.POSITIVE_INFINITY);
+        const auto = autoAssign ?? variant === "B";
+        const most = maxTasks ?? Number.POSITIVE_INFINITY;
+        const registered = model.register(node, variant, capabilities, most, auto);
         return { created: registered.created, node: nodeWords(model, registered, variant) };
       },
     );
   },
+);
+
+const deleteNode = command(
+  "delete node",
+  fc.record({ variant, node }),
+  ({ model }, { hub }, { variant, node }) =>
+    same(hub.admin("/node/delete", { node_id: node }, { variant }), () => {
+      model.deleteNode(node);
+      return { node_id: node };
+    }),
 );
 
 const heartbeat = command(
@@ -74,7 +101,7 @@ const signIn = command("sign in", fc.record({ variant, node }), ({ model }, { hu
 
 const ledger = command("ledger", fc.record({ variant, node }), ({ model }, { hub }, { variant, node }) =>
   same(hub.get(`/lux/ledger?node_id=${node}&per_page=50`, { variant }), () => {
-    const entries = model.node(node).ledger.toReversed();
+    const entries = model.nodeOrFormer(node).ledger.toReversed();
     const words = entries.map(({ micro, kind, taskId }) => ({ amount: lux(micro), kind, task_id: taskId }));
     return { entries: words.slice(0, 50), total: entries.length };
   }),
@@ -92,9 +119,8 @@ const upload = command(
     if (taskId !== null) form.set("metadata", JSON.stringify({ task_id: taskId }));
     return same(hub.call("POST", "/file/upload", { body: form, variant }), (answer) => {
       const id = String(answer["file_id"]);
-      world.model.upload(taskId, id);
       world.fileIds.push(id);
-      return { task_id: taskId, size: 7 };
+      return { task_id: world.model.upload(taskId, id), size: 7 };
     });
   },
 );
@@ -179,7 +205,10 @@ export async function compareAll(world: World, real: Real): Promise<void> {
   const { model } = world;
   await real.compareEvents(model);
   await same(real.hub.get("/task/list", { variant: "B" }), () => ({
-    tasks: model.tasks.toReversed().map((task) => taskWords(model, task, "B")),
+    tasks: model.tasks
+      .toReversed()
+      .toSorted((a, b) => Number(a.status === "completed") - Number(b.status === "completed"))
+      .map((task) => taskWords(model, task, "B")),
   }));
   await same(real.hub.get("/node/list"), () => {
     const all = [...model.nodes.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
@@ -188,7 +217,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
 }
 
 const changing = [
-  ...[register, register, register, heartbeat, heartbeat],
+  ...[register, register, register, heartbeat, heartbeat, deleteNode],
   ...[
     create,
     create,
@@ -220,6 +249,7 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     receive,
     acknowledge,
     wornOut,
+    redrive,
     pass,
     restart,
     ...looking.slice(5),

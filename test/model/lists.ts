@@ -20,7 +20,7 @@ const NODES = ["n0", "n1", "n2", "n3", "n4"] as const;
 /** Requests that one step asks for at once, at most. */
 const AT_ONCE_MAX = 40;
 const LEASE_MS = 90_000;
-const RESULT = { problem: "p", improvement: "i", lesson: "l" };
+const RESULT = { problem: "p", improvement: "i", lesson: "l", extra: null };
 
 const STATES = [
   ["assigned"],

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { SECOND_MS } from "../../src/lib/clock.ts";
 import { same } from "./real.ts";
-import { messageWords } from "./words.ts";
+import { fateWords, messageWords } from "./words.ts";
 import { NODES, OPERATOR, command, node, recent, variant } from "./world.ts";
 
 const face = fc.constantFrom("message/send", "agent/message");
@@ -81,21 +81,50 @@ export const acknowledge = command(
 
 export const history = command(
   "history",
-  fc.record({ variant, node, count: fc.constantFrom(2, 50) }),
-  ({ model }, { hub }, { variant, node, count }) =>
-    same(hub.get(`/message/history?node_id=${node}&count=${count}`, { variant }), () => ({
-      messages: model.history(node, count).map(messageWords),
-    })),
+  fc.record({ variant, node, before: fc.option(recent), count: fc.constantFrom(2, 50) }),
+  (world, { hub }, { variant, node, before, count }) => {
+    const mark = before === null ? null : world.message(before);
+    const query = `node_id=${node}&count=${count}${mark === null ? "" : `&before=${mark}`}`;
+    return same(hub.get(`/message/history?${query}`, { variant }), () => ({
+      messages: world.model.history(node, mark, count).map((one) => fateWords(one, node)),
+    }));
+  },
+);
+
+export const redrive = command(
+  "redrive",
+  fc.record({ variant, node, message: recent }),
+  async (world, { hub }, { variant, node, message }) => {
+    const parked = (): readonly string[] => world.model.parked(node).map(({ id }) => id);
+    await same(hub.get(`/message/parked?node_id=${node}&per_page=50`, { variant }), () => ({
+      messages: world.model.parked(node).map((one) => fateWords(one, node)),
+      total: parked().length,
+    }));
+    const messageId = world.model.nodes.has(node)
+      ? (parked()[0] ?? world.message(message))
+      : world.message(message);
+    await same(hub.post("/message/redrive", { node_id: node, message_id: messageId }, { variant }), () => {
+      world.model.redrive(node, messageId);
+      return {};
+    });
+  },
 );
 
 export const mailbox = command(
   "agent/messages",
-  fc.record({ variant, node, since: fc.option(recent), limit: fc.constantFrom(2, 50) }),
-  (world, { hub }, { variant, node, since, limit }) => {
-    const mark = since === null ? null : world.message(since);
-    const query = `node_id=${node}&limit=${limit}${mark === null ? "" : `&since=${mark}`}`;
+  fc.record({
+    variant,
+    node,
+    bound: fc.option(fc.constantFrom("since", "before")),
+    message: recent,
+    limit: fc.constantFrom(2, 50),
+  }),
+  (world, { hub }, { variant, node, bound, message, limit }) => {
+    const mark = bound === null ? null : world.message(message);
+    const query = `node_id=${node}&limit=${limit}${mark === null ? "" : `&${bound}=${mark}`}`;
+    const [since, before] = bound === "since" ? [mark, null] : [null, mark];
     return same(hub.get(`/agent/messages?${query}`, { variant }), () => ({
-      messages: world.model.mailbox(node, mark, limit).map(messageWords),
+      messages: world.model.mailbox(node, since, before, limit).map((one) => fateWords(one, node)),
     }));
   },
 );

@@ -18,6 +18,8 @@ export type Node = {
   capabilities: readonly string[];
   /** How many unfinished tasks the balancer may give it. */
   maxTasks: number;
+  /** Whether the balancer may give it tasks. */
+  autoAssign: boolean;
   online: boolean;
   /** Without a heartbeat by then it goes offline. */
   leaseUntil: number;
@@ -70,6 +72,7 @@ export type Event = {
   readonly node: string | null;
   readonly task: string | null;
   readonly batch: number | null;
+  /** Which message was sent, confirmed or parked. */
   readonly message: Message | null;
 };
 
@@ -95,6 +98,8 @@ function refuse(code: RejectionCode): never {
 export class Model {
   now: number;
   readonly nodes = new Map<string, Node>();
+  /** Those that were deleted: what they earned and did stays. */
+  readonly former = new Map<string, Node>();
   /** In the order of their creation. */
   tasks: Task[] = [];
   /** In the order of their arrival. */
@@ -115,12 +120,17 @@ export class Model {
     variant: VariantName,
     capabilities: readonly string[],
     maxTasks: number,
+    autoAssign: boolean,
   ): Node & { created: boolean } {
     const known = this.nodes.get(id);
+    const before = known && { ...known };
     const fresh = { id, online: false, leaseUntil: 0, idleSince: this.now, ledger: [], signedInOn: null };
-    const node: Node = Object.assign(known ?? fresh, { variant, capabilities, maxTasks });
+    const profile = { variant, capabilities, maxTasks, autoAssign };
+    const node: Node = Object.assign(known ?? this.former.get(id) ?? fresh, profile);
+    this.former.delete(id);
     this.nodes.set(id, node);
-    if (!known) this.#log("node.registered", id, null);
+    if (!before) this.#log("node.registered", id, null);
+    else if (!isSameProfile(before, node)) this.#log("node.updated", id, null);
     this.#comeOnline(node);
     return { ...node, created: !known };
   }
@@ -129,6 +139,21 @@ export class Model {
     const node = this.node(id);
     this.#comeOnline(node);
     return node;
+  }
+
+  /** Its tasks are open again, and the balancer looks for others who take them. */
+  deleteNode(id: string): void {
+    const node = this.node(id);
+    const held = this.tasks.filter((task) => task.status === "assigned" && task.node === id);
+    for (const task of held) {
+      this.#free(task, node);
+      this.#log("task.released", id, task);
+    }
+    node.online = false;
+    this.nodes.delete(id);
+    this.former.set(id, node);
+    this.#log("node.deleted", id, null);
+    if (held.length > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
   }
 
   /** Whoever was away gets what waits for him. */
@@ -205,7 +230,7 @@ export class Model {
     const task = this.task(taskId);
     this.tasks = this.tasks.filter((one) => one !== task);
     this.#log("task.deleted", task.node, task);
-    const holder = task.node === null ? null : this.node(task.node);
+    const holder = task.node === null ? null : this.nodeOrFormer(task.node);
     if (holder) holder.idleSince = this.now;
     if (holder && task.status === "assigned") this.#fill(holder);
   }
@@ -290,21 +315,50 @@ export class Model {
     const delivery = message.to.get(nodeId) ?? refuse("not_your_message");
     if (delivery.state === "acked") return;
     delivery.state = "acked";
-    this.#log("message.acked", nodeId, null);
+    this.#log("message.acked", nodeId, null, null, message);
   }
 
-  /** What a node sent or got, newest first. */
-  history(nodeId: string, count: number): Message[] {
+  /** What was handed out for the last time and never confirmed, oldest first. */
+  parked(nodeId: string): Message[] {
+    this.nodeOrFormer(nodeId);
+    return this.messages.filter(({ to }) => to.get(nodeId)?.state === "parked");
+  }
+
+  /** A parked message waits as if it had never been handed out. */
+  redrive(nodeId: string, messageId: string): void {
     this.node(nodeId);
-    return this.messages
+    const message = this.messages.find(({ id }) => id === messageId) ?? refuse("message_not_found");
+    const delivery = message.to.get(nodeId) ?? refuse("not_your_message");
+    if (delivery.state !== "parked") refuse("message_not_parked");
+    delivery.state = "waiting";
+    delivery.times = 0;
+  }
+
+  /** What a node sent or got, newest first; before a message, if one is named. */
+  history(nodeId: string, before: string | null, count: number): Message[] {
+    this.nodeOrFormer(nodeId);
+    return this.#before(before)
       .filter(({ from, to }) => from === nodeId || to.has(nodeId))
       .toReversed()
       .slice(0, count);
   }
 
-  /** What a node got, newest first; the first `limit` after a message, if one is named. */
-  mailbox(nodeId: string, since: string | null, limit: number): Message[] {
-    this.node(nodeId);
+  #before(messageId: string | null): Message[] {
+    if (messageId === null) return this.messages;
+    const at = this.messages.findIndex(({ id }) => id === messageId);
+    if (at === -1) refuse("message_not_found");
+    return this.messages.slice(0, at);
+  }
+
+  /** What a node got, newest first; the first `limit` after a message, if one is named, or the last before another. */
+  mailbox(nodeId: string, since: string | null, before: string | null, limit: number): Message[] {
+    this.nodeOrFormer(nodeId);
+    if (since === null && before !== null) {
+      return this.#before(before)
+        .filter(({ to }) => to.has(nodeId))
+        .toReversed()
+        .slice(0, limit);
+    }
     const got = (messages: readonly Message[]) => messages.filter(({ to }) => to.has(nodeId));
     if (since === null) return got(this.messages).toReversed().slice(0, limit);
     const at = this.messages.findIndex(({ id }) => id === since);
@@ -316,15 +370,19 @@ export class Model {
 
   #store(message: Message): void {
     this.messages.push(message);
-    for (const node of message.to.keys()) this.#log("message.sent", node, null, null, message);
+    const [only = null] = message.broadcast ? [] : message.to.keys();
+    this.#log("message.sent", only, null, null, message);
   }
 
   // ---- Files
 
-  upload(taskId: string | null, id: string): void {
-    const task = taskId === null ? null : this.task(taskId);
+  /** Answers the task that it is attached to: the one that is named, if there is one. */
+  upload(named: string | null, id: string): string | null {
+    const task = this.tasks.find((one) => one.id === named) ?? null;
+    const taskId = task?.id ?? null;
     this.files.push({ id, taskId });
     this.#log("file.uploaded", null, task);
+    return taskId;
   }
 
   /** A file outlives its task. */
@@ -359,7 +417,7 @@ export class Model {
       for (const [node, delivery] of message.to) {
         if (delivery.state !== "leased" || delivery.leaseUntil > this.now) continue;
         delivery.state = delivery.times < HANDED_OUT_MAX ? "waiting" : "parked";
-        if (delivery.state === "parked") this.#log("message.parked", node, null, parks);
+        if (delivery.state === "parked") this.#log("message.parked", node, null, parks, message);
       }
     }
   }
@@ -380,6 +438,11 @@ export class Model {
 
   node(id: string): Node {
     return this.nodes.get(id) ?? refuse("node_not_found");
+  }
+
+  /** For what stays of a deleted node. */
+  nodeOrFormer(id: string): Node {
+    return this.nodes.get(id) ?? this.former.get(id) ?? refuse("node_not_found");
   }
 
   task(id: string): Task {
@@ -414,7 +477,7 @@ export class Model {
 
   #mayGive(task: Task, node: Node): boolean {
     const hasRoom = this.held(node.id, "assigned") < node.maxTasks;
-    return node.online && hasRoom && fits(node, task) && task.revokedFrom !== node.id;
+    return node.online && node.autoAssign && hasRoom && fits(node, task) && task.revokedFrom !== node.id;
   }
 
   /** The fewest unfinished tasks, then the longest idle, then the name. */
@@ -461,6 +524,12 @@ export class Model {
 /** A task with no type fits every node; a node with no capabilities takes every task. */
 function fits(node: Node, task: Task): boolean {
   return task.type === "" || node.capabilities.length === 0 || node.capabilities.includes(task.type);
+}
+
+function isSameProfile(a: Node, b: Node): boolean {
+  const profile = ({ variant, capabilities, maxTasks, autoAssign }: Node): string =>
+    [variant, capabilities.join(), maxTasks, autoAssign].join(" ");
+  return profile(a) === profile(b);
 }
 
 function toAll(nodeIds: readonly string[]): Map<string, Delivery> {

@@ -155,8 +155,10 @@ function inOrder(texts: readonly string[], expected: readonly Event[]): string[]
 
 /** What a node's stream must carry of the events after the first so many. */
 function streamed(model: Model, nodeId: string, after: number): readonly Event[] {
-  const mine = model.events.slice(after).filter(({ node }) => node === nodeId);
-  return mine.filter(({ kind }) => kind === "message.sent" || kind.startsWith("task."));
+  return model.events.slice(after).filter(({ kind, node, message }) => {
+    if (kind === "message.sent") return message?.to.has(nodeId);
+    return message ? message.from === nodeId : node === nodeId && kind.startsWith("task.");
+  });
 }
 
 type Frame = {
@@ -178,7 +180,7 @@ async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Eve
       content: event === "message" ? String(data["content"]) : null,
     });
   }
-  const texts = expected.map((event) => (event.message ? "message" : expectedText(event)));
+  const texts = expected.map((event) => (event.kind === "message.sent" ? "message" : expectedText(event)));
   expect(
     inOrder(
       got.map(({ text }) => text),
@@ -186,7 +188,9 @@ async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Eve
     ),
   ).toEqual(inOrder(texts, expected));
   expect(got.every(({ id }, i) => i === 0 || id > (got[i - 1]?.id ?? 0))).toBe(true);
-  const contents = expected.flatMap(({ message }) => (message ? [message.content] : []));
+  const contents = expected.flatMap(({ kind, message }) =>
+    message && kind === "message.sent" ? [message.content] : [],
+  );
   expect(got.flatMap(({ content }) => content ?? [])).toEqual(contents);
 }
 

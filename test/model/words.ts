@@ -38,6 +38,7 @@ export function nodeWords(model: Model, node: Node, variant: VariantName): Words
     status: node.online ? "online" : "offline",
     capabilities: variant === "A" ? node.capabilities.join(",") : node.capabilities,
     max_tasks: Number.isFinite(node.maxTasks) ? node.maxTasks : null,
+    auto_assign: node.autoAssign,
     lux_balance: balanceOf(node),
     tasks_assigned: model.held(node.id, "assigned"),
     tasks_completed: model.held(node.id, "completed"),
@@ -47,6 +48,28 @@ export function nodeWords(model: Model, node: Node, variant: VariantName): Words
 export function messageWords({ id, from, content, requireAck, broadcast, to }: Message): Words {
   const recipient = broadcast ? null : [...to.keys()][0];
   return { id, from_node: from, to_node: recipient, content, require_ack: requireAck };
+}
+
+const STATE_WORDS = {
+  waiting: "waiting",
+  leased: "delivered",
+  gone: "delivered",
+  acked: "acked",
+  parked: "parked",
+} as const;
+
+/** A message of history, as a node sees it. */
+export function fateWords(message: Message, nodeId: string): Words {
+  const { broadcast, from, to } = message;
+  const delivery = broadcast ? to.get(nodeId) : [...to.values()][0];
+  const counts = { waiting: 0, delivered: 0, acked: 0, parked: 0 };
+  for (const { state } of to.values()) counts[STATE_WORDS[state]]++;
+  return {
+    ...messageWords(message),
+    state: delivery ? STATE_WORDS[delivery.state] : null,
+    deliveries: delivery?.times ?? null,
+    recipients: broadcast && from === nodeId ? counts : null,
+  };
 }
 
 export function balanceOf({ ledger }: Node): number {

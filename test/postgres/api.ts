@@ -20,14 +20,16 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   waiting: "tests one hub's own waiting calls and streams",
   bounds: "tests what one hub holds, whatever its store",
   "response-backpressure": "tests answers being sent, calls no hub",
+  "access-log": "tests the lines of requests, whatever their store",
+  "cross-origin": "tests headers of requests and answers, whatever the store",
   "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
 };
 
 export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
-  messages: ["messages", "stream"],
+  messages: ["messages", "stream", "broadcasts"],
   requests: ["envelope", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "keys", "system", "large-lists"],
+  periodic: ["offline", "fates", "keys", "system", "large-lists", "activity-log"],
 } as const;
 
 /**

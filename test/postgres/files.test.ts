@@ -1,9 +1,13 @@
 /** Large files through real hubs on one PostgreSQL: a file uploaded at one is read at another, and memory stays flat. */
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import { codeOf } from "../../src/lib/reason.ts";
+import { ok } from "../api/scene.ts";
 import { MIB } from "../e2e/large-file.ts";
 import { Hub, TempDir, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
+import { type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { GREW_MAX_MIB, measureLargeFile } from "../torture/large-files.ts";
 
@@ -59,5 +63,78 @@ suite(`files in PostgreSQL${reason}`, () => {
     expect((await next.get("/status")).status).toBe(200);
     await sql.close();
     await remove();
+  });
+
+  describe("a download over a bare socket", () => {
+    type Raw = { readonly head: string; readonly bytes: number; readonly end: string };
+
+    /** Reads until the connection ends; `end` is how: "FIN", or the error's code. */
+    async function ask(port: number, path: string, version: string, ...headers: string[]): Promise<Raw> {
+      const socket = connect(port, "127.0.0.1");
+      const chunks: Buffer[] = [];
+      let end = "";
+      const closed = Promise.withResolvers<void>();
+      socket.on("data", (bytes: Buffer) => chunks.push(bytes));
+      socket.on("end", () => (end = "FIN"));
+      socket.on("error", (error) => (end = codeOf(error)));
+      socket.on("close", () => closed.resolve());
+      const lines = [`GET ${path} HTTP/${version}`, "Host: hub", "Connection: close", ...headers, "", ""];
+      socket.write(lines.join("\r\n"));
+      await closed.promise;
+      const answer = Buffer.concat(chunks);
+      const at = answer.indexOf("\r\n\r\n");
+      return {
+        head: answer.subarray(0, at).toString("latin1").toLowerCase(),
+        bytes: answer.length - at - 4,
+        end,
+      };
+    }
+
+    async function store(hub: TestHub, bytes: number): Promise<string> {
+      const form = new FormData();
+      form.set("file", new File([new Uint8Array(bytes)], "a"));
+      return String((await ok(hub.post("/file/upload", form)))["url"]);
+    }
+
+    test.each(["1.0", "1.1"])(
+      "by HTTP/%s has a Content-Length up to 64 KiB, also of a range",
+      async (version) => {
+        const { url: database, remove } = await newSchema();
+        await using hub = await startHub({ database });
+        for (const size of [1, 1_000, 65_536]) {
+          const path = await store(hub, size);
+          const whole = await ask(hub.port(), path, version);
+          expect(whole).toMatchObject({ bytes: size, end: "FIN" });
+          expect(whole.head).toStartWith("http/1.1 200");
+          expect(whole.head).toContain(`\r\ncontent-length: ${size}`);
+          expect(whole.head).not.toContain("transfer-encoding");
+        }
+        const path = await store(hub, MIB);
+        const atSeam = 256 * 1024 - 10; // the range is in two chunks
+        const part = await ask(hub.port(), path, version, `Range: bytes=${atSeam}-${atSeam + 19}`);
+        expect(part).toMatchObject({ bytes: 20, end: "FIN" });
+        expect(part.head).toContain("\r\ncontent-length: 20");
+        await hub.close();
+        await remove();
+      },
+    );
+
+    test.each(["1.0", "1.1"])(
+      "by HTTP/%s that breaks off in the middle ends the connection by a reset",
+      async (version) => {
+        const { url: database, remove } = await newSchema();
+        await using hub = await startHub({ database });
+        const path = await store(hub, MIB);
+        const sql = new SQL(database, { max: 1 });
+        await sql`DELETE FROM blob_chunks WHERE n = 2`;
+        await sql.close();
+        const cut = await ask(hub.port(), path, version);
+        expect(cut.head).toStartWith("http/1.1 200");
+        expect(cut.bytes).toBeGreaterThan(100_000);
+        expect(cut.end).toBe("ECONNRESET");
+        await hub.close();
+        await remove();
+      },
+    );
   });
 });

@@ -346,6 +346,25 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await number("SELECT count(*) AS n FROM events WHERE kind = 'task.created'")).toBe(0);
   });
 
+  test("each hub logs what was done at it, once", async () => {
+    await addNodes(a, ["n1"]);
+    const taskId = await addTask(b, { title: "Say hello" });
+    await ok(a.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+    await ok(b.post("/message/broadcast", { from_node: "boss", content: "c" }));
+    const told = (hub: TestHub): string[] =>
+      hub.logged
+        .join("")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line))
+        .filter((line) => "event" in line)
+        .map((line) => line.event);
+    await until("both have told", async () => told(a).length >= 2 && told(b).length >= 2);
+    await Bun.sleep(1_000); // what the other one wrote has been heard of
+    expect(told(a)).toEqual(["node.registered", "task.assigned"]);
+    expect(told(b)).toEqual(["task.created", "message.sent"]);
+  });
+
   test("a lease ends at the same moment by the clocks of both hubs", async () => {
     const now = () => number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS n");
     const before = await now();

@@ -89,7 +89,7 @@ class World {
         return this.#tasks.take(transact, "claim", { taskId, nodeId });
       case 5:
       case 6: {
-        const result = { problem: "p", improvement: "NULL", lesson: "" };
+        const result = { problem: "p", improvement: "NULL", lesson: "", extra: '{"n":12345678901234567890}' };
         return this.#tasks.complete(transact, { taskId, nodeId, result, claimOnComplete: roll(2) === 0 });
       }
       case 7: {
@@ -125,7 +125,15 @@ class World {
   }
 
   register(nodeId: string, capabilities: readonly string[]): Promise<unknown> {
-    const profile = { nodeId, name: nodeId, host: null, port: null, capabilities, maxTasks: null };
+    const profile = {
+      nodeId,
+      name: nodeId,
+      host: null,
+      port: null,
+      capabilities,
+      maxTasks: null,
+      autoAssign: true,
+    };
     return this.#nodes.register(this.store.transact, { ...profile, variant: "B" }, 90_000);
   }
 }

@@ -5,6 +5,7 @@
 import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { tmpdir } from "node:os";
+import { DATABASE_ANSWER_MAX_MS } from "../../src/domain/limits.ts";
 import { Cable } from "../support/cable.ts";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
@@ -58,13 +59,7 @@ suite(`a database that goes away${reason}`, () => {
 
   test("a diagnostic does not wait for a database that does not answer", async () => {
     await using hub = await start();
-    const sql = new SQL(server.url, { max: 1 });
-    const found: readonly { pid: number }[] = await sql`SELECT pid FROM pg_stat_activity
-      UNION SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int`;
-    const signal = (name: "SIGSTOP" | "SIGCONT"): void => {
-      for (const { pid } of found) process.kill(pid, name);
-    };
-    signal("SIGSTOP");
+    const thaw = await freeze(server.url);
     try {
       // The database answers when they have been answered: who waited for it would wait for ever.
       const answers = await Promise.all(Array.from({ length: 20 }, () => ok(hub.get("/pg/diagnostic"))));
@@ -74,11 +69,74 @@ suite(`a database that goes away${reason}`, () => {
           details: { fault: "The database did not answer within 2 s." },
         });
     } finally {
-      signal("SIGCONT");
-      await sql.close();
+      await thaw();
     }
     expect(await ok(hub.get("/pg/diagnostic"))).toMatchObject({ connected: true });
   });
+
+  /** Answers of writes and reads that are sent a second apart, and the longest time that one of them took. */
+  async function asked(
+    hub: TestHub,
+    seconds: number,
+  ): Promise<{ answers: readonly Answer[]; tookMs: number }> {
+    let tookMs = 0;
+    const timed = async (asking: Promise<Answer>): Promise<Answer> => {
+      const startedAt = performance.now();
+      const answer = await asking;
+      tookMs = Math.max(tookMs, performance.now() - startedAt);
+      return answer;
+    };
+    const asking: Promise<Answer>[] = [];
+    for (let second = 0; second < seconds; second++) {
+      if (second > 0) await Bun.sleep(1_000);
+      asking.push(timed(hub.post("/task/create", { title: "t", description: "d" })));
+      asking.push(timed(hub.post("/node/heartbeat", { node_id: "n1" })));
+      asking.push(timed(hub.get("/task/list")));
+    }
+    return { answers: await Promise.all(asking), tookMs };
+  }
+
+  test.each(["ACCESS EXCLUSIVE", "SHARE"])(
+    "a table that is locked in %s mode is 503 within the time said",
+    async (mode) => {
+      await using hub = await start();
+      await addNodes(hub, ["n1"]);
+      await ok(hub.post("/task/create", { title: "before", description: "d" }));
+      const sql = new SQL(hub.database ?? "", { max: 1 });
+      await sql.unsafe(`BEGIN; LOCK TABLE tasks IN ${mode} MODE`);
+      const { answers, tookMs } = await asked(hub, 2);
+      const creates = answers.filter((_, i) => i % 3 === 0);
+      const reads = answers.filter((_, i) => i % 3 === 2);
+      for (const answer of creates) await refused(answer, 503, "database_unavailable");
+      for (const answer of reads) {
+        if (mode === "SHARE") await ok(answer);
+        else await refused(answer, 503, "database_unavailable");
+      }
+      expect(tookMs).toBeLessThan(DATABASE_ANSWER_MAX_MS + 5_000);
+      await sql.unsafe("ROLLBACK");
+      await sql.close();
+      await ok(hub.post("/task/create", { title: "after", description: "d" }));
+      expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after", "before"]);
+    },
+    60_000,
+  );
+
+  test("a server that is frozen is 503 within the time said, and nothing that was given up is done later", async () => {
+    await using hub = await start();
+    await addNodes(hub, ["n1"]);
+    const thaw = await freeze(server.url);
+    try {
+      const { answers, tookMs } = await asked(hub, 3);
+      for (const answer of answers) await refused(answer, 503, "database_unavailable");
+      expect(tookMs).toBeLessThan(DATABASE_ANSWER_MAX_MS + 5_000);
+    } finally {
+      await thaw();
+    }
+    await until("the hub is back", async () => (await hub.get("/status")).status === 200);
+    await ok(hub.post("/task/create", { title: "after", description: "d" }));
+    expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after"]);
+    expect(await ok(hub.get("/status"))).toMatchObject({ status: "ok" });
+  }, 60_000);
 
   test("a connection lost during a commit: the answer is what happened, or that the outcome is unknown", async () => {
     const { url } = await newSchema(server.url);
@@ -196,6 +254,18 @@ suite(`a database that goes away${reason}`, () => {
     expect(seen[503]).toBeGreaterThan(0);
   });
 });
+
+/** Stops all processes of the server; what is returned continues them. */
+async function freeze(url: string): Promise<() => Promise<void>> {
+  const sql = new SQL(url, { max: 1 });
+  const found: readonly { pid: number }[] = await sql`SELECT pid FROM pg_stat_activity
+    UNION SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int`;
+  for (const { pid } of found) process.kill(pid, "SIGSTOP");
+  return async () => {
+    for (const { pid } of found) process.kill(pid, "SIGCONT");
+    await sql.close();
+  };
+}
 
 /** Ends every connection of the hubs, as a network that breaks does. */
 async function endConnections(url: string): Promise<void> {

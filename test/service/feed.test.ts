@@ -60,7 +60,7 @@ const many = (count: number, of: (i: number) => Change): Change[] =>
   Array.from({ length: count }, (_, i) => of(i));
 
 function words(item: StreamItem): string {
-  return item.kind === "task"
+  return item.kind === "event"
     ? `${item.event.id} ${item.event.kind}`
     : `${item.eventId} message ${item.message.messageId}`;
 }
@@ -74,7 +74,7 @@ async function catchUp({ feed }: Scene, since: number, limit = 32): Promise<Step
 
 /** What a stream shows of these events. */
 async function shown(feed: Feed, events: readonly LoggedEvent[]): Promise<readonly StreamItem[]> {
-  const items = await Promise.all(events.map((event) => feed.itemOf(event)));
+  const items = await Promise.all(events.map((event) => feed.itemOf(event, "n1")));
   return items.filter((item) => item !== null);
 }
 

@@ -24,7 +24,14 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
 
-const PROFILE = { name: "n", host: null, port: null, capabilities: [], maxTasks: null } as const;
+const PROFILE = {
+  name: "n",
+  host: null,
+  port: null,
+  capabilities: [],
+  maxTasks: null,
+  autoAssign: true,
+} as const;
 const LEASE_MS = 180_000;
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -49,7 +56,9 @@ async function openScene(elected: ElectionResult = "leader") {
   closing.push(() => blobs.close());
   const clock = new TestClock();
   const lines: string[] = [];
-  const log = openLog("json", systemClock().now, (text) => lines.push(...text.trimEnd().split("\n")));
+  const log = openLog({ format: "json", level: "debug" }, systemClock().now, (text) =>
+    lines.push(...text.trimEnd().split("\n")),
+  );
   const feed = new Feed(store, clock);
   const tasks = new TaskService(store, clock, newId);
   const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);

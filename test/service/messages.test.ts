@@ -18,6 +18,7 @@ const PROFILE = {
   port: null,
   capabilities: [],
   maxTasks: null,
+  autoAssign: false,
 } as const;
 const DRAFT = { fromNode: "op", toNode: "n1", type: "text", content: "hello", requireAck: false } as const;
 

@@ -10,7 +10,7 @@ import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
-import { onlineNodeIds } from "../../src/store/sql/nodes.ts";
+import { nodePart } from "../../src/store/sql/nodes.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Transact } from "../../src/store/store.ts";
 import { VARIANT_A as A } from "../../src/variant/a.ts";
@@ -58,7 +58,7 @@ function openScene() {
           }).flat(),
         ),
       ),
-    online: () => sqlite.read(onlineNodeIds()),
+    online: async () => (await sqlite.read(nodePart(0, 1_000))).online,
     [Symbol.asyncDispose]: () => sqlite.close(),
   };
 }

@@ -48,7 +48,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     blobs,
     clock,
     log: openLog(
-      "json",
+      { format: "json", level: "debug" },
       () => clock.now(),
       () => undefined,
     ),
@@ -245,7 +245,7 @@ describe("prune", () => {
     expect(await store.read(rows("deliveries"))).toBe(4);
     expect(await store.read(messageById("young"))).not.toBeNull();
     expect(await store.read(waitingPart("a", 0))).toMatchObject({ count: 2 });
-    expect(await store.read(historySizes("b", 10))).toHaveLength(1);
+    expect(await store.read(historySizes("b", null, 10))).toHaveLength(1);
   });
 
   test("deletes old events, but never the newest", async () => {

@@ -10,7 +10,7 @@ test("a failure is logged when it begins and when its cause changes, and the wor
   const lines: string[] = [];
   const clock = systemClock();
   const log = openLog(
-    "json",
+    { format: "json", level: "debug" },
     () => clock.now(),
     (text) => lines.push(...text.trimEnd().split("\n")),
   );
@@ -38,7 +38,7 @@ test("a failure is logged when it begins and when its cause changes, and the wor
 
 test("a standstill during a sweep is reported once, to the next chore that asks", async () => {
   const clock = new TestClock();
-  const log = openLog("json", clock.now, () => undefined);
+  const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);
   const told: number[] = [];
   const ask = async (_: AbortSignal, lateMs: () => number) => void told.push(Math.round(lateMs() / HOUR_MS));
   const chores = [
@@ -58,7 +58,7 @@ test("a standstill during a sweep is reported once, to the next chore that asks"
 test("of several hubs only the leader runs the chores, except those marked onEveryHub", async () => {
   const clock = systemClock();
   const ran: string[] = [];
-  const log = openLog("json", clock.now, () => undefined);
+  const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);
   const chore = (name: string) => ({ name, everyMs: 0, run: async () => void ran.push(name) });
   const chores = [chore("leader's"), { ...chore("everyone's"), onEveryHub: true }];
   const leadership = { isLeader: async () => ran.length > 0 };

@@ -24,7 +24,7 @@ test("after completions, few and many, and after deletions", async () => {
     for (let i = 0; i < count; i++) {
       const nodeId = ids[(i * i + seed) % ids.length] ?? "";
       const { taskId } = await tasks.create(store.transact, draft({ luxRewardMicro: (i % 3) * 1_000_000 }));
-      const result = { problem: "p", improvement: "i", lesson: "l" };
+      const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
       await tasks.complete(store.transact, { taskId, nodeId, result, claimOnComplete: true });
       done.push(taskId);
     }
@@ -70,7 +70,7 @@ test("after events since the last read were pruned", async () => {
   };
   const kept = new TopNodes(store);
   const completed = async (): Promise<number> => (await kept.read())[0]?.tasksCompleted ?? 0;
-  const result = { problem: "p", improvement: "i", lesson: "l" };
+  const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
   expect(await completed()).toBe(0);
   const { taskId } = await tasks.create(store.transact, draft());
   await tasks.complete(store.transact, { taskId, nodeId: "n", result, claimOnComplete: true });

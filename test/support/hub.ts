@@ -228,6 +228,8 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   /** An existing data directory; the hub does not remove it. */
   readonly dataDir?: string;
   readonly clock?: TestClock;
+  /** The secret it is started with; call() and its kin send SECRET all the same. */
+  readonly secret?: string;
   /** Run a single hub, not two behind a proxy. */
   readonly alone?: keyof typeof ALONE;
 };
@@ -256,7 +258,14 @@ export function carryMessagesBy(redis: string | null): void {
 
 /** Starts a hub; `await using hub = await startHub()` closes it. */
 export async function startHub(options: HubOptions = {}): Promise<TestHub> {
-  const { variants = ["A", "B"], dataDir, clock = new TestClock(), alone, ...settings } = options;
+  const {
+    variants = ["A", "B"],
+    dataDir,
+    clock = new TestClock(),
+    secret = SECRET,
+    alone,
+    ...settings
+  } = options;
   const path = dataDir ?? newDataDir();
   const isFleet = inFleets && alone === undefined && settings.database === undefined;
   const front = isFleet ? await takeFront() : null;
@@ -272,8 +281,12 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     database: settings.database ?? (await databaseOf(path)),
   };
   const logged: string[] = [];
-  const log = openLog("json", clock.now.bind(clock), (text) => logged.push(text));
-  const secrets = { secret: SECRET, adminKey: ADMIN_KEY };
+  const log = openLog(
+    { format: "json", level: settings.logLevel ?? "debug" },
+    clock.now.bind(clock),
+    (text) => logged.push(text),
+  );
+  const secrets = { secret, adminKey: ADMIN_KEY };
   const open = (one: Config): Promise<Hub> =>
     openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
   const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));
@@ -302,6 +315,8 @@ function checkAnswer(method: string, path: string, response: Response, received:
   // the body with anything would hold.
   const body: unknown = structuredClone(received);
   expect(response.headers.get("x-request-id")).toBeTruthy();
+  expect(response.headers.get("cache-control")).toBe("no-store");
+  expect(response.headers.get("vary")).toStartWith("X-Matrix-Secret");
   if (!response.ok) {
     expect(response.headers.get("content-type")).toBe("application/problem+json");
     expect(body).toMatchObject({ success: false, status: response.status, error: expect.any(String) });

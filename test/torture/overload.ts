@@ -1,5 +1,6 @@
 /** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
 import { Hub, TempDir } from "../e2e/program.ts";
+import { measureBroadcasts } from "./broadcasts.ts";
 import { measureCrowd } from "./crowd.ts";
 import { measureIdle } from "./idle.ts";
 import { measureLargeBroadcast } from "./large-broadcast.ts";
@@ -22,6 +23,7 @@ const PROBE_MS = 5_000;
 const STALLED_MESSAGES = 500;
 const NODES = 10_000;
 const BESIDE_LISTS_P99_MS_MAX = 50;
+const BESIDE_BROADCASTS_P99_MS_MAX = 100;
 const LIST_CALLERS = 200;
 /** One part, its JSON and its bytes. */
 const LIST_MIB_EACH_MAX = 2;
@@ -171,6 +173,26 @@ async function lists(nodes: number, callers: number): Promise<readonly Figure[]>
   ];
 }
 
+async function broadcasts(nodes: number): Promise<readonly Figure[]> {
+  const { before, meanwhile, broadcasts, reached, kibEach } = await withHub((hub) =>
+    measureBroadcasts(hub, nodes, PROBE_MS),
+  );
+  return [
+    {
+      what: `p99 and longest of others beside 8 callers of broadcasts to ${nodes} nodes, ms`,
+      value: `${before.p99Ms.toFixed(1)}, ${before.longestMs.toFixed(0)} before; ${meanwhile.p99Ms.toFixed(1)}, ${meanwhile.longestMs.toFixed(0)} meanwhile`,
+      goal: `p99 <= ${BESIDE_BROADCASTS_P99_MS_MAX}`,
+      held: broadcasts > 0 && meanwhile.p99Ms <= BESIDE_BROADCASTS_P99_MS_MAX,
+    },
+    {
+      what: "Such a broadcast takes, KiB; reached",
+      value: `${kibEach.toFixed(0)}; ${[...reached].join(", ")}`,
+      goal: "all",
+      held: reached.size === 1 && reached.has(nodes + 1),
+    },
+  ];
+}
+
 async function unread(callers: number): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const kind of UNREAD_KINDS) {
@@ -223,6 +245,8 @@ export const OVERLOAD: Section = {
     figures.push(...(await stalled(STALLED_MESSAGES)));
     progress("long lists");
     figures.push(...(await lists(counted(NODES), counted(LIST_CALLERS))));
+    progress("broadcasts to all nodes");
+    figures.push(...(await broadcasts(counted(NODES))));
     progress("large answers that nobody reads");
     figures.push(...(await unread(counted(UNREAD_CALLERS))));
     progress("waiting for the calls that wait in silence");

@@ -6,7 +6,12 @@ const CALLERS = 4;
 /** Others are no load test: between two requests a caller does something else. */
 const PAUSE_MS = 2;
 
-export type Latency = { readonly p50Ms: number; readonly p99Ms: number; readonly count: number };
+export type Latency = {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly longestMs: number;
+  readonly count: number;
+};
 
 /** Asks until `ms` are over; reads and writes in turns. The node `probe` has to be registered. */
 export async function probe(hub: Hub, ms: number): Promise<Latency> {
@@ -31,5 +36,10 @@ export async function probe(hub: Hub, ms: number): Promise<Latency> {
   await Promise.all(Array.from({ length: CALLERS }, caller));
   tookMs.sort((a, b) => a - b);
   const at = (share: number): number => tookMs[Math.floor(tookMs.length * share)] ?? Number.NaN;
-  return { p50Ms: at(0.5), p99Ms: at(0.99), count: tookMs.length };
+  return {
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    longestMs: tookMs.at(-1) ?? Number.NaN,
+    count: tookMs.length,
+  };
 }

@@ -6,6 +6,7 @@ import { diskSection } from "./disk.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
 import { largeFilesSection } from "./large-files.ts";
+import { LOG_FLOOD } from "./log-flood.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
 import { redisSection } from "./redis.ts";
@@ -24,4 +25,5 @@ export const SECTIONS: readonly Section[] = [
   FUZZ,
   MODEL,
   TIME,
+  LOG_FLOOD,
 ];

@@ -16,7 +16,7 @@ import { eventsAfter, lastEventId } from "../sql/events.ts";
 import { allKeys } from "../sql/keys.ts";
 import { many } from "../sql/query.ts";
 import type { WriteStatement } from "../sql/write-statement.ts";
-import { type CommitListener, type Query, StoreUnavailable } from "../store.ts";
+import { type CommitListener, type Origin, type Query, StoreUnavailable } from "../store.ts";
 import type { Batch } from "./bulk-statements.ts";
 import { openPool } from "./connection.ts";
 
@@ -113,7 +113,7 @@ export class CommitNotifications {
     return this.#enqueue(async () => {
       const last = written.findLast(({ eventIds }) => eventIds.length > 0)?.eventIds.at(-1) ?? own.after;
       if (this.#listeners.length === 0 || (await this.#catchUp(own.after))) {
-        for (const { changes, eventIds } of written) this.#notify(changes, eventIds);
+        for (const { changes, eventIds } of written) this.#notify(changes, eventIds, "own");
         this.#cursor = last;
       } else {
         this.#hasMissed = true; // it will be read from the log, with what comes before it
@@ -231,8 +231,8 @@ export class CommitNotifications {
     if (!(error instanceof StoreUnavailable)) this.#parts.onFault(error);
   }
 
-  #notify(changes: readonly Change[], eventIds: readonly number[] = []): void {
-    if (changes.length > 0) notify(this.#listeners, { changes, eventIds }, this.#parts.onFault);
+  #notify(changes: readonly Change[], eventIds: readonly number[] = [], origin: Origin = "remote"): void {
+    if (changes.length > 0) notify(this.#listeners, { changes, eventIds }, origin, this.#parts.onFault);
   }
 }
 
@@ -241,7 +241,7 @@ type LogEvent = ReturnType<ReturnType<typeof eventsAfter>["shape"]>[number];
 /** What another hub wrote, as far as the log says. */
 function changesOf(event: LogEvent): readonly Change[] {
   const logged: Change = { kind: "event.logged", event };
-  if (event.kind !== "message.sent" || event.nodeId === null) return [logged];
+  if (event.kind !== "message.sent" || event.nodeId === null) return [logged]; // of a broadcast the event itself tells
   return [logged, filled(event.nodeId)];
 }
 

@@ -3,6 +3,8 @@
  * the store. Must not: log or show more of the address than host, port and database, because it has the password.
  */
 import type { SQL } from "bun";
+import { DATABASE_ANSWER_MAX_MS } from "../../domain/limits.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
 import { type Row, StoreBusy, StoreFull, StoreUnavailable } from "../store.ts";
 
 const OLDEST_SERVER = 150_000;
@@ -82,8 +84,29 @@ export async function checkServer(pool: SQL): Promise<void> {
     throw new Error("The database has no schema on the search_path to make tables in.");
 }
 
+/** The server has not answered in time. Its connection is no use any more: an answer may still come, or never. */
+export class NoAnswer extends StoreUnavailable {
+  constructor() {
+    super(`The database has not answered for ${DATABASE_ANSWER_MAX_MS / SECOND_MS} s.`);
+  }
+}
+
+/** What `work` brings, or a rejection with NoAnswer when it takes longer. What it brings later is dropped. */
+export async function inTime<T>(work: Promise<T>, limitMs = DATABASE_ANSWER_MAX_MS): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  // The sockets are polled once more first: it may be this process that stood still, and the answer may have arrived.
+  const timer = setTimeout(() => setImmediate(() => late.reject(new NoAnswer())), limitMs);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+    late.promise.catch(() => {}); // rejected after `work` was done
+  }
+}
+
 /** The connection or the server is gone, starting or stopping, or refuses us: a later try may succeed. */
 export function isLost(error: unknown): boolean {
+  if (error instanceof NoAnswer) return true;
   const { code, state } = codesOf(error);
   return code.startsWith("ERR_POSTGRES_CONNECTION") || LOST_STATES.test(state) || LOST_CODES.has(code);
 }
@@ -91,6 +114,11 @@ export function isLost(error: unknown): boolean {
 /** A serialisation failure or a deadlock: the transaction may succeed if it is run again. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_STATES.has(codesOf(error).state);
+}
+
+/** A lock was not granted in time. */
+export function isLocked(error: unknown): boolean {
+  return codesOf(error).state === LOCK_NOT_AVAILABLE;
 }
 
 /** There is no room on the server's disk. */
@@ -104,8 +132,9 @@ export function toStoreError(error: unknown): unknown {
   if (isLost(error))
     return new StoreUnavailable(`The database cannot be reached (${state || code}).`, { cause: error });
   if (isFull(error)) return new StoreFull("The database's disk is full.", { cause: error });
-  if (state === LOCK_NOT_AVAILABLE || isConflict(error))
-    return new StoreBusy("Another hub holds the write lock.", { cause: error });
+  if (isLocked(error))
+    return new StoreUnavailable("A table or the write lock was locked for too long.", { cause: error });
+  if (isConflict(error)) return new StoreBusy("Another transaction was in the way.", { cause: error });
   return error;
 }
 
@@ -114,7 +143,7 @@ export function toOpenError(error: unknown, url: string): unknown {
   const known = toStoreError(error);
   if (!(error instanceof Error) || !("code" in error)) return known; // our own message, or none
   const which = `${error.message} (${placeIn(url)}, of --database or LUXHUB_DATABASE)`;
-  return known instanceof StoreUnavailable
+  return known instanceof StoreUnavailable && !isLocked(error)
     ? new StoreUnavailable(`PostgreSQL cannot be reached: ${which}`, { cause: error })
     : known === error
       ? new Error(`PostgreSQL cannot be used: ${which}`, { cause: error })

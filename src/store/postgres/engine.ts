@@ -9,14 +9,21 @@
  * read that row, under the write lock, which proves that the lost transaction has ended. (A transaction id would not do:
  * a server that crashed gives it out again.)
  *
+ * A server that does not answer within DATABASE_ANSWER_MAX_MS, because it is frozen or a table is locked, counts as lost:
+ * its connection is closed, and all transactions that wait are refused. A group that was given up sends nothing more.
+ *
  * Must not: decide anything, or show the address of the database, which has the password.
  */
 import type { ReservedSQL, SQL } from "bun";
 import {
+  DATABASE_ANSWER_MAX_MS,
+  DATABASE_LOCK_MAX_MS,
   FATE_WAIT_MS,
   GROUP_MAX,
   HUB_FORGOTTEN_MS,
+  HUB_SILENT_MS,
   QUEUE_MAX,
+  READS_GIVEN_UP_MAX,
   READ_CONNECTIONS,
 } from "../../domain/limits.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
@@ -24,8 +31,11 @@ import { type Group, type Job, answer } from "../pending-transaction.ts";
 import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
   type Connection,
+  NoAnswer,
   checkServer,
+  inTime,
   isConflict,
+  isLocked,
   isLost,
   openPool,
   query,
@@ -33,7 +43,15 @@ import {
   toStoreError,
 } from "./connection.ts";
 import { type GroupWatch, runGroup } from "./group-commit.ts";
-import { LOCK, migrate, refuseHalfMoved, refuseOtherSchema, schemaIsMigrated } from "./migrations.ts";
+import {
+  LOCK,
+  POSTGRES_MIGRATIONS,
+  SCHEMA,
+  migrate,
+  refuseHalfMoved,
+  refuseOtherSchema,
+  schemaIsMigrated,
+} from "./migrations.ts";
 import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
 import { LeaderElection } from "./leader-election.ts";
 import {
@@ -108,6 +126,9 @@ type Progress = {
   jobs: readonly Job[] | null;
   own: OwnGroup | null;
   committing: Group | null;
+  /** When it began, and then when it began to commit; steady clock. */
+  since: number;
+  isGivenUp: boolean;
 };
 
 /** Removes the rows of hubs that ended long ago. A hub that runs and has written nothing for so long does not need its row. */
@@ -121,17 +142,31 @@ const MARK = upsert<{ hubId: string; group: number }>(
   { last_group: whole(({ group }) => group), seen_at: "clock_timestamp()" },
 );
 
+/** Leaves the hub's marks with its row, unless another luxhub has migrated the database. */
+const LEAVE_MARKS = `
+  INSERT INTO hubs (hub_id, last_group, seen_at, marks)
+  SELECT $1, 0, clock_timestamp(), $2 WHERE ${SCHEMA} = ${POSTGRES_MIGRATIONS.length}
+  ON CONFLICT (hub_id) DO UPDATE SET seen_at = excluded.seen_at, marks = excluded.marks`;
+const OTHER_MARKS = `
+  SELECT DISTINCT marks FROM hubs WHERE hub_id <> $1 AND marks IS NOT NULL
+    AND seen_at > clock_timestamp() - interval '${HUB_SILENT_MS} milliseconds'`;
+const TAKE_MARKS = `UPDATE hubs SET marks = NULL WHERE hub_id = $1`;
+
 export class PostgresStore implements Store {
   readonly engine = "postgresql";
   readonly #pool: SQL;
   readonly #notifications: CommitNotifications;
   readonly #election: LeaderElection;
   readonly #hubId = Bun.randomUUIDv7();
+  readonly #machine = systemClock();
   #writer: ReservedSQL | null = null;
   #groups = 0;
   #queue: Job[] = [];
   #writable = true;
+  #hasMarks = false;
   #running: Promise<void> | null = null;
+  /** Reads that were given up and that the server has not answered yet. */
+  #readsGivenUp = 0;
   /** The newest group that is on disk: notified and answered. */
   #published: Promise<void> = Promise.resolve();
   #closed: Promise<void> | null = null;
@@ -176,14 +211,14 @@ export class PostgresStore implements Store {
   async readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
     if (this.#closed) throw new StoreBusy("The store is closed.");
     this.#refuseIfOutdated();
-    const session = await this.#pool.reserve().catch((error: unknown) => {
+    const session = await reserve(this.#pool).catch((error: unknown) => {
       throw toStoreError(error);
     });
     const begun = query(session, SNAPSHOT); // on its way with the first read
     begun.catch(() => {}); // what the reads throw comes first
     try {
-      const answer = await reads((wanted) => shaped(session, wanted));
-      await begun;
+      const answer = await reads((wanted) => this.#shaped(session, wanted));
+      await this.#answered(begun);
       return answer;
     } catch (error) {
       throw toStoreError(error);
@@ -206,9 +241,7 @@ export class PostgresStore implements Store {
   async diagnose(): Promise<Diagnosis> {
     if (this.#closed) throw new StoreBusy("The store is closed.");
     const queued = this.#queue.length;
-    const [row] = await query(this.#pool, DIAGNOSIS).catch((error: unknown) => {
-      throw toStoreError(error);
-    });
+    const [row] = await this.#answered(query(this.#pool, DIAGNOSIS));
     return {
       engineVersion: String(row?.["version"]),
       sizeBytes: Number(row?.["size"]),
@@ -225,6 +258,16 @@ export class PostgresStore implements Store {
     };
   }
 
+  /** Leaves the hub's marks with its row, and returns the different marks of the other hubs that run. */
+  async shareMarks(marks: string): Promise<readonly string[]> {
+    if (this.#closed) throw new StoreBusy("The store is closed.");
+    this.#refuseIfOutdated();
+    this.#hasMarks = true;
+    await this.#answered(query(this.#pool, LEAVE_MARKS, [this.#hubId, marks]));
+    const others = await this.#answered(query(this.#pool, OTHER_MARKS, [this.#hubId]));
+    return Array.from(others, (row) => String(row["marks"]));
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -235,13 +278,33 @@ export class PostgresStore implements Store {
     await this.#published;
     await this.#election.close();
     await this.#notifications.close();
+    if (this.#hasMarks) await inTime(query(this.#pool, TAKE_MARKS, [this.#hubId])).catch(() => {}); // they expire
     await this.#writer?.release();
     await this.#pool.close({ timeout: 0 });
   }
 
   async #read<R>(wanted: Query<R>): Promise<R> {
     this.#refuseIfOutdated();
-    return shaped(this.#pool, wanted);
+    return this.#shaped(this.#pool, wanted);
+  }
+
+  async #shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+    if (this.#readsGivenUp >= READS_GIVEN_UP_MAX) throw new NoAnswer();
+    return wanted.shape(await this.#answered(query(connection, wanted.sql, wanted.params)));
+  }
+
+  /** What a read brings. @throws the store's errors; {NoAnswer} */
+  async #answered<T>(read: Promise<T>): Promise<T> {
+    try {
+      return await inTime(read);
+    } catch (error) {
+      if (error instanceof NoAnswer) {
+        this.#readsGivenUp++;
+        const ended = (): void => void this.#readsGivenUp--;
+        read.then(ended, ended);
+      }
+      throw toStoreError(error);
+    }
   }
 
   #refuseIfOutdated(): void {
@@ -258,19 +321,43 @@ export class PostgresStore implements Store {
 
   /** Commits a group. When a member fails it, its halves are tried as groups of their own. */
   async #commit(take: Take): Promise<void> {
-    const progress: Progress = { number: ++this.#groups, jobs: null, own: null, committing: null };
+    const progress: Progress = {
+      number: ++this.#groups,
+      jobs: null,
+      own: null,
+      committing: null,
+      since: this.#machine.steady(),
+      isGivenUp: false,
+    };
     try {
       this.#writer ??= await this.#openWriter();
-      const group = await runGroup(this.#writer, this.#watch(progress, take));
+      const group = await this.#inTime(progress, runGroup(this.#writer, this.#watch(progress, take)));
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {
       await this.#abort(error);
       progress.jobs ??= take();
+      if (error instanceof NoAnswer || isLocked(error)) {
+        // What has come meanwhile would wait as long for the same.
+        for (const job of this.#queue.splice(0)) job.reject(toStoreError(error));
+      }
       if (isLost(error) && progress.committing) await this.#settle(progress, progress.committing, error);
       else {
         if (progress.own) this.#notifications.ended(progress.own);
         await this.#refuse(progress.jobs, error);
+      }
+    }
+  }
+
+  /** The group, given up when its loads or its commit take too long. */
+  async #inTime(progress: Progress, run: Promise<Group>): Promise<Group> {
+    for (;;) {
+      const { since } = progress;
+      try {
+        return await inTime(run, since + DATABASE_ANSWER_MAX_MS - this.#machine.steady());
+      } catch (error) {
+        progress.isGivenUp = error instanceof NoAnswer && progress.since === since;
+        if (progress.isGivenUp || !(error instanceof NoAnswer)) throw error;
       }
     }
   }
@@ -307,11 +394,12 @@ export class PostgresStore implements Store {
     const until = clock.steady() + FATE_WAIT_MS;
     for (; clock.steady() < until; await Bun.sleep(FATE_RETRY_MS)) {
       try {
-        return await this.#pool.begin(async (tx) => {
+        const found = this.#pool.begin(async (tx) => {
           await query(tx, LOCK.write);
           const [row] = await query(tx, `SELECT last_group FROM hubs WHERE hub_id = $1`, [this.#hubId]);
           return Number(row?.["last_group"]) === number;
         });
+        return await inTime(found, until - clock.steady());
       } catch (error) {
         if (!isLost(error)) return null;
       }
@@ -330,11 +418,14 @@ export class PostgresStore implements Store {
   #watch(progress: Progress, take: Take): GroupWatch {
     return {
       granted: (lastId) => {
+        if (progress.isGivenUp) throw new NoAnswer();
         progress.own = this.#notifications.granted(lastId);
         return (progress.jobs = take());
       },
       committing: (group) => {
+        if (progress.isGivenUp) throw new NoAnswer();
         progress.committing = group;
+        progress.since = this.#machine.steady();
         if (group.written.length === 0) return [];
         const mark = MARK.params({ hubId: this.#hubId, group: progress.number });
         return [{ statement: MARK, rows: [mark] }, this.#notifications.noticesOf(group.written)];
@@ -343,13 +434,22 @@ export class PostgresStore implements Store {
   }
 
   async #openWriter(): Promise<ReservedSQL> {
-    const writer = await this.#pool.reserve();
+    const writer = await reserve(this.#pool);
     // A commit that is answered must be on disk; stricter settings stay.
     const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
       WHERE current_setting('synchronous_commit') = 'off'`;
-    await query(writer, onDisk);
-    for (const setting of PLANS) await query(writer, `SET ${setting} = off`);
-    return writer;
+    const settings = [`lock_timeout = ${DATABASE_LOCK_MAX_MS}`, ...PLANS.map((plan) => `${plan} = off`)];
+    const set = async (): Promise<void> => {
+      await query(writer, onDisk);
+      for (const setting of settings) await query(writer, `SET ${setting}`);
+    };
+    try {
+      await inTime(set());
+      return writer;
+    } catch (error) {
+      drop(writer);
+      throw error;
+    }
   }
 
   /** After a failure: ends the transaction, or the connection when it cannot be used any more. */
@@ -358,14 +458,14 @@ export class PostgresStore implements Store {
     if (!writer) return;
     if (
       !isLost(error) &&
-      (await query(writer, "ROLLBACK").then(
+      (await inTime(query(writer, "ROLLBACK")).then(
         () => true,
         () => false,
       ))
     )
       return;
     this.#writer = null;
-    await writer.close({ timeout: 0 }).catch(() => {});
+    drop(writer);
   }
 }
 
@@ -385,12 +485,24 @@ const DIAGNOSIS = `
 /** A snapshot of the first statement after it. */
 const SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-async function shaped<R>(connection: Connection, wanted: Query<R>): Promise<R> {
+/** A connection of our own. One that is granted after it was given up goes back. */
+async function reserve(pool: SQL): Promise<ReservedSQL> {
+  const granted = pool.reserve();
   try {
-    return wanted.shape(await query(connection, wanted.sql, wanted.params));
+    return await inTime(granted);
   } catch (error) {
-    throw toStoreError(error);
+    if (error instanceof NoAnswer)
+      granted.then(
+        (session) => session.release(),
+        () => {},
+      );
+    throw error;
   }
+}
+
+/** Closes a connection that cannot be used any more; its server may never answer that. */
+function drop(writer: ReservedSQL): void {
+  void writer.close({ timeout: 0 }).catch(() => {});
 }
 
 /** Resolves after the I/O of this tick of the event loop. */

@@ -254,6 +254,35 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_done ON tasks (assigned_node, seq) WHERE status = 'completed';
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   `,
+  `
+  CREATE TABLE broadcasts (
+    seq BIGINT PRIMARY KEY,
+    write_until BIGINT,
+    waiting BIGINT NOT NULL,
+    delivered BIGINT NOT NULL,
+    acked BIGINT NOT NULL
+  );
+  INSERT INTO broadcasts
+    SELECT m.seq, NULL, count(*) FILTER (WHERE d.state = 'waiting'), count(*) FILTER (WHERE d.state = 'gone'),
+      count(*) FILTER (WHERE d.state = 'acked')
+    FROM messages m LEFT JOIN deliveries d ON d.seq = m.seq WHERE m.to_node IS NULL GROUP BY m.seq;
+  CREATE INDEX broadcasts_unfinished ON broadcasts (seq) WHERE write_until IS NOT NULL;
+  CREATE INDEX deliveries_parked ON deliveries (to_node, seq) WHERE state = 'parked';
+  `,
+  `
+  ALTER TABLE nodes
+    ADD COLUMN auto_assign INTEGER NOT NULL DEFAULT 1,
+    ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+  UPDATE nodes SET auto_assign = 0 WHERE variant = 'A';
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1 AND auto_assign = 1;
+  CREATE INDEX nodes_deleted ON nodes (node_id) WHERE deleted = 1;
+  ALTER TABLE tasks ADD COLUMN result_extra TEXT;
+  `,
+  `
+  -- What service/same-secrets.ts compares; NULL when the hub has ended.
+  ALTER TABLE hubs ADD COLUMN marks TEXT;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

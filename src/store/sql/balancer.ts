@@ -13,7 +13,7 @@ import { TASK_COLUMNS } from "./tasks.ts";
 
 // ---- Nodes
 
-const AVAILABLE = `online = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
+const AVAILABLE = `online = 1 AND auto_assign = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
 const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
 /** Matches no list of capabilities, because no capability is empty. */
 const NO_CAPABILITY = ",,";
@@ -55,7 +55,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
   return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ), onSqlite };
 }
 
-const CANDIDATE_COLUMNS = `node_id, capabilities, online, max_tasks, tasks_assigned, idle_since`;
+const CANDIDATE_COLUMNS = `node_id, capabilities, online, auto_assign, max_tasks, tasks_assigned, idle_since`;
 
 /** All available nodes. The caller passes the same `lists` to all its reads, so that each list is decoded once. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
@@ -79,6 +79,7 @@ function toCandidate(row: Row, lists: CapabilityLists): Candidate {
     nodeId: String(row["node_id"]),
     capabilities: lists.decode(String(row["capabilities"])),
     online: row["online"] === 1,
+    autoAssign: row["auto_assign"] === 1,
     maxTasks: row["max_tasks"] == null ? null : Number(row["max_tasks"]),
     tasksAssigned: Number(row["tasks_assigned"]),
     idleSince: Number(row["idle_since"]),

@@ -8,6 +8,7 @@
 export type Table =
   | "answers"
   | "beats"
+  | "broadcasts"
   | "deliveries"
   | "events"
   | "files"
@@ -20,7 +21,8 @@ export type Table =
   | "task_totals"
   | "tasks";
 
-export type ConflictKey = Table | `${Table | "registrations"} ${string}` | typeof EVERYTHING;
+export type ConflictKey =
+  Table | `${Table | "registrations"} ${string}` | "registrations" | "publications" | typeof EVERYTHING;
 
 /** The key of a change whose rows cannot be named: every query is reloaded. */
 export const EVERYTHING = "everything";
@@ -31,6 +33,12 @@ export const keyOf = {
   node: (nodeId: string): ConflictKey => `nodes ${nodeId}`,
   /** Existence only: heartbeats and counters do not invalidate it. */
   registration: (nodeId: string): ConflictKey => `registrations ${nodeId}`,
+  /** How many nodes there are. */
+  registrations: "registrations",
+  /** Which broadcasts can be seen. */
+  publications: "publications",
+  broadcast: (seq: number): ConflictKey => `broadcasts ${seq}`,
+  broadcastOf: (messageId: string): ConflictKey => `broadcasts of ${messageId}`,
   task: (taskId: string): ConflictKey => `tasks ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,

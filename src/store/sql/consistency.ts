@@ -61,12 +61,15 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "beats",
-    holds: "every node has a last heartbeat, and every last heartbeat has a node",
+    holds: "every node has a last heartbeat, every last heartbeat has a node, no deleted node is online",
     sql: `
       SELECT 'node ' || node_id || ' has no last heartbeat' FROM nodes WHERE seq NOT IN (SELECT seq FROM beats)
       UNION ALL
       SELECT 'the last heartbeat ' || seq || ' has no node' FROM beats
-      WHERE seq NOT IN (SELECT seq FROM nodes) LIMIT ${SHOWN}`,
+      WHERE seq NOT IN (SELECT seq FROM nodes)
+      UNION ALL
+      SELECT 'node ' || node_id || ' is deleted but online' FROM nodes WHERE deleted = 1 AND online = 1
+      LIMIT ${SHOWN}`,
   },
   {
     name: "tasks",
@@ -75,6 +78,7 @@ export const FACTS: readonly Fact[] = [
       SELECT 'task ' || task_id || ' is ' || status || ', but its node or result disagrees' FROM tasks
       WHERE status NOT IN ('open', 'assigned', 'completed') OR (status = 'open') <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
+        OR (result_extra IS NOT NULL AND (problem IS NULL OR NOT json_valid(result_extra)))
         OR assigned_node NOT IN (SELECT node_id FROM nodes)
       UNION ALL
       SELECT 'the total of ' || status || ' tasks is ' || said || ', but there are ' || counted FROM (
@@ -96,6 +100,22 @@ export const FACTS: readonly Fact[] = [
       SELECT 'message ' || message_id || ' has no delivery' FROM messages m
       WHERE to_node IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.to_node = m.to_node AND d.seq = m.seq)
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "broadcasts",
+    holds: "every broadcast counts its recipients as they are",
+    sql: `
+      SELECT 'broadcast ' || m.message_id || ' has no count' FROM messages m
+      WHERE m.to_node IS NULL AND m.seq NOT IN (SELECT seq FROM broadcasts)
+      UNION ALL
+      SELECT 'broadcast ' || b.seq || ': what it counts is not what its recipients did' FROM broadcasts b
+      LEFT JOIN deliveries d ON d.seq = b.seq
+      WHERE b.write_until IS NULL
+      GROUP BY b.seq, b.waiting, b.delivered, b.acked
+      HAVING b.waiting <> coalesce(sum(d.state = 'waiting'), 0)
+        OR b.delivered <> coalesce(sum(d.state = 'gone'), 0) OR b.acked <> coalesce(sum(d.state = 'acked'), 0)
+        OR b.seq NOT IN (SELECT seq FROM messages WHERE to_node IS NULL)
       LIMIT ${SHOWN}`,
   },
   {

@@ -1,5 +1,5 @@
 /** The reads of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { EventKind, LoggedEvent } from "../../domain/event.ts";
+import { type EventKind, FATE_KINDS, type LoggedEvent } from "../../domain/event.ts";
 import type { Param, Query } from "../store.ts";
 import { bind, count, filledUp, many, places, union } from "./query.ts";
 import { toEvent } from "./rows.ts";
@@ -54,15 +54,26 @@ export function newestEvents(kind: EventKind | null, limit: number): Query<reado
 /** A range of the log: `after` is exclusive, `upTo` inclusive. */
 export type LogWindow = { readonly after: number; readonly upTo: number };
 
-/** A node's events in a range of the log, oldest first. There is no index by node: the range bounds the work. */
+/**
+ * The events in a range of the log that a node's stream may show, oldest first: its own, broadcasts, and the delivery of
+ * messages that it sent. There is no index by node: the range bounds the work.
+ */
 export function nodeEventsIn(
   nodeId: string,
   window: LogWindow,
   limit: number,
 ): Query<readonly LoggedEvent[]> {
-  const sql = `SELECT * FROM events WHERE id > $1 AND id <= $2 AND node_id = $3 ORDER BY id LIMIT $4`;
-  return many(sql, [window.after, window.upTo, nodeId, limit], toEvent, ["events"]);
+  const params = [window.after, window.upTo, nodeId, limit];
+  const query = many(nodeEvents("data::json ->> 'from_node'"), params, toEvent, ["events"]);
+  return { ...query, onSqlite: { sql: nodeEvents("data ->> 'from_node'"), params } };
 }
+
+/** Differs because PostgreSQL reads JSON only from its own type. */
+const nodeEvents = (fromNode: string): string => `
+  SELECT * FROM events WHERE id > $1 AND id <= $2 AND (
+    node_id = $3 OR (kind = 'message.sent' AND node_id IS NULL)
+    OR (kind IN (${FATE_KINDS.map((kind) => `'${kind}'`).join(", ")}) AND ${fromNode} = $3))
+  ORDER BY id LIMIT $4`;
 
 export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
   const filled = filledUp(ids);

@@ -4,18 +4,26 @@ import {
   MESSAGES_ANSWER_MAX_BYTES,
   WAITING_PART_MAX,
 } from "../../domain/limits.ts";
-import type { Registered } from "../../domain/message.ts";
-import type { Delivery, DeliveryStub, Message } from "../../domain/model.ts";
+import type { Registered, UnfinishedBroadcast } from "../../domain/message.ts";
+import type { Delivery, DeliveryStub, Message, MessageFate } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { type Sized, byKey, filledUp, many, one, places, query, rowsBySeq, sizes } from "./query.ts";
-import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
+import { type Sized, type Slice, byKey, count, filledUp, many, one, places, query, sizes } from "./query.ts";
+import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
 
 const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
+const HISTORY_READ: readonly ConflictKey[] = [...MAIL_READ, "publications"];
 
 const MESSAGE_HEAD = `m.message_id, m.from_node, m.to_node, m.type, m.require_ack, m.sent_at`;
 const MESSAGE = `${MESSAGE_HEAD}, m.content`;
-const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until`;
+const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until, d.broadcast`;
+const STUB = `m.message_id, m.from_node, ${DELIVERY}`;
+
+/** A broadcast is invisible until all its deliveries are written. */
+const UNFINISHED = `SELECT seq FROM broadcasts WHERE write_until IS NOT NULL`;
+const IS_WHOLE = `seq NOT IN (${UNFINISHED})`;
+/** For readers with a cursor: the cursor must not pass an unfinished broadcast. */
+const IS_SETTLED = `seq < (SELECT coalesce(min(seq), ${Number.MAX_SAFE_INTEGER}) FROM (${UNFINISHED}) AS unfinished)`;
 
 // A subquery reads the seqs, which the index of waiting deliveries covers. If it read whole rows, SQLite would scan all
 // deliveries that the node ever got. CROSS JOIN makes SQLite go from these few messages to their deliveries.
@@ -23,7 +31,8 @@ const delivered = (seqs: string, content = "m.content"): string => `
   SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
   ORDER BY m.seq`;
-const WAITING_SEQS = `SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' ORDER BY seq LIMIT $2`;
+const WAITING_SEQS = `
+  SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND ${IS_WHOLE} ORDER BY seq LIMIT $2`;
 /**
  * The oldest waiting deliveries whose contents fit into one answer; always at least one. Only the lengths of the
  * others' contents, which may be 256 MiB together, are read.
@@ -54,8 +63,10 @@ const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
 
 /** The waiting deliveries of a node, oldest first: at most `limit`, and no more content than one answer carries. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  return many(WAITING, [nodeId, limit], toDelivery, [keyOf.mailbox(nodeId)]);
+  return many(WAITING, [nodeId, limit], toDelivery, mailboxReads(nodeId));
 }
+
+const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];
 
 /** The same, if they make a small answer; else null, and then large contents are not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
@@ -63,7 +74,7 @@ export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<r
     WAITING_IF_SMALL,
     [nodeId, limit, Math.floor(ANSWER_UNCOUNTED_MAX_BYTES / limit)],
     (rows) => (rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery)),
-    [keyOf.mailbox(nodeId)],
+    mailboxReads(nodeId),
   );
 }
 
@@ -73,7 +84,8 @@ export type WaitingPart = { readonly count: number; readonly last: number };
 const WAITING_PART = byKey(
   ["text", "bigint"],
   `SELECT count(*) AS n, max(seq) AS last FROM (
-    SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 ORDER BY seq LIMIT ${WAITING_PART_MAX}
+    SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND seq > $2 AND ${IS_WHOLE}
+    ORDER BY seq LIMIT ${WAITING_PART_MAX}
   ) AS part`,
 );
 
@@ -83,10 +95,10 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
     count: Number(row?.["n"]),
     last: Number(row?.["last"] ?? after),
   });
-  return query(WAITING_PART, [nodeId, after], shape, [keyOf.mailbox(nodeId)]);
+  return query(WAITING_PART, [nodeId, after], shape, mailboxReads(nodeId));
 }
 
-const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1`);
+const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1 AND deleted = 0`);
 
 /** The owner of a mailbox; null when no node has this id. Reads only an index. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
@@ -98,14 +110,14 @@ export function mailboxOwner(nodeId: string): Query<Registered | null> {
 export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
   const filled = filledUp(seqs);
   const sql = `
-    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.to_node = $1 AND d.seq IN (${places(filled, 2)})`;
   return many(sql, [nodeId, ...filled], toDeliveryStub, [keyOf.mailbox(nodeId)]);
 }
 
 const DELIVERY_OF = byKey(
   ["text", "text"],
-  `SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+  `SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE m.message_id = $1 AND d.to_node = $2`,
 );
 
@@ -115,7 +127,7 @@ export function deliveryOf(messageId: string, nodeId: string): Query<DeliveryStu
 
 export function expiredDeliveries(steady: number, limit: number): Query<readonly DeliveryStub[]> {
   const sql = `
-    SELECT m.message_id, ${DELIVERY} FROM deliveries d JOIN messages m ON m.seq = d.seq
+    SELECT ${STUB} FROM deliveries d JOIN messages m ON m.seq = d.seq
     WHERE d.state = 'leased' AND d.lease_until <= $1 ORDER BY d.lease_until LIMIT $2`;
   return many(sql, [steady, limit], toDeliveryStub, MAIL_READ);
 }
@@ -129,21 +141,33 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(MESSAGE_BY_ID, [messageId], toPlaced, [keyOf.message(messageId)]);
 }
 
-/** The sizes of the messages that a node sent or got, newest first. */
-export function historySizes(nodeId: string, limit: number): Query<readonly Sized[]> {
+/** A range of seqs: after `since` and before `before`; null is no bound. */
+export type Between = { readonly since: number | null; readonly before: number | null };
+
+/** The sizes of the messages that a node sent or got, newest first; with `before`, those before this seq. */
+export function historySizes(nodeId: string, before: number | null, limit: number): Query<readonly Sized[]> {
+  const newest = (rows: string): string =>
+    `SELECT seq FROM ${rows} = $1 AND seq < $3 AND ${IS_WHOLE} ORDER BY seq DESC LIMIT $2`;
   const seqs = `
     SELECT seq FROM (
-      SELECT seq FROM (SELECT seq FROM messages WHERE from_node = $1 ORDER BY seq DESC LIMIT $2) AS sent
-      UNION SELECT seq FROM (SELECT seq FROM deliveries WHERE to_node = $1 ORDER BY seq DESC LIMIT $2) AS got
+      SELECT seq FROM (${newest("messages WHERE from_node")}) AS sent
+      UNION SELECT seq FROM (${newest("deliveries WHERE to_node")}) AS got
     ) AS hits ORDER BY seq DESC LIMIT $2`;
-  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit], MAIL_READ);
+  return sizes(messageSizes(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER], HISTORY_READ);
 }
 
 /** The sizes of the messages that a node got: newest first; with `since`, oldest first after this seq. */
-export function mailboxSizes(nodeId: string, since: number | null, limit: number): Query<readonly Sized[]> {
+export function mailboxSizes(
+  nodeId: string,
+  { since, before }: Between,
+  limit: number,
+): Query<readonly Sized[]> {
   const order = since === null ? "DESC" : "ASC";
-  const seqs = `SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 ORDER BY seq ${order} LIMIT $2`;
-  return sizes(messageSizes(seqs, order), [nodeId, limit, since ?? 0], MAIL_READ);
+  const seqs = `
+    SELECT seq FROM deliveries WHERE to_node = $1 AND seq > $3 AND seq < $4 AND ${IS_SETTLED}
+    ORDER BY seq ${order} LIMIT $2`;
+  const params = [nodeId, limit, since ?? 0, before ?? Number.MAX_SAFE_INTEGER];
+  return sizes(messageSizes(seqs, order), params, HISTORY_READ);
 }
 
 function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
@@ -151,9 +175,65 @@ function messageSizes(seqs: string, order: "ASC" | "DESC"): string {
     SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${seqs}) ORDER BY seq ${order}`;
 }
 
-/** Newest first. */
-export function messagesBySeq(seqs: readonly number[]): Query<readonly Message[]> {
-  return rowsBySeq(`SELECT ${MESSAGE} FROM messages m`, seqs, "seq DESC", toMessage, ["messages"]);
+const PARKED = `deliveries WHERE to_node = $1 AND state = 'parked'`;
+
+export function parkedCount(nodeId: string): Query<number> {
+  return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId], ["deliveries"]);
+}
+
+/** The sizes of a slice of a node's parked messages, oldest first: here the slice's "newest" end is the oldest. */
+export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Query<readonly Sized[]> {
+  const order = from === "newest" ? "ASC" : "DESC";
+  const seqs = `SELECT seq FROM ${PARKED} ORDER BY seq ${order} LIMIT $2 OFFSET $3`;
+  return sizes(messageSizes(seqs, "ASC"), [nodeId, limit, offset], MAIL_READ);
+}
+
+/** Messages and the state of their delivery, as one node may see it. */
+export function messageFates(
+  nodeId: string,
+  seqs: readonly number[],
+  order: "newest first" | "oldest first",
+): Query<readonly MessageFate[]> {
+  const filled = filledUp(seqs);
+  const sql = `
+    SELECT ${MESSAGE}, d.state, d.deliveries, b.waiting, b.delivered, b.acked FROM messages m
+    LEFT JOIN deliveries d ON d.seq = m.seq AND d.to_node = coalesce(m.to_node, $1)
+    LEFT JOIN broadcasts b ON b.seq = m.seq AND m.from_node = $1
+    WHERE m.seq IN (${places(filled, 2)}) ORDER BY m.seq ${order === "newest first" ? "DESC" : "ASC"}`;
+  return many(sql, [nodeId, ...filled], toMessageFate, [...MAIL_READ, "broadcasts"]);
+}
+
+/** An unfinished broadcast; null if it is finished or was dropped. */
+export function unfinishedBroadcast(messageId: string): Query<UnfinishedBroadcast | null> {
+  const sql = `
+    SELECT m.message_id, b.seq, b.write_until FROM messages m JOIN broadcasts b ON b.seq = m.seq
+    WHERE m.message_id = $1 AND b.write_until IS NOT NULL`;
+  return one(sql, [messageId], toUnfinished, ["publications"]);
+}
+
+/** The first broadcast that was not finished in time. */
+export function lateBroadcast(steady: number): Query<UnfinishedBroadcast | null> {
+  const sql = `
+    SELECT m.message_id, b.seq, b.write_until FROM broadcasts b JOIN messages m ON m.seq = b.seq
+    WHERE b.write_until <= $1 ORDER BY b.seq LIMIT 1`;
+  return one(sql, [steady], toUnfinished, ["publications"]);
+}
+
+function toUnfinished(row: Row): UnfinishedBroadcast {
+  return {
+    messageId: String(row["message_id"]),
+    seq: Number(row["seq"]),
+    writeUntil: Number(row["write_until"]),
+  };
+}
+
+/** The number of deliveries of a message, counted up to `limit`. */
+export function queuedDeliveries(seq: number, limit: number): Query<number> {
+  return count(
+    `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS queued`,
+    [seq, limit],
+    ["deliveries"],
+  );
 }
 
 /** The unique id of this database, made with it and never changed. */

@@ -1,28 +1,37 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Node, Pulse } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
+import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { byKey, count, filledUp, many, one, places } from "./query.ts";
+import { byKey, count, filledUp, many, one, places, query } from "./query.ts";
 import { toNode, toPulse } from "./rows.ts";
 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `
-  node_id, name, host, port, capabilities, variant, max_tasks, online, registered_at, last_heartbeat_at,
+  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, online, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
   entries, CAST(balance_micro AS TEXT) AS balance`;
-/** Every node has its row in beats, from its registration on. */
+/** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */
 export const NODES = `nodes JOIN beats USING (seq)`;
 export const NODES_READ: readonly ConflictKey[] = ["nodes", "beats"];
 
-const NODE_BY_ID = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`);
+const NODE_BY_ID = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1 AND deleted = 0`);
+const DELETED_NODE = byKey(
+  ["text"],
+  `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1 AND deleted = 1`,
+);
 
 export function nodeById(nodeId: string): Query<Node | null> {
   return one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]);
 }
 
+/** A node that was deleted: what stays of it are its totals. */
+export function deletedNode(nodeId: string): Query<Node | null> {
+  return one(DELETED_NODE, [nodeId], toNode, [keyOf.node(nodeId)]);
+}
+
 const PULSE = byKey(
   ["text"],
-  `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1`,
+  `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
 );
 
 /** The columns that a heartbeat, the most frequent request, needs. */
@@ -32,23 +41,51 @@ export function pulseOf(nodeId: string): Query<Pulse | null> {
 
 /** Nodes ordered by id, after one id ("" is before all). */
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 AND deleted = 0 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toNode, NODES_READ);
 }
 
 export function nodesById(nodeIds: readonly string[]): Query<readonly Node[]> {
   const ids = filledUp(nodeIds);
-  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${places(ids)})`;
+  const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE deleted = 0 AND node_id IN (${places(ids)})`;
   return many(sql, ids, toNode, NODES_READ);
 }
 
 export function nodesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM nodes`, [], ["nodes"]);
+  return count(`SELECT (SELECT count(*) FROM nodes) - (${DELETED_NODES}) AS n`, [], ["nodes"]);
 }
 
-export function onlineNodeIds(): Query<readonly string[]> {
-  const sql = `SELECT node_id FROM nodes WHERE online = 1 ORDER BY node_id`;
-  return many(sql, [], (row) => String(row["node_id"]), ["nodes"]);
+export function deletedNodesCount(): Query<number> {
+  return count(DELETED_NODES, [], ["nodes"]);
+}
+
+const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
+
+/** A part of the nodes, in order of registration: which of them are online, and where the next part begins. */
+export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
+
+/** Looks at `limit` nodes after a place in the order (0: from its beginning). */
+export function nodePart(after: number, limit: number): Query<NodePart> {
+  const sql = `SELECT seq, node_id, online FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2`;
+  const shape = (rows: readonly Row[]): NodePart => ({
+    online: rows.filter((row) => row["online"] === 1).map((row) => String(row["node_id"])),
+    next: rows.length < limit ? null : Number(rows.at(-1)?.["seq"]),
+  });
+  return query(sql, [after, limit], shape, ["nodes"]);
+}
+
+const HAS_NODES = byKey(
+  ["bigint"],
+  `SELECT CASE WHEN (SELECT coalesce(max(seq), 0) FROM nodes) < $1 THEN 0
+    ELSE (SELECT count(*) FROM nodes) - (${DELETED_NODES}) END AS n`,
+);
+
+/**
+ * Whether there are `limit` nodes or more. The newest number is an upper bound that costs nothing: only a hub that comes
+ * near its limit, or whose nodes come and go, counts them.
+ */
+export function hasNodes(limit: number): Query<boolean> {
+  return query(HAS_NODES, [limit], ([row]) => Number(row?.["n"]) >= limit, [keyOf.registrations]);
 }
 
 export function expiredNodes(steady: number, limit: number): Query<readonly Node[]> {
@@ -65,7 +102,7 @@ export function nextLeaseEnd(steady: number): Query<number | null> {
 
 export function topNodes(limit: number): Query<readonly Node[]> {
   const sql = `
-    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0
+    SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0 AND deleted = 0
     ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode, NODES_READ);
 }

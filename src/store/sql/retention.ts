@@ -3,9 +3,11 @@
  * Only the `limit` oldest rows of each table are read, so that a step is short however many rows there are. Rows that a
  * wrong clock dated later than now are skipped: their age is unknown, and they must not block the others.
  */
+import type { DeliveryStub } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
-import { count } from "./query.ts";
+import { count, many } from "./query.ts";
+import { toDeliveryStub } from "./rows.ts";
 import { type Statement, sweep, whole } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
@@ -30,20 +32,25 @@ function prune(table: Table, where: string): Statement<OldRows> {
   return sweep(table, `DELETE FROM ${table} WHERE ${where}`, [...LIMITS, now]);
 }
 
-export const PRUNE_DELIVERIES = prune(
-  "deliveries",
-  `(to_node, seq) IN (SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES}))`,
-);
+const OLD_DELIVERIES = `SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES})`;
+export const PRUNE_DELIVERIES = prune("deliveries", `(to_node, seq) IN (${OLD_DELIVERIES})`);
 
 // A broadcast may have a delivery for each node, so the limit is on the number of deliveries, not of messages.
+// In order, so that those that are read are those that are removed.
 const OLD_BROADCASTS = `
-  SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) LIMIT $2`;
+  SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) ORDER BY seq, to_node LIMIT $2`;
 export const PRUNE_BROADCASTS = prune("deliveries", `(to_node, seq) IN (${OLD_BROADCASTS})`);
 /** A message is deleted after the last of its deliveries. */
 export const PRUNE_MESSAGES = prune(
   "messages",
   `seq IN (${OLD_MESSAGES})
     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = messages.seq)`,
+);
+/** Before the messages: they are found through them. */
+export const PRUNE_BROADCAST_COUNTS = prune(
+  "broadcasts",
+  `seq IN (${OLD_MESSAGES})
+    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.broadcast = 1 AND d.seq = broadcasts.seq)`,
 );
 export const PRUNE_EVENTS = prune("events", `id IN (${OLD_EVENTS})`);
 export const PRUNE_ANSWERS = sweep("answers", `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`, LIMITS);
@@ -52,9 +59,17 @@ export function oldMessages(old: OldRows): Query<number> {
   return counting(OLD_MESSAGES, old, ["messages"]);
 }
 
-/** Deliveries of old broadcasts. */
-export function oldBroadcasts(old: OldRows): Query<number> {
-  return counting(OLD_BROADCASTS, old, ["deliveries", "messages"]);
+/** What `deliveries.pruned` removes: deliveries of old broadcasts, or of old messages to one node. */
+export function oldDeliveries(
+  { before, limit, now }: OldRows,
+  broadcast: boolean,
+): Query<readonly DeliveryStub[]> {
+  const sql = `
+    SELECT m.message_id, m.from_node, d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until,
+      d.broadcast
+    FROM deliveries d JOIN messages m ON m.seq = d.seq
+    WHERE (d.to_node, d.seq) IN (${broadcast ? OLD_BROADCASTS : OLD_DELIVERIES}) ORDER BY d.seq, d.to_node`;
+  return many(sql, [before, limit, now], toDeliveryStub, ["deliveries", "messages"]);
 }
 
 export function oldEvents(old: OldRows): Query<number> {

@@ -7,6 +7,7 @@ import type {
   KeyRecord,
   LedgerEntry,
   Message,
+  MessageFate,
   Node,
   Pulse,
   Task,
@@ -49,6 +50,7 @@ export function toNode(row: Row): Node {
     capabilities: decodeCapabilities(text(row["capabilities"])),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
+    autoAssign: row["auto_assign"] === 1,
     online: row["online"] === 1,
     registeredAt: whole(row["registered_at"]),
     lastHeartbeatAt: whole(row["last_heartbeat_at"]),
@@ -88,7 +90,12 @@ export function toTask(row: Row): Task {
     result:
       problem === null
         ? null
-        : { problem, improvement: text(row["improvement"]), lesson: text(row["lesson"]) },
+        : {
+            problem,
+            improvement: text(row["improvement"]),
+            lesson: text(row["lesson"]),
+            extra: maybeText(row["result_extra"]),
+          },
     balanced: row["balanced"] === 1,
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
@@ -126,6 +133,8 @@ export function toMessage(row: Row): Message {
 export function toDeliveryStub(row: Row): DeliveryStub {
   return {
     messageId: text(row["message_id"]),
+    fromNode: text(row["from_node"]),
+    broadcast: row["broadcast"] === 1,
     seq: whole(row["seq"]),
     toNode: text(row["delivered_to"]),
     state: row["state"] as DeliveryStub["state"],
@@ -136,6 +145,25 @@ export function toDeliveryStub(row: Row): DeliveryStub {
 
 export function toDelivery(row: Row): Delivery {
   return { ...toDeliveryStub(row), message: toMessage(row) };
+}
+
+/** The delivery stands in the columns of toDeliveryStub(), the counts of a broadcast in `waiting` and so on. */
+export function toMessageFate(row: Row): MessageFate {
+  const isDelivered = row["state"] != null;
+  return {
+    message: toMessage(row),
+    delivery: isDelivered
+      ? { state: row["state"] as Delivery["state"], deliveries: whole(row["deliveries"]) }
+      : null,
+    recipients:
+      row["waiting"] == null
+        ? null
+        : {
+            waiting: whole(row["waiting"]),
+            delivered: whole(row["delivered"]),
+            acked: whole(row["acked"]),
+          },
+  };
 }
 
 export function toFile(row: Row): FileRecord {

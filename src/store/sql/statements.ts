@@ -7,6 +7,7 @@ import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import {
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
+  PRUNE_BROADCAST_COUNTS,
   PRUNE_DELIVERIES,
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
@@ -66,6 +67,11 @@ const NODE_SEQ: Columns<OfNode> = {
   ),
 };
 
+const seqOf = (id: string): string => `(SELECT seq FROM messages WHERE message_id = ${id})`;
+const MESSAGE_SEQ: Columns<{ readonly messageId: string }> = {
+  seq: text(({ messageId }) => messageId, seqOf),
+};
+
 /** The columns of a task that change. */
 const TASK_STATE: Columns<OfTask> = {
   status: text(({ task }) => task.status),
@@ -108,10 +114,12 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         capabilities: text(({ node }) => encodeCapabilities(node.capabilities)),
         variant: text(({ node }) => node.variant),
         max_tasks: whole(({ node }) => node.maxTasks),
+        auto_assign: flag(({ node }) => node.autoAssign),
+        registered_at: whole(({ node }) => node.registeredAt),
         online: "1",
+        deleted: "0",
       },
       {
-        registered_at: whole(({ node }) => node.registeredAt),
         idle_since: whole(({ node }) => node.idleSince),
         tasks_assigned: "0",
         tasks_completed: "0",
@@ -128,6 +136,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
   "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.deleted": {
+    row: ofNode,
+    keys: ({ nodeId }) => [keyOf.registration(nodeId), keyOf.registrations],
+    statement: update("nodes", NODE_ID, { online: "0", deleted: "1" }),
+  },
   "node.tallied": {
     row: ofNode,
     statement: update("nodes", NODE_ID, {
@@ -172,6 +185,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       problem: text(({ task }) => task.result?.problem ?? null, unlessNull),
       improvement: text(({ task }) => task.result?.improvement ?? null, unlessNull),
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
+      result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
     }),
   },
   "task.deleted": {
@@ -223,10 +237,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "delivery.queued": {
     ...OF_DELIVERY,
     statement: insert("deliveries", {
-      seq: text(
-        ({ messageId }) => messageId,
-        (id) => `(SELECT seq FROM messages WHERE message_id = ${id})`,
-      ),
+      ...MESSAGE_SEQ,
       to_node: text(({ toNode }) => toNode),
       state: "'waiting'",
       deliveries: "0",
@@ -240,6 +251,54 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       deliveries: whole(({ deliveries }) => deliveries),
       lease_until: whole(({ leaseUntil }) => leaseUntil),
     }),
+  },
+  "message.removed": {
+    row: ({ messageId }) => keyOf.message(messageId),
+    statement: remove("messages", { message_id: text(({ messageId }) => messageId) }),
+  },
+  "broadcast.saved": {
+    row: ({ messageId }) => keyOf.broadcastOf(messageId),
+    keys: () => ["publications"],
+    after: ({ messageId }) => keyOf.message(messageId),
+    statement: upsert(
+      "broadcasts",
+      MESSAGE_SEQ,
+      { write_until: whole(({ writeUntil }) => writeUntil), waiting: whole(({ waiting }) => waiting) },
+      { delivered: "0", acked: "0" },
+    ),
+  },
+  // Nobody sees a broadcast, and so changes its counts, before the batch that published it was sent.
+  "broadcast.tallied": {
+    row: ({ seq }) => keyOf.broadcast(seq),
+    statement: update(
+      "broadcasts",
+      { seq: whole(({ seq }) => seq) },
+      {
+        waiting: whole(({ waiting }) => waiting, added),
+        delivered: whole(({ delivered }) => delivered, added),
+        acked: whole(({ acked }) => acked, added),
+      },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      waiting: earlier.waiting + later.waiting,
+      delivered: earlier.delivered + later.delivered,
+      acked: earlier.acked + later.acked,
+    }),
+  },
+  "broadcast.trimmed": {
+    isSweep: true,
+    statement: sweep(
+      "deliveries",
+      `DELETE FROM deliveries WHERE (seq, to_node) IN (
+        SELECT seq, to_node FROM deliveries WHERE seq = $1 ORDER BY to_node LIMIT $2)`,
+      [whole(({ seq }) => seq), whole(({ limit }) => limit)],
+    ),
+  },
+  "broadcast.removed": {
+    row: ({ seq }) => keyOf.broadcast(seq),
+    keys: () => ["publications"],
+    statement: remove("broadcasts", { seq: whole(({ seq }) => seq) }),
   },
   "file.saved": {
     row: ({ file }) => keyOf.file(file.fileId),
@@ -261,7 +320,10 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [EVERYTHING], // the change does not name the task of the file
     statement: remove("files", { file_id: text(({ fileId }) => fileId) }),
   },
-  "event.logged": { statement: insert("events", EVENT) },
+  "event.logged": {
+    keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),
+    statement: insert("events", EVENT),
+  },
   "answer.stored": {
     row: ({ answer }) => keyOf.answer(answer.scope),
     // Not an insert: an expired answer may not be deleted yet.
@@ -309,6 +371,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       [whole(({ after }) => after), whole(({ upTo }) => upTo), whole(({ movedMs }) => movedMs)],
     ),
   },
+  "broadcasts.abandoned": {
+    isSweep: true,
+    statement: sweep("broadcasts", `UPDATE broadcasts SET write_until = 0 WHERE write_until IS NOT NULL`, []),
+  },
+  "broadcasts.pruned": { isSweep: true, statement: PRUNE_BROADCAST_COUNTS },
   "deliveries.pruned": {
     isSweep: true,
     statement: PRUNE_DELIVERIES,

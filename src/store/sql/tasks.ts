@@ -26,7 +26,7 @@ import { toTask } from "./rows.ts";
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, status, lux_reward_micro, assigned_node,
-  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson,
+  balanced, revoked_from, attempts, created_at, updated_at, problem, improvement, lesson, result_extra,
   (SELECT string_agg(file_id, ',') FROM (
     SELECT file_id FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
 
@@ -63,12 +63,12 @@ export function claimableSizes(capabilities: readonly string[], limit: number): 
   return sizes(sql, params, ["tasks"]);
 }
 
-/** The open tasks that the balancer may assign to this node, best first. */
+/** The open tasks that the balancer may assign to this node, best first; empty if it may assign none. */
 export function waitingFor(
-  node: { nodeId: string; capabilities: readonly string[] },
+  node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
   limit: number,
 ): Query<readonly Task[]> {
-  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, limit);
+  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, node.autoAssign ? limit : 0);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
@@ -101,15 +101,31 @@ function bestOpen(
 
 /** Unfinished tasks whose node is offline. */
 export function strandedTasks(limit: number): Query<readonly Task[]> {
-  const sql = `
-    SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
-    WHERE online = 0 AND tasks_assigned > 0 AND t.assigned_node = nodes.node_id AND t.status = 'assigned'
-    LIMIT $1`; // CROSS JOIN makes SQLite go from the few nodes to their tasks
-  return many(sql, [limit], toTask, ["nodes", ...TASKS_READ]);
+  return many(stranded(0), [limit], toTask, ["nodes", ...TASKS_READ]);
+}
+
+/** Unfinished tasks whose node was deleted. */
+export function tasksOfDeleted(limit: number): Query<readonly Task[]> {
+  return many(stranded(1), [limit], toTask, ["nodes", ...TASKS_READ]);
+}
+
+/** CROSS JOIN makes SQLite go from the few nodes to their tasks. */
+const stranded = (deleted: 0 | 1): string => `
+  SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
+  WHERE online = 0 AND tasks_assigned > 0 AND deleted = ${deleted} AND t.assigned_node = nodes.node_id
+    AND t.status = 'assigned'
+  LIMIT $1`;
+
+const TASKS_HELD = `
+  SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned' ORDER BY t.seq LIMIT $2`;
+
+/** The assigned tasks of a node, oldest first. */
+export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {
+  return many(TASKS_HELD, [nodeId, limit], toTask, TASKS_READ);
 }
 
 const TASK_BYTES = [
-  ...["title", "description", "problem", "improvement", "lesson"].map(
+  ...["title", "description", "problem", "improvement", "lesson", "result_extra"].map(
     (column) => `coalesce(octet_length(${column}), 0)`,
   ),
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
@@ -129,6 +145,38 @@ export function taskSizes(
 /** Newest first. */
 export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
+}
+
+const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
+const UNFINISHED_FIRST = `CASE WHEN status IN ('${UNFINISHED.join("', '")}') THEN 0 ELSE 1 END, seq DESC`;
+
+/** As taskSizes(), but the unfinished ones come first: only the first page is read so. */
+export function unfinishedFirstSizes(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  limit: number,
+): Query<readonly Sized[]> {
+  const params: Param[] = [limit];
+  const node = nodeId === null ? null : bind(params, nodeId);
+  const parts = [true, false].flatMap((unfinished, rank) => {
+    const own = statuses.filter((status) => UNFINISHED.includes(status) === unfinished);
+    const ranges = node === null ? own.map(rangeOf) : rangesOfNode(own, node);
+    if (ranges.length === 0) return [];
+    const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
+    return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
+  });
+  if (parts.length === 0) return { ...NOTHING, shape: () => [] };
+  const page = `SELECT seq FROM (${union(parts)}) AS halves ORDER BY place, seq DESC LIMIT $1`;
+  // DISTINCT and the second LIMIT: see pageRows().
+  const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
+  const sql = `
+    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${numbers}) ORDER BY ${UNFINISHED_FIRST}`;
+  return sizes(sql, params, TASKS_READ);
+}
+
+/** Some tasks, as unfinishedFirstSizes() orders them. */
+export function unfinishedFirstBySeq(seqs: readonly number[]): Query<readonly Task[]> {
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, UNFINISHED_FIRST, toTask, TASKS_READ);
 }
 
 /**
@@ -157,8 +205,10 @@ function pageOfTasks(
  */
 function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readonly string[] {
   if (statuses.length === 3 && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
-  return statuses.map((status) => `SELECT seq FROM tasks WHERE status = '${status}'`);
+  return statuses.map(rangeOf);
 }
+
+const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 
 /** An open task has no node. The states are literals, so that the planner uses the partial index of each. */
 function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {

@@ -325,7 +325,7 @@ export class SqliteStore implements Store {
 
   /** After the commit: first the commit notifications, then the answers. */
   #publish(group: Group): void {
-    for (const written of group.written) notify(this.#listeners, written, this.#onFault);
+    for (const written of group.written) notify(this.#listeners, written, "own", this.#onFault);
     for (const outcome of group.outcomes) answer(outcome);
   }
 

@@ -310,4 +310,37 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- lux/ledger
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   `,
+  `
+  -- Of each broadcast what became of it, so that its sender need not count its deliveries; and while its deliveries are
+  -- being written, until when its hub has to go on: nobody sees it before it is whole.
+  CREATE TABLE broadcasts (
+    seq INTEGER PRIMARY KEY,                 -- of the message
+    write_until INTEGER,                     -- steady clock; 0: to be dropped; NULL: whole
+    waiting INTEGER NOT NULL,                -- recipients by state
+    delivered INTEGER NOT NULL,
+    acked INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO broadcasts
+    SELECT m.seq, NULL, coalesce(sum(d.state = 'waiting'), 0), coalesce(sum(d.state = 'gone'), 0),
+      coalesce(sum(d.state = 'acked'), 0)
+    FROM messages m LEFT JOIN deliveries d ON d.seq = m.seq WHERE m.to_node IS NULL GROUP BY m.seq;
+  -- those that are not whole: none, or one for each hub
+  CREATE INDEX broadcasts_unfinished ON broadcasts (seq) WHERE write_until IS NOT NULL;
+  -- message/parked
+  CREATE INDEX deliveries_parked ON deliveries (to_node, seq) WHERE state = 'parked';
+  `,
+  `
+  -- whether the balancer may give it tasks: a node that registers through variant A looks for its work itself
+  ALTER TABLE nodes ADD COLUMN auto_assign INTEGER NOT NULL DEFAULT 1;
+  UPDATE nodes SET auto_assign = 0 WHERE variant = 'A';
+  -- the balancer's order
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id) WHERE online = 1 AND auto_assign = 1;
+  -- 1: its registration is gone. The row stays with its totals, for its ledger, and for the day it registers again.
+  ALTER TABLE nodes ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+  -- how many nodes are registered
+  CREATE INDEX nodes_deleted ON nodes (node_id) WHERE deleted = 1;
+  -- the further keys of a result, a JSON object as it was sent; NULL: there are none
+  ALTER TABLE tasks ADD COLUMN result_extra TEXT;
+  `,
 ];

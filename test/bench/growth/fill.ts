@@ -106,6 +106,7 @@ class History {
         capabilities: capabilitiesOf(index),
         variant: "A",
         maxTasks: null,
+        autoAssign: true,
       } as const;
       const beat = { now: this.#startedAt, steady: 0, leaseMs: 0 };
       const { answer, changes } = register(profile, null, [], beat);
@@ -160,7 +161,8 @@ class History {
       const [delivery] = taken.answer;
       if (!message.requireAck || delivery === undefined) return;
       const asked = { nodeId: node.nodeId, messageId: message.messageId };
-      const stub = { ...delivery, messageId: message.messageId };
+      const { messageId, fromNode } = message;
+      const stub = { ...delivery, messageId, fromNode, broadcast: false };
       this.#accepted(commit, acknowledge(message, stub, node, asked, now));
     });
   }
@@ -169,7 +171,7 @@ class History {
     const asked = {
       taskId: task.taskId,
       nodeId: node.nodeId,
-      result: RESULT,
+      result: { ...RESULT, extra: null },
       claimOnComplete: false,
       entryId: uuidAt(now),
     };

@@ -1,0 +1,79 @@
+/**
+ * What pages of other origins may do (CORS, the Fetch standard), and which names the hub answers to (the defence against
+ * DNS rebinding). Both are off unless they are configured.
+ *
+ * Secrets travel in headers that a page must know, never in cookies. So credentials are allowed to nobody.
+ */
+import { isIP } from "node:net";
+import { Problem } from "./problem.ts";
+
+/** Any origin. */
+export const ANY_ORIGIN = "*";
+
+export type CrossOriginOptions = {
+  /** As `https://example.org:8443`, or ANY_ORIGIN. */
+  readonly origins: readonly string[];
+  /** In small letters; when there are none, any Host is allowed. */
+  readonly hosts: readonly string[];
+};
+
+/** What a page may send beside what every page may. */
+const REQUEST_HEADERS =
+  "Content-Type, X-Matrix-Secret, X-Admin-Key, Authorization, Idempotency-Key, X-Request-Id, Last-Event-ID, " +
+  "Range, If-None-Match, If-Modified-Since";
+
+/** What a page may read beside what every page may. */
+const ANSWER_HEADERS =
+  "X-Request-Id, Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Content-Disposition, Content-Range, " +
+  "Content-Length, Accept-Ranges, ETag";
+
+const PREFLIGHT_SECONDS = 600;
+
+export class CrossOrigin {
+  readonly #options: CrossOriginOptions;
+
+  constructor(options: CrossOriginOptions) {
+    this.#options = options;
+  }
+
+  /** @throws {Problem} 403 when the Host is neither an address, nor localhost, nor a name that is allowed */
+  checkHost(request: Request): void {
+    const { hosts } = this.#options;
+    const host = request.headers.get("host");
+    if (hosts.length === 0 || host === null) return; // every browser sends one
+    const [, inBrackets, bare = ""] = /^(?:\[([^\]]*)\]|([^:]+))(?::\d{1,5})?$/.exec(host) ?? [];
+    const name = bare.toLowerCase().replace(/\.$/, "");
+    if (isIP(inBrackets ?? name) !== 0 || name === "localhost" || hosts.includes(name)) return;
+    const detail = "Call the hub by its address, or let its operator allow this name with --allowed-host.";
+    throw new Problem(403, "host_not_allowed", "Host not allowed", detail);
+  }
+
+  /** The answer to the question of a browser whether it may send a request; null for anything else. */
+  preflight(request: Request, allowedMethods: string): Response | null {
+    if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return null;
+    if (allowedMethods === "" || this.#allowed(request) === null) return null;
+    const headers = {
+      "Access-Control-Allow-Methods": allowedMethods,
+      "Access-Control-Allow-Headers": REQUEST_HEADERS,
+      "Access-Control-Max-Age": String(PREFLIGHT_SECONDS),
+    };
+    return new Response(null, { status: 204, headers });
+  }
+
+  /** Lets the page that asked read the answer, if its origin is allowed. */
+  open(request: Request, { headers }: Response): void {
+    if (this.#options.origins.length === 0) return;
+    if (!this.#options.origins.includes(ANY_ORIGIN)) headers.append("Vary", "Origin");
+    const allowed = this.#allowed(request);
+    if (allowed === null) return;
+    headers.set("Access-Control-Allow-Origin", allowed);
+    headers.set("Access-Control-Expose-Headers", ANSWER_HEADERS);
+  }
+
+  #allowed(request: Request): string | null {
+    const { origins } = this.#options;
+    const origin = origins.length === 0 ? null : request.headers.get("origin");
+    if (origin === null) return null;
+    return origins.includes(ANY_ORIGIN) ? ANY_ORIGIN : origins.includes(origin) ? origin : null;
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * JSON without loss of digits. JSON.parse rounds a number that a double cannot represent; here such a number stays in its
+ * source text (JSON.rawJSON), which JSON.stringify writes again as it is.
+ */
+
+/** A part of ECMAScript that the type library does not have: "JSON.parse source text access". */
+type ExactJson = {
+  readonly rawJSON: (text: string) => object;
+  readonly isRawJSON: (value: unknown) => value is { readonly rawJSON: string };
+  readonly parse: (
+    text: string,
+    reviver: (name: string, value: unknown, context: { readonly source?: string }) => unknown,
+  ) => unknown;
+};
+
+const { rawJSON, isRawJSON, parse } = JSON as unknown as ExactJson;
+
+/** Found in every text with a number that a double may not represent: 16 digits or more, or an exponent. */
+const MAY_BE_INEXACT = /[\d.]{16}|\d[eE]/;
+
+/** A longer number is kept as text without asking whether a double represents it. */
+const COMPARED_MAX_CHARS = 400;
+
+/** JSON.parse, but a number that a double does not represent is a raw JSON object. @throws {SyntaxError} */
+export function parseExact(text: string): unknown {
+  if (!MAY_BE_INEXACT.test(text)) return JSON.parse(text);
+  return parse(text, (_, value, { source }) =>
+    typeof value === "number" && source !== undefined && !isExact(value, source) ? rawJSON(source) : value,
+  );
+}
+
+function isExact(value: number, source: string): boolean {
+  const shown = String(value);
+  if (shown === source) return true;
+  return source.length <= COMPARED_MAX_CHARS && Number.isFinite(value) && decimal(shown) === decimal(source);
+}
+
+/** Whether two JSON texts have the same value: neither the order of names nor the notation of a number matters. */
+export function isSameJson(a: string, b: string): boolean {
+  return a === b || canonicalJson(a) === canonicalJson(b);
+}
+
+/** A text that is the same for all JSON texts of the same value. */
+export function canonicalJson(text: string): string {
+  return JSON.stringify(canonicalValue(parseExact(text)));
+}
+
+function canonicalValue(value: unknown): unknown {
+  if (typeof value === "number") return { number: decimal(String(value)) };
+  if (isRawJSON(value)) return { number: decimal(value.rawJSON) };
+  if (Array.isArray(value)) return value.map(canonicalValue);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).toSorted(([x], [y]) => (x < y ? -1 : 1));
+  return { fields: fields.map(([name, inner]) => [name, canonicalValue(inner)]) };
+}
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/** A number of JSON as its sign, digits and power of ten, the same for the same value: 100, 1e2 and 100.0 are "1e2". */
+function decimal(text: string): string {
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
+  const digits = whole + fraction;
+  let start = 0;
+  while (digits[start] === "0") start++;
+  if (start === digits.length) return "0";
+  let end = digits.length;
+  while (digits[end - 1] === "0") end--;
+  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - end);
+  return `${sign}${digits.slice(start, end)}e${power}`;
+}

@@ -1,0 +1,221 @@
+/**
+ * The activity log: lines for people about what happens ("worker-1 claimed …"), made from the events that this hub
+ * commits. What other hubs on the same database commit stands in their own logs.
+ *
+ * Invariant: a bounded number of lines, whatever is committed. Events are gathered for a moment; what belongs together
+ * (a node that goes offline and its tasks) is one line, and past ACTIVITY_LINES_MAX lines a moment's events
+ * are only counted by kind.
+ * Must not: show the content of a message, or wait for anything.
+ */
+import type { Change } from "../domain/change.ts";
+import type { EventKind, NewEvent } from "../domain/event.ts";
+import * as limit from "../domain/limits.ts";
+import { toLux } from "../domain/lux.ts";
+import type { Task } from "../domain/model.ts";
+import type { Log, LogFields, LogLevel } from "../lib/log.ts";
+
+/** Events of one line: the first of them, its task as it was written, and how many each kind has. */
+type Entry = {
+  readonly event: NewEvent;
+  readonly task: Task | null;
+  readonly counts: Map<EventKind, number>;
+};
+
+export class ActivityLog {
+  readonly #log: Log;
+  readonly #isOn: boolean;
+  /** By what belongs together; more than ACTIVITY_LINES_MAX of them are not kept. */
+  #entries = new Map<unknown, Entry>();
+  #counts = new Map<EventKind, number>();
+  #isOverflowing = false;
+  #timer: Timer | null = null;
+
+  constructor(log: Log) {
+    this.#log = log;
+    this.#isOn = log.has("warn");
+  }
+
+  /** Takes note of the changes of one transaction that is committed. */
+  note(changes: readonly Change[]): void {
+    if (!this.#isOn) return;
+    let task: Task | null = null;
+    for (const change of changes) {
+      if (change.kind === "task.created" || change.kind === "task.moved") task = change.task;
+      else if (change.kind === "event.logged")
+        this.#add(change.event, task?.taskId === change.event.taskId ? task : null);
+    }
+  }
+
+  /** Writes the lines of what was noted so far. */
+  flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const [entries, counts, isOverflowing] = [this.#entries, this.#counts, this.#isOverflowing];
+    this.#entries = new Map();
+    this.#counts = new Map();
+    this.#isOverflowing = false;
+    if (isOverflowing) {
+      const now = [...entries.values()].at(-1)?.event.at ?? 0;
+      for (const [kind, count] of counts)
+        this.#write(LEVELS[kind], summaryOf(kind, count), { event: kind, count }, now);
+      return;
+    }
+    for (const entry of entries.values()) {
+      const { event } = entry;
+      this.#write(LEVELS[event.kind], textOf(entry), fieldsOf(entry), event.at);
+    }
+  }
+
+  #add(event: NewEvent, task: Task | null): void {
+    if (isSilent(event)) return;
+    this.#timer ??= setTimeout(() => this.flush(), limit.ACTIVITY_WINDOW_MS).unref();
+    count(this.#counts, event.kind);
+    if (this.#isOverflowing) return;
+    const key = keyOf(event);
+    let entry = this.#entries.get(key);
+    if (!entry) {
+      this.#isOverflowing = this.#entries.size >= limit.ACTIVITY_LINES_MAX;
+      entry = { event, task, counts: new Map() };
+      this.#entries.set(key, entry);
+    }
+    count(entry.counts, event.kind);
+  }
+
+  /** A person gets the sentence, a collector also what is in it as fields. */
+  #write(level: LogLevel = "info", text: string, fields: LogFields, at: number): void {
+    this.#log.write(level, text, this.#log.format === "json" ? fields : {}, at);
+  }
+}
+
+function count(counts: Map<EventKind, number>, kind: EventKind): void {
+  counts.set(kind, (counts.get(kind) ?? 0) + 1);
+}
+
+/** What another line tells as well. */
+function isSilent({ kind, data }: NewEvent): boolean {
+  if (kind === "task.assigned") return data["by"] === "complete";
+  return kind === "lux.paid" || kind === "hub.started" || kind === "transport.changed";
+}
+
+/** The same for events that are told in one line. */
+function keyOf(event: NewEvent): unknown {
+  const { kind, nodeId } = event;
+  if (kind === "node.offline" || kind === "task.requeued") return `offline ${nodeId}`;
+  if (kind === "node.registered" || kind === "node.online") return `online ${nodeId}`;
+  return event;
+}
+
+/** Of what is not a matter of course. */
+const LEVELS: Partial<Record<EventKind, LogLevel>> = { "node.offline": "warn", "message.parked": "warn" };
+
+function textOf(entry: Entry): string {
+  const { event, task, counts } = entry;
+  const { kind, nodeId, taskId, data } = event;
+  const who = nodeId ?? "somebody";
+  const title = task?.title ?? data["title"];
+  const what = title === undefined ? "a task" : quoted(title);
+  const id = `(task ${taskId})`;
+  const message = `(message ${data["message_id"]})`;
+  const requeued = counts.get("task.requeued") ?? 0;
+  switch (kind) {
+    case "node.registered":
+      return `${who} registered`;
+    case "node.online":
+      return `${who} online again`;
+    case "node.offline":
+      return `${who} offline${requeued === 0 ? "" : `, ${tasks(requeued)} back in the pool`}`;
+    case "task.requeued":
+      return `${tasks(requeued)} of ${who} back in the pool`;
+    case "task.created":
+      return nodeId === null ? `${what} created ${id}` : `${who} created ${what} ${id}`;
+    case "task.assigned":
+      return data["by"] === "claim"
+        ? `${who} claimed ${what} ${id}`
+        : `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
+    case "task.completed":
+      return `${who} completed ${what}${rewardOf(task)} ${id}`;
+    case "task.revoked":
+      return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
+    case "task.released":
+      return `${what} of ${who} back in the pool${reasonOf(data["reason"])} ${id}`;
+    case "node.updated":
+      return `${who} changed its ${String(data["changed"]).replaceAll(",", ", ")}`;
+    case "node.deleted":
+      return `${who} deleted`;
+    case "task.deleted":
+      return `${what} deleted ${id}`;
+    case "lux.signin":
+      return `${who} signed in for ${data["amount"]} LUX`;
+    case "message.sent":
+      return `${data["from_node"]} sent one ${data["type"]} to ${nodeId === null ? several(Number(data["receivers"]), "node") : who} ${message}`;
+    case "message.acked":
+      return `${who} confirmed ${message}`;
+    case "message.parked":
+      return `${who} did not confirm, parked ${message}`;
+    case "file.uploaded":
+      return `${nodeId === null ? "" : `${nodeId} uploaded `}${quoted(data["name"])}${nodeId === null ? " uploaded" : ""}, ${data["size"]} bytes (file ${data["file_id"]})`;
+    case "file.deleted":
+      return `${quoted(data["name"])} deleted (file ${data["file_id"]})`;
+    default:
+      return [kind.replaceAll(/[._]/g, " "), nodeId, taskId === null ? null : `${what} ${id}`]
+        .filter(Boolean)
+        .join(" ");
+  }
+}
+
+/** What each kind is called when only the number of its events is told. */
+const SUMMARIES: Partial<Record<EventKind, readonly [things: string, done: string]>> = {
+  "node.online": ["node", "online"],
+  "task.requeued": ["task", "back in the pool"],
+  "message.acked": ["message", "confirmed"],
+  "lux.signin": ["node", "signed in"],
+};
+
+function summaryOf(kind: EventKind, amount: number): string {
+  const [thing = "", verb = ""] = SUMMARIES[kind] ?? kind.split(".");
+  return `${several(amount, thing)} ${verb.replaceAll("_", " ")}`;
+}
+
+function fieldsOf({ event, task, counts }: Entry): LogFields {
+  const { kind, nodeId, taskId, data } = event;
+  const title = task?.title ?? data["title"];
+  const fields: Record<string, LogFields[string]> = { event: kind };
+  if (nodeId !== null) fields["node_id"] = nodeId;
+  if (taskId !== null) fields["task_id"] = taskId;
+  if (typeof title === "string") fields["title"] = cut(title);
+  for (const [name, value] of Object.entries(data))
+    if (name !== "title") fields[name] = typeof value === "string" ? cut(value) : value;
+  if (kind === "task.completed") fields["lux_paid"] = toLux(task?.luxRewardMicro ?? 0);
+  if (kind === "node.offline" || kind === "task.requeued")
+    fields["tasks_requeued"] = counts.get("task.requeued") ?? 0;
+  return fields;
+}
+
+function byWhom(by: unknown): string {
+  return by === "balancer" ? " by the balancer" : "";
+}
+
+function rewardOf(task: Task | null): string {
+  return task && task.luxRewardMicro > 0 ? ` for ${toLux(task.luxRewardMicro)} LUX` : "";
+}
+
+function reasonOf(reason: unknown): string {
+  return typeof reason === "string" ? `, ${quoted(reason)}` : "";
+}
+
+function tasks(amount: number): string {
+  return several(amount, "task");
+}
+
+function several(amount: number, thing: string): string {
+  return amount === 1 ? `1 ${thing}` : `${amount} ${thing}s`;
+}
+
+function cut(text: string): string {
+  return text.length <= limit.LOG_TEXT_MAX_CHARS ? text : `${text.slice(0, limit.LOG_TEXT_MAX_CHARS - 1)}…`;
+}
+
+/** A caller's words: in one line, and without what a terminal would obey. */
+function quoted(text: unknown): string {
+  return JSON.stringify(cut(String(text))).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "�");
+}

@@ -1,0 +1,53 @@
+/**
+ * Compares this hub's secrets with those of the other hubs on its database: each hub accepts only its own, so callers
+ * behind a proxy would be refused now and then. Every hub leaves a mark of each secret with its row in the database: a slow
+ * hash, salted with the id of the database.
+ *
+ * Must not: store, send or log a secret, or refuse to serve.
+ */
+import { pbkdf2 } from "node:crypto";
+import { promisify } from "node:util";
+import { SECRETS_COMPARE_EVERY_MS, SECRET_MARK_ROUNDS } from "../domain/limits.ts";
+import type { Log } from "../lib/log.ts";
+import type { PrimarySecrets } from "./keys.ts";
+import type { Chore } from "./scheduler.ts";
+
+const MARK_BYTES = 16;
+const VARIABLES = ["LUXHUB_SECRET", "LUXHUB_ADMIN_KEY"] as const;
+
+/** Leaves this hub's marks with its row, and returns those of the other hubs that run. */
+export type ShareMarks = (marks: string) => Promise<readonly string[]>;
+
+/** Warns when another hub has another secret, and says when that is over. */
+export function compareSecretsChore(
+  share: ShareMarks,
+  databaseId: () => Promise<string>,
+  secrets: PrimarySecrets,
+  log: Log,
+): Chore {
+  let ours: string | null = null;
+  let said = "";
+  const run = async (): Promise<void> => {
+    ours ??= await marksOf(await databaseId(), secrets);
+    const differing = differences(ours, await share(ours)).join(" and ");
+    if (differing === said) return;
+    said = differing;
+    if (differing === "") return log.info("all hubs on the database have the same secrets again");
+    log.warn(`another hub on the database has another ${differing}: each hub accepts only its own`);
+  };
+  return { name: "secrets", everyMs: SECRETS_COMPARE_EVERY_MS, onEveryHub: true, run };
+}
+
+/** The marks of the secret and of the administrator key, with a space between. */
+async function marksOf(databaseId: string, { secret, adminKey }: PrimarySecrets): Promise<string> {
+  const mark = async (word: string, role: string): Promise<string> => {
+    const salt = `luxhub ${role} ${databaseId}`;
+    return (await promisify(pbkdf2)(word, salt, SECRET_MARK_ROUNDS, MARK_BYTES, "sha256")).toString("hex");
+  };
+  return `${await mark(secret, "secret")} ${await mark(adminKey, "admin")}`;
+}
+
+function differences(ours: string, others: readonly string[]): readonly string[] {
+  const own = ours.split(" ");
+  return VARIABLES.filter((_, i) => others.some((marks) => marks.split(" ")[i] !== own[i]));
+}

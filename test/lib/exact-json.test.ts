@@ -1,0 +1,67 @@
+/** JSON without loss: what is parsed is written again with the value that it had, and texts are compared by value. */
+import { describe, expect, test } from "bun:test";
+import { isSameJson, parseExact } from "../../src/lib/exact-json.ts";
+
+describe("parseExact", () => {
+  const KEPT = [
+    "12345678901234567890",
+    "-9007199254740993",
+    "0.12345678901234567890123",
+    "1e400",
+    "-1E-400",
+    `1${"0".repeat(500)}1`,
+  ];
+  for (const number of KEPT)
+    test(`keeps ${number.slice(0, 30)}`, () => {
+      const text = `{"a":[${number}],"b":"x"}`;
+      expect(JSON.stringify(parseExact(text))).toBe(text);
+    });
+
+  test("parses as JSON.parse does what a double represents", () => {
+    const text = '{"a":[1,1.50,1e2,0.30000000000000004,-0.0,9007199254740992],"1e5":"1234567890123456"}';
+    expect(parseExact(text)).toEqual(JSON.parse(text));
+  });
+
+  test("keeps a key that is called __proto__", () => {
+    const text = '{"__proto__":{"a":12345678901234567890}}';
+    expect(JSON.stringify(parseExact(text))).toBe(text);
+  });
+
+  test("throws for what is no JSON", () => {
+    for (const text of ["", "{", "1234567890123456789x"]) expect(() => parseExact(text)).toThrow(SyntaxError);
+  });
+});
+
+describe("isSameJson", () => {
+  const SAME = [
+    ['{"a":1,"b":[true,null]}', ' { "b" : [ true, null ], "a" : 1 } '],
+    ["100", "1e2"],
+    ["100.0", "1E+2"],
+    ["0", "-0.000e9"],
+    ["12345678901234567890", "1234567890123456789e1"],
+    ["1e400", "10e399"],
+    ['"\\u0061"', '"a"'],
+  ];
+  for (const [a = "", b = ""] of SAME) test(`${a} is ${b}`, () => expect(isSameJson(a, b)).toBe(true));
+
+  const DIFFERENT = [
+    ["12345678901234567890", "12345678901234567891"],
+    ["1", '"1"'],
+    ["1", "-1"],
+    ["[1,2]", "[2,1]"],
+    ["[]", "{}"],
+    ['{"a":1}', '{"a":1,"b":null}'],
+    ['{"number":"1e0"}', "1"],
+    ["1e400", "1e401"],
+  ];
+  for (const [a = "", b = ""] of DIFFERENT)
+    test(`${a} is not ${b}`, () => expect(isSameJson(a, b)).toBe(false));
+
+  test("compares a number of many digits in no time", () => {
+    const long = `${"9".repeat(30_000)}${"0".repeat(30_000)}1`;
+    const start = performance.now();
+    expect(isSameJson(long, `${long}.0`)).toBe(true);
+    expect(isSameJson(`1e${"9".repeat(60_000)}`, "1")).toBe(false);
+    expect(performance.now() - start).toBeLessThan(2_000);
+  });
+});

@@ -1,0 +1,70 @@
+/** What the answers of two hubs name as `transport`, with PostgreSQL and Redis both there, and after Redis is lost. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { REDIS_MISSING, RedisServer, withoutRedis } from "../support/redis.ts";
+import { VARIANTS, addNodes, ok, send, until } from "../api/scene.ts";
+
+setDefaultTimeout(60_000); // the machine may be busy
+
+const missing = POSTGRES_MISSING ?? (withoutRedis(true) ? (REDIS_MISSING ?? "no redis-server here") : null);
+const reason = missing === null ? "" : ` (skipped: ${missing})`;
+if (missing === null) await sharedServer();
+
+/** Every endpoint that answers a transport, on both variants, in one burst. */
+function burst(hub: TestHub): Promise<Answer>[] {
+  const letter = { from_node: "n1", to_node: "n2", content: "x" };
+  const reads = [
+    "/message/history?node_id=n1",
+    "/message/history?node_id=n2",
+    "/agent/messages?node_id=n2",
+    "/status",
+  ];
+  return VARIANTS.flatMap((variant) => [
+    hub.post("/message/send", letter, { variant }),
+    hub.post("/agent/message", letter, { variant }),
+    hub.post("/message/broadcast", letter, { variant }),
+    hub.post("/agent/broadcast", letter, { variant }),
+    hub.post("/message/receive", { node_id: "n2" }, { variant }),
+    hub.post("/message/receive", { node_id: "n3", blocking: true, timeout: 0.1 }, { variant }),
+    ...reads.map((path) => hub.get(path, { variant })),
+  ]);
+}
+
+async function transportsOf(hubs: readonly TestHub[], rounds: number): Promise<ReadonlySet<unknown>> {
+  const named = new Set<unknown>();
+  for (let round = 0; round < rounds; round++) {
+    const answers = await Promise.all(hubs.flatMap(burst));
+    for (const answer of answers) {
+      const body = await ok(answer);
+      if ("transport" in body) named.add(body["transport"]);
+    }
+  }
+  return named;
+}
+
+describe.skipIf(missing !== null)(`the transport of two hubs${reason}`, () => {
+  test("is redis in every answer while both are up, and postgresql in every one when Redis is gone", async () => {
+    await using redis = await RedisServer.start();
+    const { url: database, remove } = await newSchema();
+    try {
+      await using a = await startHub({ database, redis: redis.url });
+      await using b = await startHub({ database, redis: redis.url });
+      await addNodes(a, ["n1", "n2", "n3"]);
+      expect(await transportsOf([a, b], 5)).toEqual(new Set(["redis"]));
+
+      await redis.kill();
+      const lost = async (hub: TestHub): Promise<boolean> =>
+        (await hub.get("/status")).body["transport"] === "postgresql";
+      await until("both hubs notice", async () => (await lost(a)) && (await lost(b)));
+      expect(await transportsOf([a, b], 2)).toEqual(new Set(["postgresql"]));
+
+      await redis.run();
+      await until("both hubs return", async () => !(await lost(a)) && !(await lost(b)));
+      await send(a, "n1", "n2");
+      expect(await transportsOf([a, b], 2)).toEqual(new Set(["redis"]));
+    } finally {
+      await remove();
+    }
+  });
+});
