@@ -1,7 +1,7 @@
 /**
  * The balancer: which available node gets which task. Pure: it decides and does not write.
  *
- * The rule: of the nodes that are online, want tasks assigned, have room and take the task's type, the one with the fewest unfinished tasks;
+ * The rule: of the nodes that are online, accept assigned tasks, have room and take the task's type, the one with the fewest unfinished tasks;
  * of those, the one that has been idle longest. Never the node that the task was just revoked from.
  * store/sql/balancer.ts says the same in SQL to find the node for one task; the store's contract test compares the two.
  */

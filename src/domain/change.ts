@@ -27,7 +27,7 @@ export type Change =
   /** The node is online again. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
-  /** Its registration. The totals stay, and it goes on from them if it registers again. */
+  /** The node is deleted. Its totals stay, for the case that it registers again. */
   | { readonly kind: "node.deleted"; readonly nodeId: string }
   /** What a step adds to the running totals of one node. */
   | {
@@ -70,7 +70,7 @@ export type Change =
       readonly deliveries: number;
       readonly leaseUntil: number | null;
     }
-  /** A broadcast begins to be written, goes on, or is whole (`writeUntil` is null): then its recipients can see it. */
+  /** The writing of a broadcast begins, continues, or has ended (`writeUntil` is null): then its recipients can see it. */
   | {
       readonly kind: "broadcast.saved";
       readonly messageId: string;
@@ -83,7 +83,7 @@ export type Change =
   | ({ readonly kind: "broadcast.tallied"; readonly seq: number } & BroadcastTally)
   /** Gives up all broadcasts that are not whole. */
   | { readonly kind: "broadcasts.abandoned" }
-  /** Removes the first `limit` deliveries of a broadcast that was given up; and itself, when none is left. */
+  /** Removes the first `limit` deliveries of a dropped broadcast, and the broadcast itself when none is left. */
   | { readonly kind: "broadcast.trimmed"; readonly seq: number; readonly limit: number }
   | { readonly kind: "broadcast.removed"; readonly seq: number }
   | { readonly kind: "message.removed"; readonly messageId: string }

@@ -60,7 +60,7 @@ export function broadcast(message: Message, recipients: readonly string[]): Acce
   ]);
 }
 
-/** A broadcast that is not whole: until when its hub must go on (steady clock), 0 when it was given up. */
+/** An unfinished broadcast. Its hub must continue until `writeUntil` (steady clock); 0: it was given up. */
 export type UnfinishedBroadcast = {
   readonly messageId: string;
   readonly seq: number;
@@ -81,7 +81,7 @@ export function beginBroadcast(
   ]);
 }
 
-/** The next part; `before` counts the recipients of those before it. Undecided when the broadcast was given up. */
+/** The next part; `before` is the number of recipients so far. Undecided when the broadcast was given up. */
 export function continueBroadcast(
   message: Message,
   recipients: readonly string[],
@@ -98,7 +98,7 @@ export function continueBroadcast(
   ]);
 }
 
-/** Makes a broadcast visible, all of it at once. Undecided when it was given up. */
+/** Makes a broadcast visible to all recipients at once. Undecided when it was given up. */
 export function publish(
   message: Message,
   receivers: readonly string[],
@@ -296,7 +296,7 @@ function tallies(steps: readonly Step[]): readonly Change[] {
   return Array.from(sums, ([seq, sum]): Change => ({ kind: "broadcast.tallied", seq, ...sum }));
 }
 
-/** A broadcast asks for no ACK: nobody holds it leased, and it is never parked. */
+/** A broadcast requires no ACK: it is never leased or parked. */
 const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
   waiting: "waiting",
   leased: "delivered",
@@ -305,7 +305,7 @@ const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
   acked: "acked",
 };
 
-/** The event that tells what became of a message with one recipient; the sender hears of it too. */
+/** The event about the delivery of a message with one recipient; the sender is notified as well. */
 function fate(kind: EventKind, { toNode, messageId, fromNode }: DeliveryStub, at: number): Change {
   const data = { message_id: messageId, from_node: fromNode };
   return { kind: "event.logged", event: { kind, at, nodeId: toNode, taskId: null, data } };

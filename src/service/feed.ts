@@ -40,7 +40,7 @@ export type StreamItem =
 /** Events after `after` are no longer kept; the first one that is has the id `resumedAt`. */
 export type Gap = { readonly after: number; readonly resumedAt: number };
 
-/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: what is missing before it. */
+/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: the events missing before it. */
 export type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap | null };
 
 export type Subscriber = (eventId: number) => void;

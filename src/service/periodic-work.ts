@@ -11,7 +11,7 @@
  *   broadcasts        removes broadcasts that were not finished (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
- *   prune             deletes messages, events and stored answers past their retention; tells of messages that nobody took
+ *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
  *   orphans           deletes bytes of files without a record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
@@ -91,8 +91,8 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
 
 /**
  * Renews all leases: of nodes (how long they may be silent) and of messages (the visibility timeout), after the hub or the
- * machine stood still or could not write, because heartbeats and ACKs could not arrive then. A broadcast that was being
- * written then is given up: its hub may be gone.
+ * machine stood still or could not write, because heartbeats and ACKs could not arrive then. An unfinished broadcast is
+ * given up, because its hub may be gone.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   await store.transact({}, () => accept(null, renewalAt(clock)));

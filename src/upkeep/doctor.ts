@@ -75,7 +75,8 @@ export function* examineSecrets(dir: DataDir, env: Parameters<typeof secretWarni
     refuseWorldWritable(dir.path, "the data directory");
     const warnings = secretWarnings(dir, env);
     for (const text of warnings) yield { grade: "warn", about: "secrets", text };
-    if (warnings.length === 0) yield ok("secrets", "long enough, and nobody else may write or read them");
+    if (warnings.length === 0)
+      yield ok("secrets", "long enough, and only their owner may write or read them");
   } catch (error) {
     yield bad("secrets", messageOf(error));
   }

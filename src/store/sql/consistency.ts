@@ -104,12 +104,12 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "broadcasts",
-    holds: "every broadcast counts its recipients as they are",
+    holds: "every broadcast's counts equal those of its deliveries",
     sql: `
       SELECT 'broadcast ' || m.message_id || ' has no count' FROM messages m
       WHERE m.to_node IS NULL AND m.seq NOT IN (SELECT seq FROM broadcasts)
       UNION ALL
-      SELECT 'broadcast ' || b.seq || ': what it counts is not what its recipients did' FROM broadcasts b
+      SELECT 'broadcast ' || b.seq || ': its counts differ from its deliveries' FROM broadcasts b
       LEFT JOIN deliveries d ON d.seq = b.seq
       WHERE b.write_until IS NULL
       GROUP BY b.seq, b.waiting, b.delivered, b.acked

@@ -61,7 +61,7 @@ export function deletedNodesCount(): Query<number> {
 
 const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 
-/** A part of the nodes, in order of registration: which of them are online, and where the next part begins. */
+/** A page of the nodes, in order of registration: the ids of those online, and where the next page begins. */
 export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
 
 /** Looks at `limit` nodes after a place in the order (0: from its beginning). */

@@ -36,7 +36,7 @@ const OLD_DELIVERIES = `SELECT to_node, seq FROM messages WHERE to_node IS NOT N
 export const PRUNE_DELIVERIES = prune("deliveries", `(to_node, seq) IN (${OLD_DELIVERIES})`);
 
 // A broadcast may have a delivery for each node, so the limit is on the number of deliveries, not of messages.
-// In order, so that those that are read are those that are removed.
+// Ordered, so that the same rows are counted and deleted.
 const OLD_BROADCASTS = `
   SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) ORDER BY seq, to_node LIMIT $2`;
 export const PRUNE_BROADCASTS = prune("deliveries", `(to_node, seq) IN (${OLD_BROADCASTS})`);

@@ -92,7 +92,7 @@ function faultOfPages(db: Database): string | null {
   return faults.length === 1 && faults[0] === "ok" ? null : faults.join("; ");
 }
 
-/** Compares the tables and indexes with those that the migrations make. SQLite's own checks do not miss a renamed one. */
+/** Compares the tables and indexes with those that the migrations make. SQLite's checks would accept a renamed one. */
 function faultOfSchema(schema: number, tables: string): string | null {
   if (schema === 0) return tables === "[]" ? null : "it has tables, but no schema version";
   if (schema > SQLITE_MIGRATIONS.length) return null; // of a newer luxhub: opening it reports that
