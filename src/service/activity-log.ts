@@ -105,7 +105,7 @@ function keyOf(event: NewEvent): unknown {
   return event;
 }
 
-/** The words for who assigned a task, if that was not the usual caller. */
+/** The levels of kinds that are not `info`. */
 const LEVELS: Partial<Record<EventKind, LogLevel>> = { "node.offline": "warn", "message.parked": "warn" };
 
 function textOf(entry: Entry): string {
