@@ -5,6 +5,7 @@
  */
 import { isIP } from "node:net";
 import {
+  ANSWERS_DEFAULT_MAX_BYTES,
   FILE_DEFAULT_MAX_BYTES,
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
@@ -33,7 +34,10 @@ export type Config = {
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
+  /** Free space of the data directory's disk below which writes are refused; null: as the disk is (data-dir.ts). */
+  readonly minFreeBytes: number | null;
   readonly maxNodes: number;
+  readonly maxAnswersBytes: number;
   readonly retainMs: number;
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
@@ -80,6 +84,8 @@ function measure(pattern: RegExp, units: Readonly<Record<string, number>>, must:
     return Number.isSafeInteger(value) && value > 0 ? value : null;
   });
 }
+
+const size = measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB");
 
 const PORT_FORM = `a port number from 0 to ${PORT_MAX}`;
 
@@ -206,7 +212,21 @@ const SETTINGS = {
     "SIZE",
     `${FILE_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
     "largest file that is taken: bytes, or with KiB, MiB, GiB",
-    measure(/^(\d{1,15})(KiB|MiB|GiB|)$/, UNIT_BYTES, "a size as 500000, 64KiB, 100MiB or 2GiB"),
+    size,
+  ),
+  maxAnswers: setting(
+    "max-answers",
+    "SIZE",
+    `${ANSWERS_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
+    "answers kept for repeats (Idempotency-Key); the oldest go first",
+    size,
+  ),
+  minFree: setting(
+    "min-free",
+    "SIZE",
+    null,
+    "writes need this much free; else 64MiB or 1/20 of the disk",
+    size,
   ),
   maxNodes: setting(
     "max-nodes",
@@ -329,6 +349,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
+  SETTINGS.maxAnswers,
+  SETTINGS.minFree,
   SETTINGS.maxNodes,
   SETTINGS.retain,
   SETTINGS.offlineTasks,
@@ -376,6 +398,8 @@ export function readConfig(sources: Sources): Config {
     tlsCert: get(SETTINGS.tlsCert),
     tlsKey: get(SETTINGS.tlsKey),
     maxFileBytes: get(SETTINGS.maxFile) ?? FILE_DEFAULT_MAX_BYTES,
+    maxAnswersBytes: get(SETTINGS.maxAnswers) ?? ANSWERS_DEFAULT_MAX_BYTES,
+    minFreeBytes: get(SETTINGS.minFree),
     maxNodes: get(SETTINGS.maxNodes) ?? NODES_DEFAULT_MAX,
     retainMs: get(SETTINGS.retain) ?? RETAIN_DEFAULT_MS,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",

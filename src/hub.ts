@@ -5,9 +5,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import {
-  ANSWERS_HELD_MAX_BYTES,
   CERTIFICATE_CHECK_MS,
   DRAIN_MS,
+  KEYS_EVERY_MS,
   LOG_PATH_MAX_CHARS,
   LOG_WARNINGS_PER_SECOND,
   PRUNE_EVERY_MS,
@@ -17,12 +17,13 @@ import {
 import { ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
+import { answerBudgets } from "./api/response-backpressure.ts";
 import { problemOf } from "./api/error-table.ts";
 import { EventStreams } from "./api/stream.ts";
 import { openDiskBlobs } from "./blobs/disk.ts";
 import { type Blobs, BlobsFull } from "./blobs/blobs.ts";
 import { type Config, ConfigError, type ListenSpec } from "./config.ts";
-import { type DataDir, traceOfHub } from "./data-dir.ts";
+import { type DataDir, type HasRoom, roomIn, traceOfHub } from "./data-dir.ts";
 import { accept } from "./domain/decision.ts";
 import { openAccessLog } from "./http/access-log.ts";
 import { CertificateWatch, findCertificateFault } from "./http/certificate.ts";
@@ -33,7 +34,7 @@ import { blockListOf } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
-import { Semaphore } from "./lib/semaphore.ts";
+import type { Semaphore } from "./lib/semaphore.ts";
 import { shellWord } from "./lib/shell.ts";
 import { EmbeddedMail } from "./mail/embedded.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -138,8 +139,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
-  const answers = new Semaphore(ANSWERS_HELD_MAX_BYTES);
-  const mail = await openMail({ config, clock, log, answers }, store, feed, closing);
+  const budgets = answerBudgets();
+  const mail = await openMail({ config, clock, log, answers: budgets.answers }, store, feed, closing);
   const services = joinServices({
     store,
     mail,
@@ -155,9 +156,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     blobs,
     clock,
     log,
-    keys,
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
+    maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
   await leadership.isLeader().catch(ignoreFull); // before requests and chores: renews the leases if no hub ran
@@ -171,13 +172,14 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     clock,
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
-    answers,
+    ...budgets,
   });
   const listeners: OpenListener[] = [];
   closing.push(() => services.messages.retryPutBacks());
   closing.push(async () => {
     feed.drain();
-    answers.close(); // a receive that waits for memory must not take messages that can no longer be sent
+    budgets.anonymousAnswers.close();
+    budgets.answers.close(); // a receive that waits for memory must not take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });
@@ -192,15 +194,30 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     chores.push(compareSecretsChore(shareMarks, () => store.read(databaseId()), secrets, log));
   }
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
+  // Apart, so that a long sweep does not delay a revocation.
+  const keyChores = [keysChore(keys)];
+  const keyScheduler = new Scheduler({
+    clock,
+    log,
+    leadership,
+    chores: keyChores,
+    pauseMs: KEYS_EVERY_MS,
+  });
   scheduler.start();
+  keyScheduler.start();
   void scheduler.sweep(); // not awaited: the chores may have much to do after a stop, and the hub serves meanwhile
   closing.push(() => scheduler.stop());
+  closing.push(() => keyScheduler.stop());
+  const sweep = async (): Promise<void> => {
+    await keyScheduler.sweep();
+    await scheduler.sweep();
+  };
   let closed: Promise<void> | null = null;
   const openReads = config.isPrivate ? [] : endpoints.filter(({ auth }) => auth === "public").map(shortPath);
   return {
     listeners,
     openReads,
-    sweep: () => scheduler.sweep(),
+    sweep,
     close: () => (closed ??= closeAll(closing)),
   };
 }
@@ -252,22 +269,24 @@ async function openStore(
   onFault: (error: unknown) => void,
 ): Promise<{ readonly store: Store; readonly clock: Clock; readonly shareMarks: ShareMarks | null }> {
   if (config.database === null) {
-    return { store: openFileOnFullDisk(dir, log, onFault), clock, shareMarks: null };
+    const hasRoom = roomIn(dir, config.minFreeBytes);
+    const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
+    return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
   }
   const { openPostgres } = await import("./store/postgres/engine.ts");
   const store = await openPostgres(config.database, clock, onFault);
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 
-async function openBlobs({ database }: Config, dir: DataDir): Promise<Blobs> {
-  if (database === null) return openFiles(dir);
+async function openBlobs({ database, minFreeBytes }: Config, dir: DataDir): Promise<Blobs> {
+  if (database === null) return openFiles(dir, roomIn(dir, minFreeBytes));
   const { openPostgresBlobs } = await import("./blobs/postgres.ts");
   return openPostgresBlobs(database);
 }
 
-async function openFiles({ path }: DataDir): Promise<Blobs> {
+async function openFiles({ path }: DataDir, hasRoom: HasRoom): Promise<Blobs> {
   try {
-    return await openDiskBlobs(path);
+    return await openDiskBlobs(path, undefined, hasRoom);
   } catch (error) {
     if (error instanceof BlobsFull) throw error;
     throw new Error(`cannot make directories in ${path}/files: ${reasonOf(error)}`, { cause: error });
@@ -275,20 +294,25 @@ async function openFiles({ path }: DataDir): Promise<Blobs> {
 }
 
 /** Opens the database; on a full disk it deletes the ballast first, so that SQLite has room to open it. */
-function openFileOnFullDisk(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
+function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): SqliteStore {
   try {
-    return openFile(dir, log, onFault);
+    return open();
   } catch (error) {
     if (!(error instanceof StoreFull) || !releaseBallast(dir.ballast)) throw error;
     log.error("the disk is full: the ballast file was deleted to open the database", {
       ballast: dir.ballast,
     });
-    return openFile(dir, log, onFault);
+    return open();
   }
 }
 
 /** Opens the database, or creates it if there never was one. Refuses a damaged or missing one and does not change it. */
-function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): SqliteStore {
+function openFile(
+  dir: DataDir,
+  log: Log,
+  onFault: (error: unknown) => void,
+  hasRoom: () => boolean,
+): SqliteStore {
   const found = inspectDatabase(dir.database, { wholeMaxBytes: START_CHECK_MAX_BYTES, live: false });
   if (found.kind === "damaged") {
     throw new Error(`the database ${dir.database} is damaged: ${found.what}. ${whatToDo(dir)}`);
@@ -303,7 +327,7 @@ function openFile(dir: DataDir, log: Log, onFault: (error: unknown) => void): Sq
   if (found.kind === "intact" && !found.whole) {
     log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
   }
-  const store = openSqlite(dir.database, onFault);
+  const store = openSqlite(dir.database, onFault, undefined, hasRoom);
   if (store.migration) log.info("the database was migrated", store.migration);
   return store;
 }
@@ -354,6 +378,11 @@ function joinServices({ store, mail, feed, blobs, clock, pinned, maxNodes }: Joi
 function uploadsChore(blobs: Blobs): Chore {
   const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
   return { name: "uploads", everyMs: PRUNE_EVERY_MS, onEveryHub: true, run };
+}
+
+/** Reloads the keys, which another process may have changed, and ends the open calls and streams of lost keys. */
+function keysChore(keys: KeyRing): Chore {
+  return { name: "keys", everyMs: 0, onEveryHub: true, run: () => keys.refresh() };
 }
 
 /** Logs the event hub.started once: at the start or, on a full disk, as soon as there is room. */

@@ -4,7 +4,7 @@
  * (service/keys.ts), which compares their hashes in constant time.
  */
 import * as limit from "../domain/limits.ts";
-import type { KeyRecord } from "../domain/model.ts";
+import type { KeyRecord, KeyRole } from "../domain/model.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { clientAddress } from "../http/client-address.ts";
@@ -14,12 +14,18 @@ import { type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
-import { keyBoundElsewhere } from "./error-table.ts";
+import { keyBoundElsewhere, keyLost, unauthorized } from "./error-table.ts";
 
 /** `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key besides the secret. */
 export type Auth = "public" | "secret" | "admin";
 
-export type Caller = { readonly variant: Variant; readonly key: KeyRecord | null };
+export type Caller = {
+  readonly variant: Variant;
+  /** What the caller may do; null on a public endpoint, where anybody may do the same. */
+  readonly key: KeyRecord | null;
+  /** The valid key that the caller showed, also where none was needed. */
+  readonly shownKey: KeyRecord | null;
+};
 
 export class Authenticator {
   readonly #keys: KeyRing;
@@ -43,21 +49,36 @@ export class Authenticator {
    * On a public path of variant A a wrong secret is ignored; a key that is bound to a variant still selects it.
    * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key
    */
-  authenticate(exchange: Exchange, auth: Auth, listenerVariant: Variant): Caller {
+  async authenticate(exchange: Exchange, auth: Auth, listenerVariant: Variant): Promise<Caller> {
     const { headers } = exchange.request;
     const secret = headers.get("x-matrix-secret");
-    const key =
-      secret === null || secret.length > limit.SECRET_MAX_CHARS ? null : this.#keys.find(secret, "secret");
+    const key = await this.#find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
-    if (auth === "public" && variant.publicEndpoints && !this.#isPrivate) return { variant, key: null };
+    if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
+      return { variant, key: null, shownKey: key };
     if (!key) throw this.#unauthorized(exchange, secret);
-    if (auth === "admin") this.#checkAdmin(headers.get("x-admin-key"));
-    return { variant, key };
+    if (auth === "admin") await this.#checkAdmin(headers.get("x-admin-key"));
+    return { variant, key, shownKey: key };
   }
 
-  #checkAdmin(adminKey: string | null): void {
-    const isPossible = adminKey !== null && adminKey.length <= limit.SECRET_MAX_CHARS;
-    if (isPossible && this.#keys.find(adminKey, "admin")) return;
+  /** For a call that took long to arrive. @throws {Problem} 401 when its key was revoked or has expired since */
+  checkStillValid({ key }: Caller): void {
+    if (key && !this.#keys.isInForce(key)) throw keyLost();
+  }
+
+  /** The client's address, as rate limits count it. */
+  addressOf({ server, request }: Exchange): string {
+    const peer = server.requestIP(request)?.address ?? "";
+    return clientAddress(peer, request.headers, this.#trustedProxies);
+  }
+
+  async #find(secret: string | null, role: KeyRole): Promise<KeyRecord | null> {
+    if (secret === null || secret === "" || secret.length > limit.SECRET_MAX_CHARS) return null;
+    return this.#keys.find(secret, role) ?? (await this.#keys.findNew(secret, role));
+  }
+
+  async #checkAdmin(adminKey: string | null): Promise<void> {
+    if (await this.#find(adminKey, "admin")) return;
     throw new Problem(
       403,
       "admin_key_required",
@@ -72,14 +93,11 @@ export class Authenticator {
     const detail = isMissing
       ? "Send the hub's secret in the header X-Matrix-Secret."
       : "The secret in the header X-Matrix-Secret is unknown, expired or revoked.";
-    const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
-    return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
+    return unauthorized(detail);
   }
 
-  #recordWrongSecret({ server, request }: Exchange): void {
-    const peer = server.requestIP(request)?.address ?? "";
-    const address = clientAddress(peer, request.headers, this.#trustedProxies);
-    const waitMs = this.#wrongSecrets.recordFailure(address, this.#clock.steady());
+  #recordWrongSecret(exchange: Exchange): void {
+    const waitMs = this.#wrongSecrets.recordFailure(this.addressOf(exchange), this.#clock.steady());
     if (waitMs === 0) return;
     const seconds = Math.ceil(waitMs / SECOND_MS);
     const detail = `Too many wrong secrets came from this address. Try again in ${seconds} seconds.`;

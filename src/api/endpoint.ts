@@ -17,8 +17,10 @@ import type { Transact } from "../store/store.ts";
 import type { Auth } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
+import type { Hold } from "./long-poll.ts";
 import type { Body } from "./response-backpressure.ts";
 import type { Variant } from "../variant/variant.ts";
+import { ResponseBackpressure } from "./response-backpressure.ts";
 
 /** The use cases that endpoints call. */
 export type Services = {
@@ -42,7 +44,13 @@ export type Call = {
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
   readonly idempotency: Idempotency;
+  /** Bounds what is held of this caller's answer. */
+  readonly backpressure: ResponseBackpressure;
   readonly exchange: Exchange;
+  /** Runs a call that waits: see long-poll.ts. */
+  readonly hold: Hold;
+  /** Calls `onLoss` once if the key is revoked or expires. Returns the way to unsubscribe. */
+  readonly watchKey: (onLoss: () => void) => () => void;
 };
 
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */

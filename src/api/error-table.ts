@@ -5,7 +5,10 @@ import { Problem } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
 import { PagesBusy } from "../service/list-pages.ts";
 import { MailBusy } from "../mail/mail.ts";
+import { WaitAborted } from "../service/wait-queue.ts";
 import { OutcomeUnknown, StoreBusy, StoreFull, StoreUnavailable } from "../store/store.ts";
+
+const KEY_OF_ANOTHER_NODE = "Key of another node";
 
 const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title: string]>> = {
   node_not_found: [404, "Node not found"],
@@ -14,6 +17,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   file_not_found: [404, "File not found"],
   not_assigned_to_node: [403, "Not your task"],
   not_your_message: [403, "Not your message"],
+  key_bound_to_other_node: [403, KEY_OF_ANOTHER_NODE],
   task_not_open: [409, "Task not open"],
   task_not_assigned: [409, "Task not assigned"],
   task_completed: [409, "Task completed"],
@@ -37,6 +41,7 @@ export function problemOf(error: unknown): Problem | null {
   if (isOutOfFiles(error)) return overloaded("The hub has as many files and connections open as it may.");
   if (error instanceof AcquireTimeout)
     return overloaded("Too many callers do not read the large answers they get.");
+  if (error instanceof WaitAborted) return clientClosedRequest();
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {
     const detail =
@@ -62,6 +67,30 @@ export function overloaded(what: string): Problem {
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
+/** 429: the caller has reached a limit of its own. */
+export function tooManyCalls(what: string): Problem {
+  const detail = `${what} Try again when one of them has ended.`;
+  const headers = { "Retry-After": "1" };
+  return new Problem(429, "too_many_calls", "Too many requests", detail, { headers });
+}
+
+/** 499, as nginx calls it: nobody reads this answer, but the access log shows why the wait ended. */
+function clientClosedRequest(): Problem {
+  const detail = "The client hung up while its call waited.";
+  return new Problem(499, "client_closed_request", "Client closed request", detail);
+}
+
+/** 401 for a missing or wrong secret. */
+export function unauthorized(detail: string): Problem {
+  const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
+  return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
+}
+
+/** 401: the key was valid when the call began. */
+export function keyLost(): Problem {
+  return unauthorized("The secret in the header X-Matrix-Secret was revoked or has expired.");
+}
+
 function unavailable(): Problem {
   const detail = "The hub cannot reach its database and nothing was written. Try again in two seconds.";
   const headers = { "Retry-After": "2" };
@@ -71,5 +100,5 @@ function unavailable(): Problem {
 /** 403: the key is bound to one node, and the request acts for another. */
 export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
-  return new Problem(403, "key_bound_to_other_node", "Key of another node", detail);
+  return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);
 }

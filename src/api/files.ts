@@ -15,9 +15,10 @@ import { type Call, type Endpoint, jsonEndpoint, rawEndpoint } from "./endpoint.
 import * as field from "./request-fields.ts";
 import { attemptBy, idempotencyKeyOf } from "./idempotency.ts";
 import { checkActsFor } from "./auth.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { inputParser } from "./input.ts";
 import type { Body } from "./response-backpressure.ts";
-import { overloaded } from "./error-table.ts";
+import { keyLost } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { encodeFile, encodePage, fileSchema, pageSchema } from "./response-schemas.ts";
 
@@ -33,17 +34,20 @@ const parseNames = inputParser(() =>
 
 /** @param maxFileBytes the largest file that the hub accepts */
 export function fileEndpoints(maxFileBytes: number): readonly Endpoint[] {
-  let running = 0;
+  const uploads = new ConcurrencyLimit({
+    most: limit.UPLOADS_MAX,
+    mostOfOne: limit.UPLOADS_PER_NODE_KEY_MAX,
+    what: "uploads run",
+  });
   const upload = rawEndpoint({
     method: "POST",
     path: UPLOAD_PATH,
     auth: "secret",
     summary: "Stores a file, sent as multipart form data",
-    rejections: ["task_files_limit"],
+    rejections: ["node_not_found", "task_files_limit", "key_bound_to_other_node"],
     handle: async (call) => {
-      if (running >= limit.UPLOADS_MAX) throw overloaded("As many uploads run as the hub can hold.");
-      running++;
-      return receiveUpload(call, maxFileBytes).finally(() => running--);
+      using _place = uploads.enter(call.key?.nodeId == null ? null : call.key.keyId);
+      return await receiveUpload(call, maxFileBytes);
     },
   });
   return [upload, download, list, removeByBody, removeByPath];
@@ -54,7 +58,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   const idempotencyKey = idempotencyKeyOf(request.headers);
   // The first upload loads the multipart parser: a hub without uploads saves its 8 MiB.
   const { readUpload } = await import("../http/upload.ts");
-  using watchdog = new StallWatchdog();
+  using watchdog = new UploadWatchdog(call);
   const received = await readUpload(request, {
     limits: {
       fileMaxBytes: maxFileBytes,
@@ -68,13 +72,14 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   });
   const writer = received.file.sink;
   try {
+    watchdog.signal.throwIfAborted();
+    const boundTo = call.key?.nodeId ?? null;
     const draft = draftOf(received);
-    checkActsFor(call, draft.nodeId);
     const encode = (file: unknown): string => encodeSuccess(encodeFile(file as FileRecord)); // save() returns it
     const save = async (transact: Call["transact"]): Promise<string> =>
-      encode(await call.services.files.save(transact, writer, draft));
+      encode(await call.services.files.save(transact, writer, draft, boundTo));
     if (idempotencyKey === null) return await save(call.transact);
-    const attempt = attemptBy(call, call.exchange, UPLOAD_PATH, idempotencyKey, hashUpload(received, draft));
+    const attempt = attemptBy(call, UPLOAD_PATH, idempotencyKey, hashUpload(received, draft));
     return await call.idempotency.run(attempt, encode, save);
   } finally {
     await writer.discard(); // does nothing after finish()
@@ -119,12 +124,20 @@ function readMetadata(text = ""): string {
   return compactJson(text);
 }
 
-/** Aborts an upload that stalls: an upload may take long, but must make progress in each interval. */
-class StallWatchdog implements Disposable {
+/**
+ * Aborts an upload that stalls (it may take long, but must make progress in each interval), and one whose key is revoked
+ * or expires.
+ */
+class UploadWatchdog implements Disposable {
   readonly #abort = new AbortController();
   readonly #timer = setInterval(() => this.#check(), limit.UPLOAD_STALL_MS);
+  readonly #unwatchKey: () => void;
   #writer: BlobWriter | null = null;
   #lastSize = 0;
+
+  constructor({ watchKey }: Call) {
+    this.#unwatchKey = watchKey(() => this.#abort.abort(keyLost()));
+  }
 
   get signal(): AbortSignal {
     return this.#abort.signal;
@@ -137,6 +150,7 @@ class StallWatchdog implements Disposable {
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
+    this.#unwatchKey();
   }
 
   #check(): void {
@@ -155,11 +169,14 @@ const download = rawEndpoint({
   auth: "public",
   summary: "The bytes of a file, whole or a range of them",
   rejections: ["file_not_found"],
-  handle: async ({ services, exchange }) => {
+  handle: async ({ services, exchange, backpressure }) => {
     const file = await services.files.get(pathParameter(exchange, "file_id"));
     const representation = { ...file, modifiedAt: file.uploadedAt };
-    return downloadResponse(exchange.request, representation, (start, end) =>
-      services.files.open(file, start, end),
+    return downloadResponse(
+      exchange.request,
+      representation,
+      (start, end) => services.files.open(file, start, end),
+      (content, bytes) => backpressure.ofFile(exchange, content, bytes),
     );
   },
 });

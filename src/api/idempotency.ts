@@ -1,22 +1,19 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its change,
- * and a repeat within 24 hours gets the stored answer. A repeat that arrives while the first request runs waits for it.
+ * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored. A repeat that arrives while the first request runs waits for it.
  * Of two that run on two hubs of one database, the first to commit wins: the other finds the answer in its transaction.
  */
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
-import {
-  IDEMPOTENCY_KEY_MAX_CHARS,
-  IDEMPOTENCY_RETAIN_MS,
-  JSON_DEPTH_MAX,
-  WAITERS_MAX,
-} from "../domain/limits.ts";
+import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
-import { type Exchange, UNCACHED, allowSilence } from "../http/exchange.ts";
+import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
+import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
+import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
 import { overloaded, problemOf } from "./error-table.ts";
 
@@ -26,7 +23,12 @@ const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
  * A request with an Idempotency-Key. Two with one `scope` are the same request if `asked` (a fingerprint of the variant
  * and the body) is equal too.
  */
-export type Attempt = { readonly scope: string; readonly asked: string; readonly exchange: Exchange };
+export type Attempt = {
+  readonly scope: string;
+  readonly asked: string;
+  readonly exchange: Exchange;
+  readonly hold: Hold;
+};
 
 /**
  * The scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
@@ -35,14 +37,13 @@ export type Attempt = { readonly scope: string; readonly asked: string; readonly
  * @param bodyHash hex
  */
 export function attemptBy(
-  { key, variant }: Caller,
-  exchange: Exchange,
+  { key, variant, exchange, hold }: Pick<Caller, "key" | "variant"> & Pick<Attempt, "exchange" | "hold">,
   path: string,
   idempotencyKey: string,
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
-  return { scope, asked: `${variant.name} ${bodyHash}`, exchange };
+  return { scope, asked: `${variant.name} ${bodyHash}`, exchange, hold };
 }
 
 /** The request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
@@ -89,9 +90,10 @@ export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #backpressure: ResponseBackpressure;
-  /** The running request of each scope; resolves when it has ended, also with an error. */
-  readonly #running = new Map<string, Promise<unknown>>();
-  #waiting = 0;
+  /** The scopes of the running requests. */
+  readonly #running = new Set<string>();
+  /** Requests that wait for the running one of their scope. */
+  readonly #repeats = new WaitQueue();
 
   constructor(store: Store, clock: Clock, backpressure: ResponseBackpressure) {
     this.#store = store;
@@ -105,13 +107,12 @@ export class Idempotency {
     encode: (answer: unknown) => string,
     first: (transact: Transact) => Promise<string>,
   ): Promise<Response | Body> {
-    for (let other = this.#running.get(attempt.scope); other; other = this.#running.get(attempt.scope)) {
-      await this.#waitFor(other, attempt);
+    while (this.#running.has(attempt.scope)) {
+      await attempt.hold((signal) => this.#ended(attempt, signal));
       const stored = await this.#replay(attempt); // here, so that all who waited can replay it at once
       if (stored) return stored;
     }
-    const done = Promise.withResolvers<void>();
-    this.#running.set(attempt.scope, done.promise);
+    this.#running.add(attempt.scope);
     try {
       return (
         (await this.#replay(attempt)) ??
@@ -123,16 +124,18 @@ export class Idempotency {
       return replayed;
     } finally {
       this.#running.delete(attempt.scope);
-      done.resolve();
+      this.#repeats.wakeAll(attempt.scope);
     }
   }
 
-  /** Waits for another request of the same scope. @throws {Problem} 503 when too many wait already */
-  async #waitFor(other: Promise<unknown>, { exchange }: Attempt): Promise<void> {
-    if (this.#waiting >= WAITERS_MAX) throw overloaded("As many repeats wait as the hub can hold.");
-    allowSilence(exchange);
-    this.#waiting++;
-    await other.finally(() => this.#waiting--);
+  /** Waits until the running request of the same scope has ended, also with an error. */
+  async #ended({ scope }: Attempt, signal: AbortSignal): Promise<void> {
+    const waiter = this.#repeats.join(scope);
+    try {
+      if ((await waiter.wait(Number.POSITIVE_INFINITY, signal)) === "aborted") throw new WaitAborted();
+    } finally {
+      waiter.leave();
+    }
   }
 
   #stored({ scope }: Attempt): Query<PastAnswer | null> {
@@ -173,18 +176,23 @@ export class Idempotency {
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
     ): Promise<unknown> => {
+      let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };
       const outcome = await this.#store.transact(known, (rows): Accepted<Decision<unknown>> | Undecided => {
         if (rows[STORED] !== null && !isStored) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
         if (decision.kind === "accepted") {
+          // What changed nothing is done again by a repeat, with the same outcome, and takes no room.
+          if (decision.changes.length === 0 && !decision.tellsEarlierChanges) return accept(decision);
+          willBeStored = true;
           return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
         }
+        willBeStored = true;
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       });
-      isStored ||= outcome !== undefined;
+      isStored ||= willBeStored;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;
     };

@@ -5,8 +5,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import type { Patience } from "../service/messages.ts";
-import { type Call, type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   deliverySchema,
@@ -16,7 +15,6 @@ import {
   fateSchema,
   pageSchema,
 } from "./response-schemas.ts";
-import { holdOpen } from "./waiter-limit.ts";
 
 const transport = () => z.string();
 
@@ -105,20 +103,18 @@ const receive = jsonEndpoint({
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
-  handle: (call, { node_id, count, blocking, timeout }) =>
-    call.services.messages.receive(call.transact, node_id, count, patience(call, blocking ? timeout : 0)),
+  handle: ({ services, transact, exchange, repeatable, hold }, { node_id, count, blocking, timeout }) => {
+    const waitMs = blocking ? timeout : 0;
+    const receive = (signal: AbortSignal) =>
+      services.messages.receive(transact, node_id, count, { waitMs, signal, repeatable });
+    return waitMs > 0 ? hold(receive) : receive(exchange.request.signal);
+  },
   encode: ({ deliveries, transport: carrier }) => ({
     count: deliveries.length,
     messages: deliveries.map(encodeDelivery),
     transport: carrier,
   }),
 });
-
-function patience({ services, exchange, repeatable }: Call, waitMs: number): Patience {
-  if (waitMs > 0) holdOpen(services.feed, exchange);
-  // With an Idempotency-Key the messages are in the stored answer, so a receive continues after the client hangs up.
-  return { waitMs, signal: repeatable ? new AbortController().signal : exchange.request.signal };
-}
 
 const history = jsonEndpoint({
   method: "GET",

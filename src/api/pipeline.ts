@@ -8,8 +8,8 @@ import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
+import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import type { Semaphore } from "../lib/semaphore.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
@@ -17,6 +17,7 @@ import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
 import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { withoutAbsent } from "./input.ts";
+import { LongPolls } from "./long-poll.ts";
 import { ResponseBackpressure } from "./response-backpressure.ts";
 import type { KeyRing } from "../service/keys.ts";
 
@@ -36,21 +37,32 @@ export type PipelineParts = {
   readonly isPrivate: boolean;
   /** Bytes held of large answers. */
   readonly answers: Semaphore;
+  /** The same of callers without a valid secret, by address: what they do not read must not crowd out the others. */
+  readonly anonymousAnswers: SemaphoreShares;
 };
 
 /** One for all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
+  readonly #keys: KeyRing;
+  readonly #longPolls: LongPolls;
   readonly #authenticator: Authenticator;
   readonly #idempotency: Idempotency;
   readonly #backpressure: ResponseBackpressure;
+  readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, trustedProxies, isPrivate, answers }: PipelineParts) {
+  constructor({ services, store, keys, clock, answers, anonymousAnswers, ...parts }: PipelineParts) {
     this.#services = services;
     this.#store = store;
-    this.#authenticator = new Authenticator(keys, clock, trustedProxies, isPrivate);
-    this.#backpressure = new ResponseBackpressure(answers);
+    this.#keys = keys;
+    const authenticator = new Authenticator(keys, clock, parts.trustedProxies, parts.isPrivate);
+    this.#authenticator = authenticator;
+    this.#longPolls = new LongPolls(keys, (exchange) => authenticator.addressOf(exchange));
+    this.#backpressure = new ResponseBackpressure(() => answers);
+    this.#anonymousBackpressure = new ResponseBackpressure((exchange) =>
+      anonymousAnswers.of(authenticator.addressOf(exchange)),
+    );
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
@@ -69,7 +81,7 @@ export class Pipeline {
         method,
         path,
         handle: async (exchange) => {
-          const caller = this.#authenticator.authenticate(exchange, endpoint.auth, variant);
+          const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, variant);
           return endpoint.handle(this.#call(exchange, caller));
         },
       };
@@ -81,9 +93,10 @@ export class Pipeline {
     exchange: Exchange,
     listenerVariant: Variant,
   ): ReturnType<Handler> {
-    const caller = this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
+    const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
+    this.#authenticator.checkStillValid(caller); // a body may arrive slowly
     const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
     const call = this.#call(exchange, caller);
@@ -98,20 +111,24 @@ export class Pipeline {
     const answer = async (): Promise<JsonAnswer> =>
       endpoint.encode(await endpoint.handle(call, input), call.variant);
     if (endpoint.method === "GET" && endpoint.once !== true) {
-      return this.#backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
+      return call.backpressure.ofRead(exchange, async () => encodeInPieces(await answer()));
     }
-    return this.#backpressure.ofWrite(exchange, encodeSuccess(await answer()));
+    return call.backpressure.ofWrite(exchange, encodeSuccess(await answer()));
   }
 
-  #call(exchange: Exchange, { variant, key }: Caller): Call {
+  #call(exchange: Exchange, caller: Caller): Call {
+    const { variant, key } = caller;
     return {
       services: this.#services,
       idempotency: this.#idempotency,
+      backpressure: caller.shownKey === null ? this.#anonymousBackpressure : this.#backpressure,
       variant,
       key,
       transact: this.#store.transact,
       repeatable: false,
       exchange,
+      hold: (wait) => this.#longPolls.hold(exchange, caller, wait),
+      watchKey: (onLoss) => (key === null ? () => {} : this.#keys.hold(key, onLoss)),
     };
   }
 }
@@ -120,7 +137,7 @@ export class Pipeline {
 function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;
-  return attemptBy(call, call.exchange, path, idempotencyKey, hashJson(raw));
+  return attemptBy(call, path, idempotencyKey, hashJson(raw));
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

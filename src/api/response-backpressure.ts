@@ -10,30 +10,49 @@
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Deadlines } from "../http/deadlines.ts";
-import { type Semaphore, TickQueue } from "../lib/semaphore.ts";
+import { type Acquirable, Semaphore, SemaphoreShares, TickQueue } from "../lib/semaphore.ts";
 
-/** The JSON of an answer: the first piece, and how to make the next, which is null at the end; `next` is null: that is all. */
-export type Encoded = { readonly first: string; readonly next: (() => Promise<string | null>) | null };
+/** An answer: the first piece, and how to make the next, which is null at the end; `next` is null: that is all. */
+export type Pieces<P extends string | Uint8Array> = {
+  readonly first: P;
+  readonly next: (() => Promise<P | null>) | null;
+};
+
+/** The JSON of an answer. */
+export type Encoded = Pieces<string>;
 
 export type Body = string | ReadableStream<Uint8Array>;
+
+/** What may be held of large answers that are not read yet. */
+export function answerBudgets() {
+  return {
+    answers: new Semaphore(limit.ANSWERS_HELD_MAX_BYTES),
+    anonymousAnswers: new SemaphoreShares(
+      limit.ANONYMOUS_ANSWERS_HELD_MAX_BYTES,
+      limit.ANONYMOUS_ADDRESS_HELD_MAX_BYTES,
+    ),
+  };
+}
 
 const NOTHING = Buffer.alloc(0);
 /** An answer that ends in an error does not close a connection that is stuck: its idle timeout does. */
 const CUT_IDLE_SECONDS = 1;
 
-export class ResponseBackpressure {
-  readonly #held: Semaphore;
-  readonly #waitMs: number;
-  readonly #context: Context;
+/** The bytes held of large answers that count for the caller of this request. */
+export type HeldFor = (exchange: Exchange) => Acquirable;
 
-  /** @param held bytes held of large answers; callers that must not crowd out others get a semaphore of their own */
+export class ResponseBackpressure {
+  readonly #heldFor: HeldFor;
+  readonly #waitMs: number;
+  readonly #context: Omit<Context, "held">;
+
   constructor(
-    held: Semaphore,
+    heldFor: HeldFor,
     { stallMs, waitMs } = { stallMs: limit.ANSWER_STALL_MS, waitMs: limit.ANSWER_WAIT_MS },
   ) {
-    this.#held = held;
+    this.#heldFor = heldFor;
     this.#waitMs = waitMs;
-    this.#context = { held, loads: new TickQueue(), deadlines: new Deadlines(), stallMs };
+    this.#context = { loads: new TickQueue(), deadlines: new Deadlines(), stallMs };
   }
 
   /**
@@ -45,40 +64,79 @@ export class ResponseBackpressure {
     if (isSmall(loaded)) return loaded.first;
     if (exchange.request.method === "HEAD") return headOnly();
     const bytes = Buffer.byteLength(loaded.first);
-    if (this.#held.tryAcquire(bytes)) return this.#stream(exchange, loaded, bytes);
-    return this.#reload(exchange, load, bytes);
+    const held = this.#heldFor(exchange);
+    if (held.tryAcquire(bytes)) return this.#stream(exchange, loaded, held, bytes);
+    return this.#reload(exchange, load, held, bytes);
+  }
+
+  /**
+   * The body of a file whose bytes pass through this process. `content` holds nothing between two reads, none of which
+   * gives more than FILE_PIECE_MAX_BYTES.
+   * @param bytes how many it has
+   * @throws {AcquireTimeout} when no room was made in time
+   */
+  async ofFile(
+    exchange: Exchange,
+    content: ReadableStream<Uint8Array>,
+    bytes: number,
+  ): Promise<ReadableStream<Uint8Array>> {
+    const held = this.#heldFor(exchange);
+    const piece = Math.min(bytes, limit.FILE_PIECE_MAX_BYTES);
+    await held.acquire(piece, this.#waitMs);
+    if (exchange.request.signal.aborted) {
+      held.release(piece);
+      return content; // nobody will read it
+    }
+    const reader = content.getReader();
+    const next = async (): Promise<Uint8Array | null> => (await reader.read()).value ?? null;
+    try {
+      return this.#stream(exchange, { first: (await next()) ?? NOTHING, next }, held, piece);
+    } catch (error) {
+      held.release(piece);
+      throw error;
+    }
   }
 
   /** The body of what was written. */
   ofWrite(exchange: Exchange, text: string): Body {
     const encoded = { first: text, next: null };
-    return isSmall(encoded) ? text : this.#stream(exchange, encoded, 0);
+    return isSmall(encoded) ? text : this.#stream(exchange, encoded, this.#heldFor(exchange), 0);
   }
 
   /** A separate method, so the data of the first load can be freed while this one waits. */
-  async #reload(exchange: Exchange, load: () => Promise<Encoded>, bytes: number): Promise<Body> {
-    await this.#held.acquire(bytes, this.#waitMs);
+  async #reload(
+    exchange: Exchange,
+    load: () => Promise<Encoded>,
+    held: Acquirable,
+    bytes: number,
+  ): Promise<Body> {
+    await held.acquire(bytes, this.#waitMs);
     try {
-      if (!exchange.request.signal.aborted) return this.#stream(exchange, await load(), bytes);
+      if (!exchange.request.signal.aborted) return this.#stream(exchange, await load(), held, bytes);
     } catch (error) {
-      this.#held.release(bytes);
+      held.release(bytes);
       throw error;
     }
-    this.#held.release(bytes);
+    held.release(bytes);
     return ""; // the caller has hung up
   }
 
   /** @param acquired what was acquired for it before it was loaded */
-  #stream(exchange: Exchange, encoded: Encoded, acquired: number): ReadableStream<Uint8Array> {
-    const body = new AnswerBody(exchange, encoded, this.#context);
-    this.#held.release(acquired);
+  #stream(
+    exchange: Exchange,
+    pieces: Pieces<string | Uint8Array>,
+    held: Acquirable,
+    acquired: number,
+  ): ReadableStream<Uint8Array> {
+    const body = new AnswerBody(exchange, pieces, { ...this.#context, held });
+    held.release(acquired);
     return new ReadableStream(body, { highWaterMark: 0 });
   }
 }
 
-/** What all answers share. */
+/** What answers share. */
 type Context = {
-  readonly held: Semaphore;
+  readonly held: Acquirable;
   /** Pieces are loaded one per tick, whoever reads them. */
   readonly loads: TickQueue;
   readonly deadlines: Deadlines;
@@ -88,7 +146,7 @@ type Context = {
 /** The body stream of one large answer: pulled by the socket slice by slice, and holding one piece at a time. */
 class AnswerBody {
   readonly #exchange: Exchange;
-  readonly #next: Encoded["next"];
+  readonly #next: Pieces<string | Uint8Array>["next"];
   readonly #context: Context;
   /** What is counted; `#sent`: how much of it the socket has been given. */
   #piece: Buffer = NOTHING;
@@ -97,11 +155,11 @@ class AnswerBody {
   #deadline: ReturnType<Deadlines["add"]> | null = null;
   #isOver = false;
 
-  constructor(exchange: Exchange, { first, next }: Encoded, context: Context) {
+  constructor(exchange: Exchange, { first, next }: Pieces<string | Uint8Array>, context: Context) {
     this.#exchange = exchange;
     this.#next = next;
     this.#context = context;
-    this.#hold(Buffer.from(first));
+    this.#hold(toBuffer(first));
     this.#startStallTimer(); // the answer may not even be begun
   }
 
@@ -132,8 +190,8 @@ class AnswerBody {
   async #loadNext(): Promise<void> {
     try {
       if (this.#next) await this.#context.loads.next();
-      const text = this.#isOver ? null : await this.#next?.();
-      if (!this.#isOver) this.#hold(text ? Buffer.from(text) : NOTHING);
+      const piece = this.#isOver ? null : await this.#next?.();
+      if (!this.#isOver) this.#hold(piece ? toBuffer(piece) : NOTHING);
     } catch (error) {
       this.#end();
       throw error;
@@ -166,6 +224,12 @@ class AnswerBody {
     this.#stopStallTimer();
     this.#hold(NOTHING);
   }
+}
+
+/** Bytes are not copied. */
+function toBuffer(piece: string | Uint8Array): Buffer {
+  if (typeof piece === "string") return Buffer.from(piece);
+  return Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
 }
 
 /** In characters, each of which is at least one byte: counting bytes would cost every small answer time. */

@@ -91,6 +91,7 @@ export class EventStreams {
       keepAlive: this.#keepAlive,
       isContended: () => this.#shared.held.contended,
       onClose: () => {
+        unwatchKey();
         unsubscribe();
         this.#open.delete(nodeStream);
       },
@@ -98,6 +99,8 @@ export class EventStreams {
     const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#shared);
     const unsubscribe = this.#feed.subscribe(nodeId, (eventId) => nodeStream.notify(eventId));
     this.#open.add(nodeStream);
+    let unwatchKey = (): void => {};
+    unwatchKey = call.watchKey(() => stream.cut());
     stream.send(RETRY);
     nodeStream.start();
     // A HEAD request gets the headers only.

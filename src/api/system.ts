@@ -5,7 +5,6 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeEvent, eventSchema } from "./response-schemas.ts";
-import { holdOpen } from "./waiter-limit.ts";
 
 const status = jsonEndpoint({
   method: "GET",
@@ -68,10 +67,9 @@ const poll = jsonEndpoint({
   input: () =>
     z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),
   answer: batchSchema,
-  handle: ({ services, exchange }, { since, timeout }) => {
-    holdOpen(services.feed, exchange);
+  handle: ({ services, hold }, { since, timeout }) => {
     const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
-    return services.feed.poll(since ?? null, waitMs, exchange.request.signal);
+    return hold((signal) => services.feed.poll(since ?? null, waitMs, signal));
   },
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
 });

@@ -49,7 +49,10 @@ export interface Blobs {
   close(): Promise<void>;
 }
 
-/** A lazy Blob if the runtime can send it without the hub (a file), a Blob in memory if it is small, else a stream. */
+/**
+ * A lazy Blob if the system can send it by itself (a file), a Blob in memory if it is small. Else a stream that loads at most FILE_PIECE_MAX_BYTES when
+ * it is read, and nothing before.
+ */
 export type BlobContent = Blob | ReadableStream<Uint8Array>;
 
 /** One blob being written: write() any number of times, then finish() or discard(). Only discard() may overlap a call. */

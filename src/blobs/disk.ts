@@ -41,6 +41,9 @@ export type DiskIo = {
   datasync(file: FileHandle): Promise<void>;
 };
 
+/** Whether, after so many more bytes, the disk has more free space than is left alone: see data-dir.ts. */
+type HasRoom = (bytes: number) => boolean;
+
 const systemIo: DiskIo = {
   write: async (file, bytes) => (await file.write(bytes)).bytesWritten,
   datasync: (file) => file.datasync(),
@@ -50,7 +53,11 @@ const systemIo: DiskIo = {
  * Opens the blob storage under `dataDir`. Creates all shard directories (mode 0700) durably, so that no upload has to.
  * Rejects with BlobsFull or the system's error.
  */
-export async function openDiskBlobs(dataDir: string, io: DiskIo = systemIo): Promise<Blobs> {
+export async function openDiskBlobs(
+  dataDir: string,
+  io: DiskIo = systemIo,
+  hasRoom: HasRoom = () => true,
+): Promise<Blobs> {
   const root = join(dataDir, FOLDER);
   const partial = join(root, ".partial");
   try {
@@ -58,7 +65,7 @@ export async function openDiskBlobs(dataDir: string, io: DiskIo = systemIo): Pro
   } catch (error) {
     rethrowFull(error);
   }
-  return new DiskBlobs(dataDir, partial, io);
+  return new DiskBlobs(dataDir, partial, io, hasRoom);
 }
 
 /** Synchronous, at the start, and takes 2 ms; 256 asynchronous calls would leave 2 MiB allocated in their threads. */
@@ -92,13 +99,15 @@ class DiskBlobs implements Blobs {
   readonly #dataDir: string;
   readonly #partial: string;
   readonly #io: DiskIo;
+  readonly #hasRoom: HasRoom;
   readonly #live = new Map<string, DiskWriter>();
   /** Ids whose file is being created: the file may exist before its writer is in #live. */
   readonly #opening = new Set<string>();
   #writable = true;
   #closed = false;
 
-  constructor(dataDir: string, partial: string, io: DiskIo) {
+  constructor(dataDir: string, partial: string, io: DiskIo, hasRoom: HasRoom) {
+    this.#hasRoom = hasRoom;
     this.#dataDir = dataDir;
     this.#partial = partial;
     this.#io = io;
@@ -129,7 +138,7 @@ class DiskBlobs implements Blobs {
       return rethrowFull(error);
     });
     const paths: Paths = { partial: path, final: this.#pathOf(blobId) };
-    const writer = new DiskWriter(blobId, file, paths, this.#io, {
+    const writer = new DiskWriter(blobId, file, paths, this.#io, this.#hasRoom, {
       onWritten: (succeeded) => (this.#writable = succeeded),
       onEnd: () => this.#live.delete(blobId),
     });
@@ -188,9 +197,18 @@ class DiskWriter extends BufferedWriter {
   readonly #file: FileHandle;
   readonly #paths: Paths;
   readonly #io: DiskIo;
+  readonly #hasRoom: HasRoom;
 
-  constructor(blobId: string, file: FileHandle, paths: Paths, io: DiskIo, events: WriterEvents) {
+  constructor(
+    blobId: string,
+    file: FileHandle,
+    paths: Paths,
+    io: DiskIo,
+    hasRoom: HasRoom,
+    events: WriterEvents,
+  ) {
     super(blobId, BUFFER_BYTES, events);
+    this.#hasRoom = hasRoom;
     this.#file = file;
     this.#paths = paths;
     this.#io = io;
@@ -202,6 +220,7 @@ class DiskWriter extends BufferedWriter {
   }
 
   protected async append(bytes: Uint8Array): Promise<void> {
+    if (!this.#hasRoom(bytes.byteLength)) throw new BlobsFull(new Error("less free space than --min-free"));
     for (let written = 0; written < bytes.byteLength;) {
       written += await this.#io.write(this.#file, bytes.subarray(written)).catch(rethrowFull);
     }

@@ -8,12 +8,12 @@
  * hub updates touched_at of its unfinished blobs every TOUCH_MS.
  */
 import type { SQL } from "bun";
-import { ANSWER_UNCOUNTED_MAX_BYTES, FILE_CONNECTIONS } from "../domain/limits.ts";
+import { ANSWER_UNCOUNTED_MAX_BYTES, FILE_CONNECTIONS, FILE_PIECE_MAX_BYTES } from "../domain/limits.ts";
 import { inTime, isFull, openPool, query, toStoreError } from "../store/postgres/connection.ts";
 import { type BlobContent, type BlobWriter, type Blobs, BlobsFull, checkedBlobId } from "./blobs.ts";
 import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 
-const CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = FILE_PIECE_MAX_BYTES;
 const TOUCH_MS = 10_000;
 /** An unfinished blob that no hub has touched for this long was left by a crash. */
 const ABANDONED_AFTER = "60 seconds";
@@ -132,21 +132,20 @@ class PostgresBlobs implements Blobs {
     await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the next tick tries again
   }
 
-  /** Reads each chunk when the reader has taken the one before it (backpressure). */
+  /** Reads each chunk when it is asked for, and holds none. */
   #stream(blobId: string, start: number, endExclusive: number): ReadableStream<Uint8Array> {
     let at = start;
-    return new ReadableStream<Uint8Array>({
-      pull: async (controller) => {
-        if (at >= endExclusive) return controller.close();
-        const n = Math.floor(at / CHUNK_BYTES);
-        const [row] = await inTime(query(this.#pool, READ, [blobId, n])).catch(toBlobsError);
-        const bytes: unknown = row?.["bytes"];
-        if (!(bytes instanceof Uint8Array)) throw new Error(`a chunk of blob ${blobId} is missing`);
-        const first = n * CHUNK_BYTES;
-        controller.enqueue(bytes.subarray(at - first, endExclusive - first));
-        at = first + bytes.byteLength;
-      },
-    });
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      if (at >= endExclusive) return controller.close();
+      const n = Math.floor(at / CHUNK_BYTES);
+      const [row] = await inTime(query(this.#pool, READ, [blobId, n])).catch(toBlobsError);
+      const bytes: unknown = row?.["bytes"];
+      if (!(bytes instanceof Uint8Array)) throw new Error(`a chunk of blob ${blobId} is missing`);
+      const first = n * CHUNK_BYTES;
+      controller.enqueue(bytes.subarray(at - first, endExclusive - first));
+      at = first + bytes.byteLength;
+    };
+    return new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 });
   }
 }
 

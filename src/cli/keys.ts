@@ -1,4 +1,4 @@
-/** `luxhub keys`: writes keys into the store; a running hub reads them again every second. */
+/** `luxhub keys`: writes keys into the store; a running hub looks a secret up that it does not know, and reads all keys twice a second. */
 import { nodeId as nodeIdField } from "../api/request-fields.ts";
 import { findSecrets, isThere, makeSecret } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";

@@ -36,7 +36,7 @@ the machine, and the address holds a password.
 LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them they are kept in the data
 directory, where the first start makes them.`;
 
-export const KEYS_HELP = `luxhub keys: who may speak to the hub; a running hub takes changes over within a second
+export const KEYS_HELP = `luxhub keys: who may speak to the hub; a new key is valid at once, other changes within a second
 
   luxhub keys list                   the keys, without their secrets
   luxhub keys add ID [flags]         makes a key with a name of your choice; its secret is all that is

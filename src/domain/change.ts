@@ -116,4 +116,6 @@ export type Change =
       readonly limit: number;
       readonly now: number;
     }
-  | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number };
+  | { readonly kind: "answers.pruned"; readonly before: number; readonly limit: number }
+  /** Removes the oldest `count` stored answers, of one key or of all (null). */
+  | { readonly kind: "answers.evicted"; readonly keyId: string | null; readonly count: number };

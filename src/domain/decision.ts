@@ -14,6 +14,7 @@ export const REJECTION_CODES = [
   "task_completed",
   "node_offline",
   "not_assigned_to_node",
+  "key_bound_to_other_node",
   "not_your_message",
   "message_not_parked",
   "nodes_limit",
@@ -28,6 +29,8 @@ export type Accepted<A> = {
   readonly kind: "accepted";
   readonly answer: A;
   readonly changes: readonly Change[];
+  /** The answer tells what earlier transactions of the same request changed: a repeat of the request must get it too. */
+  readonly tellsEarlierChanges?: boolean;
 };
 
 /** The rule forbids it: nothing is written. `detail` is a sentence that tells the caller what to do. */

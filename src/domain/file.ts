@@ -1,5 +1,5 @@
 /** File rules: the record of an upload (specification 2, File). The bytes are in the blob store (blobs/). */
-import { type Decision, type Rejected, accept, reject } from "./decision.ts";
+import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
 import type { FileRecord, Node, Task } from "./model.ts";
 
@@ -9,10 +9,24 @@ export const FILE_ID_BYTES = 39;
 /**
  * Records an upload whose bytes are on disk, and attaches it to the task and the node that its metadata names, if they
  * exist: else what it names is metadata like the rest. The task must have room.
+ * `bound`: the node to which the caller's key is bound, if it is: the file is that node's, and the task must be one that
+ * the node created or holds.
  */
-export function upload(named: FileRecord, task: Task | null, node: Node | null): Decision<FileRecord> {
+export function upload(
+  named: FileRecord,
+  task: Task | null,
+  node: Node | null,
+  bound: { readonly nodeId: string; readonly node: Node | null } | null = null,
+): Decision<FileRecord> {
+  if (bound) {
+    const { nodeId } = bound;
+    if (!bound.node) return nodeNotFound(nodeId);
+    if (node && node.nodeId !== nodeId) return boundElsewhere(nodeId, `not for ${node.nodeId}`);
+    if (task && task.creatorNode !== nodeId && task.assignedNode !== nodeId)
+      return boundElsewhere(nodeId, `and task ${task.taskId} is neither assigned to it nor made by it`);
+  }
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
-  const file = { ...named, taskId: task?.taskId ?? null, nodeId: node?.nodeId ?? null };
+  const file = { ...named, taskId: task?.taskId ?? null, nodeId: bound?.nodeId ?? node?.nodeId ?? null };
   return accept(file, [{ kind: "file.saved", file }, fileEvent("file.uploaded", file, file.uploadedAt)]);
 }
 
@@ -20,6 +34,10 @@ export function upload(named: FileRecord, task: Task | null, node: Node | null):
 export function remove(file: FileRecord | null, fileId: string, now: number): Decision<FileRecord> {
   if (!file) return fileNotFound(fileId);
   return accept(file, [{ kind: "file.deleted", fileId }, fileEvent("file.deleted", file, now)]);
+}
+
+function boundElsewhere(nodeId: string, what: string): Rejected {
+  return reject("key_bound_to_other_node", `This key acts for ${nodeId} only, ${what}.`);
 }
 
 function taskFull({ taskId, files }: Task): Rejected {

@@ -53,6 +53,8 @@ export const FILE_NAME_MAX_CHARS = 255;
 export const FILES_OF_TASK_MAX = 100;
 /** Concurrent uploads: each has a connection and a file open, and a system may allow only 1,024 descriptors. */
 export const UPLOADS_MAX = 256;
+/** Of them, with one key that is bound to a node. */
+export const UPLOADS_PER_NODE_KEY_MAX = 16;
 export const UPLOAD_PARTS_MAX = 16;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
@@ -75,13 +77,18 @@ export const EVENTS_MAX = 1_000;
 export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;
-/** The contents of one receive or history answer together; beyond it the answer has fewer messages. */
+/**
+ * The contents of one receive or history answer together; beyond it the answer has fewer messages. For a receive, whose
+ * whole answer is in memory and may be stored, their JSON counts as well.
+ */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
 /** Pages that begin further into a list are loaded one per tick, because the rows before them must be skipped. */
 export const LIST_NEAR_ROWS = 10_000;
 /** Such pages that may wait; beyond it the answer is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
+/** The part of a file that is loaded at once, where the system does not send the file. */
+export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /** The part of a list that is loaded at once; a larger page is loaded in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
@@ -90,6 +97,9 @@ export const NODES_PART = 100;
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
 /** The bytes of all counted answers together; beyond it the next answer waits. */
 export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
+/** The same for callers without a valid secret, counted separately; and for each address of theirs, less than a tenth. */
+export const ANONYMOUS_ANSWERS_HELD_MAX_BYTES = 32 * MIB;
+export const ANONYMOUS_ADDRESS_HELD_MAX_BYTES = 3 * MIB;
 /** A counted answer is cut off unless its caller reads ANSWER_SLICE_BYTES in each ANSWER_STALL_MS. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;
@@ -102,7 +112,14 @@ export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 export const RECEIVE_TIMEOUT_DEFAULT_SECONDS = 5;
 export const POLL_TIMEOUT_DEFAULT_SECONDS = 25;
 export const WAIT_MAX_SECONDS = 300;
+/** Calls that wait, of callers who showed a valid secret. */
 export const WAITERS_MAX = 20_000;
+/** Of them, with one key that is bound to a node. */
+export const WAITERS_PER_NODE_KEY_MAX = 500;
+/** Polls that wait, of callers without a valid secret: a bound of their own. */
+export const ANONYMOUS_WAITERS_MAX = 2_000;
+/** Of them, from one address. */
+export const WAITERS_PER_ADDRESS_MAX = 500;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
 /** The unread bytes of all streams together; beyond it, a stream loads its next event only when there is room. */
@@ -130,7 +147,13 @@ export const ACK_LEASE_MS = 30 * SECOND_MS;
 export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
+/** Stored answers of one key, and of all if not set otherwise; past it the oldest go. */
+export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
+export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
+export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
+/** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
+export const KEYS_EVERY_MS = SECOND_MS / 2;
 /** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
@@ -241,6 +264,8 @@ export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
+/** Secrets that are looked up in the store together, because the hub does not know them. */
+export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;
 /** A shorter secret can be guessed, and is a warning. */
 export const SECRET_SAFE_CHARS = 16;

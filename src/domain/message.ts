@@ -31,7 +31,7 @@ import {
   reject,
 } from "./decision.ts";
 import type { EventKind } from "./event.ts";
-import { ACK_LEASE_MS, REDELIVERIES_MAX } from "./limits.ts";
+import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./limits.ts";
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
 
 /** One hand-out of a delivery: putBack() distinguishes it from a later one by its count. */
@@ -125,7 +125,25 @@ export function dropBroadcast(
   return accept(true, [trimmed, { kind: "broadcast.removed", seq }, { kind: "message.removed", messageId }]);
 }
 
-/** Takes all of `waiting`, oldest first; undecided when it is empty. Answers the deliveries in their new state. */
+/** What a character of text becomes at most in JSON, of which each is a byte or more: a control character is \u0000. */
+const JSON_BYTES_MAX = 6;
+
+/** The first of `waiting` that one answer carries, by their JSON; the first is always there. */
+function fitting(waiting: readonly Delivery[]): readonly Delivery[] {
+  const chars = waiting.reduce((sum, { message }) => sum + message.content.length, 0);
+  if (chars * JSON_BYTES_MAX <= MESSAGES_ANSWER_MAX_BYTES) return waiting;
+  let bytes = 0;
+  return waiting.filter(({ message }) => {
+    const fits = bytes < MESSAGES_ANSWER_MAX_BYTES;
+    if (fits) bytes += Buffer.byteLength(JSON.stringify(message.content));
+    return fits;
+  });
+}
+
+/**
+ * Takes `waiting`, oldest first, as much as one answer carries; undecided when it is empty. Answers the deliveries in
+ * their new state.
+ */
 export function receive(
   node: Registered | null,
   nodeId: string,
@@ -134,7 +152,7 @@ export function receive(
 ): Decision<readonly Delivery[]> | Undecided {
   if (!node) return nodeNotFound(nodeId);
   if (waiting.length === 0) return UNDECIDED;
-  const taken = waiting.map((delivery): Delivery => {
+  const taken = fitting(waiting).map((delivery): Delivery => {
     const { requireAck } = delivery.message;
     return {
       ...delivery,

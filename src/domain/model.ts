@@ -192,7 +192,7 @@ export type KeyRecord = {
 // ---- Stored answers
 
 export type StoredAnswer = {
-  /** Whose it is: key id, path and Idempotency-Key together. */
+  /** Whose it is: key id, path and Idempotency-Key, with a space between them. */
   readonly scope: string;
   /** The variant, and the hex SHA-256 of the request: of the JSON value, or of an upload's fields and bytes. */
   readonly asked: string;

@@ -8,7 +8,7 @@
  * in the hub's origin.
  */
 import { NO_SNIFF } from "./exchange.ts";
-import { Problem, notFoundIfDeleted } from "./problem.ts";
+import { Problem } from "./problem.ts";
 
 /** The file to send. `contentType` and `name` come from the uploader; this file makes them safe. */
 export type Representation = {
@@ -20,6 +20,12 @@ export type Representation = {
   /** Epoch milliseconds. */
   readonly modifiedAt: number;
 };
+
+/** Bounds what is held of a stream that its reader does not take. `bytes`: how many it has. */
+export type BoundStream = (
+  content: ReadableStream<Uint8Array>,
+  bytes: number,
+) => Promise<ReadableStream<Uint8Array>>;
 
 /** Opens the bytes from `start` to before `endExclusive` as a stream; null if they are missing. */
 export type OpenContent = (
@@ -47,13 +53,14 @@ export function planDownload(method: string, headers: Headers, file: Representat
 }
 
 /**
- * Answers a GET or HEAD.
+ * Answers a GET or HEAD. The system sends a Blob by itself; a stream goes through `bound`.
  * @throws {Problem} 416 `range_not_satisfiable`; 500 `content_missing` when the bytes of the record are missing
  */
 export async function downloadResponse(
   request: Request,
   file: Representation,
   open: OpenContent,
+  bound: BoundStream,
 ): Promise<Response> {
   const plan = planDownload(request.method, request.headers, file);
   if (plan.kind === "not_modified") return new Response(null, { status: 304, headers: validators(file) });
@@ -61,7 +68,7 @@ export async function downloadResponse(
   const [start, endExclusive] = plan.kind === "range" ? [plan.start, plan.endExclusive] : [0, file.sizeBytes];
   const content = await open(start, endExclusive);
   if (content === null) throw contentMissing();
-  return respond(request, file, plan, content);
+  return respond(request, file, plan, content, bound);
 }
 
 /** `attachment` with an ASCII name for old clients, and the full name (RFC 6266 4.3, RFC 8187 3.2). */
@@ -134,38 +141,29 @@ function planSuffix(length: number, size: number): DownloadPlan {
 
 /**
  * Measured on Bun 1.4.5: to a Response of status 200 whose body is a whole Bun.file (also its slice(0, size) or its
- * stream()) Bun applies the request's Range again, and may answer a bare 416. It leaves status 206 unchanged. On HEAD a
- * null body keeps our Content-Length; a stream would make the answer "chunked".
+ * stream()) Bun applies the request's Range again, and may answer a bare 416. It leaves a Response that has a
+ * Content-Range unchanged. On status 200 that header means nothing (RFC 9110 14.4), and the file goes out by sendfile:
+ * a stream of it would be buffered for a caller that does not read. On HEAD a null body keeps our Content-Length.
  */
 async function respond(
   request: Request,
   file: Representation,
   plan: DownloadPlan,
   content: Blob | ReadableStream<Uint8Array>,
+  bound: BoundStream,
 ): Promise<Response> {
   const headers: Record<string, string> = { ...validators(file), ...contentHeaders(file) };
   if (request.method === "HEAD" || file.sizeBytes === 0) {
     if (content instanceof ReadableStream) await content.cancel();
     return new Response(null, { headers });
   }
-  if (plan.kind === "range") {
-    headers["Content-Range"] = `bytes ${plan.start}-${plan.endExclusive - 1}/${file.sizeBytes}`;
-    headers["Content-Length"] = String(plan.endExclusive - plan.start);
-    return new Response(content, { status: 206, headers });
-  }
-  if (!request.headers.has("range")) return new Response(content, { headers });
-  // The whole file, although the request has a Range.
-  return new Response(streamOf(content), { headers });
-}
-
-/** A stream that Bun does not recognise as a file. Opens a lazy file. */
-function streamOf(content: Blob | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-  try {
-    const bytes = content instanceof Blob ? content.stream() : content;
-    return bytes.pipeThrough(new TransformStream<Uint8Array, Uint8Array>());
-  } catch (error) {
-    throw notFoundIfDeleted(error);
-  }
+  const [start, endExclusive] = plan.kind === "range" ? [plan.start, plan.endExclusive] : [0, file.sizeBytes];
+  const bytes = endExclusive - start;
+  if (request.headers.has("range"))
+    headers["Content-Range"] = `bytes ${start}-${endExclusive - 1}/${file.sizeBytes}`;
+  headers["Content-Length"] = String(bytes);
+  const body = content instanceof ReadableStream ? await bound(content, bytes) : content;
+  return new Response(body, { status: plan.kind === "range" ? 206 : 200, headers });
 }
 
 function validators(file: Representation): Record<string, string> {

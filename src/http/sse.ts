@@ -34,6 +34,8 @@ export type SseStream = {
   keepAlive(): void;
   /** Ends the chunked body cleanly after what still waits; the socket has 10 s to take that. Idempotent. */
   close(): void;
+  /** Ends it at once: resets the connection if something still waits, which is dropped. Idempotent. */
+  cut(): void;
   readonly closed: boolean;
 };
 
@@ -172,6 +174,10 @@ class EventStream implements SseStream {
 
   close(): void {
     this.#finish("closed");
+  }
+
+  cut(): void {
+    this.#finish(this.backlogBytes > 0 ? "cut" : "closed");
   }
 
   /** Bun sends the response. Its headers go out with the first byte of the body, so there must be one. */

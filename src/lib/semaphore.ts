@@ -11,11 +11,12 @@ export class Semaphore {
 
   /**
    * Resolves when the amount is acquired. An amount above the limit is acquired when nothing else is held.
-   * @throws {AcquireTimeout} after `withinMs`, or when the semaphore is closed; then nothing is acquired
+   * @throws {AcquireTimeout} after `withinMs`, when `signal` aborts meanwhile, or when the semaphore is closed; then
+   * nothing is acquired
    */
-  acquire(amount: number, withinMs?: number): Promise<void> {
+  acquire(amount: number, withinMs?: number, signal?: AbortSignal): Promise<void> {
     if (this.tryAcquire(amount)) return Promise.resolve();
-    if (this.#isClosed) return Promise.reject(new AcquireTimeout());
+    if (this.#isClosed || signal?.aborted) return Promise.reject(new AcquireTimeout());
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const refuse = (): void => {
       this.#remove(waiter);
@@ -23,7 +24,9 @@ export class Semaphore {
       this.#grant(); // smaller amounts may have waited behind this one
     };
     const timer = withinMs === undefined ? undefined : setTimeout(refuse, withinMs);
-    const waiter: Waiter = { amount, timer, grant: resolve, refuse };
+    const unsubscribe = (): void => signal?.removeEventListener("abort", refuse);
+    const waiter: Waiter = { amount, timer, grant: resolve, refuse, unsubscribe };
+    signal?.addEventListener("abort", refuse);
     this.#waiters.add(waiter);
     return promise;
   }
@@ -75,6 +78,7 @@ export class Semaphore {
 
   #remove(waiter: Waiter): void {
     clearTimeout(waiter.timer);
+    waiter.unsubscribe();
     this.#waiters.delete(waiter);
   }
 
@@ -83,11 +87,84 @@ export class Semaphore {
   }
 }
 
+/** What can be acquired and released: a semaphore, or a share of one. */
+export type Acquirable = Pick<Semaphore, "acquire" | "tryAcquire" | "overdraw" | "release">;
+
+/** Shares of one semaphore, one for each name: nobody holds more than `limitEach` of it under one name. */
+export class SemaphoreShares {
+  readonly #whole: Semaphore;
+  readonly #limitEach: number;
+  /** Of those who hold or wait for something: an idle share is forgotten. */
+  readonly #byName = new Map<string, Semaphore>();
+
+  constructor(limit: number, limitEach: number) {
+    this.#whole = new Semaphore(limit);
+    this.#limitEach = limitEach;
+  }
+
+  /** The share of this name. */
+  of(name: string): Acquirable {
+    const whole = this.#whole;
+    const own = (): Semaphore => {
+      const known = this.#byName.get(name) ?? new Semaphore(this.#limitEach);
+      this.#byName.set(name, known);
+      return known;
+    };
+    const release = (amount: number): void => {
+      whole.release(amount);
+      this.#release(name, amount);
+    };
+    return {
+      acquire: async (amount, withinMs) => {
+        await own()
+          .acquire(amount, withinMs)
+          .catch((error: unknown) => {
+            this.#release(name, 0);
+            throw error;
+          });
+        await whole.acquire(amount, withinMs).catch((error: unknown) => {
+          this.#release(name, amount);
+          throw error;
+        });
+      },
+      tryAcquire: (amount) => {
+        if (!own().tryAcquire(amount)) return false;
+        if (whole.tryAcquire(amount)) return true;
+        this.#release(name, amount);
+        return false;
+      },
+      overdraw: (amount) => {
+        own().overdraw(amount);
+        whole.overdraw(amount);
+      },
+      release,
+    };
+  }
+
+  /** From now on nobody waits. */
+  close(): void {
+    for (const share of [...this.#byName.values(), this.#whole]) share.close();
+  }
+
+  /** How many shares are held or waited for. */
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  #release(name: string, amount: number): void {
+    const share = this.#byName.get(name);
+    share?.release(amount);
+    if (share?.held === 0 && !share.contended) this.#byName.delete(name);
+  }
+}
+
 type Waiter = {
   readonly amount: number;
   readonly timer: Timer | undefined;
   readonly grant: () => void;
   readonly refuse: () => void;
+  /** From the caller's signal. */
+  readonly unsubscribe: () => void;
 };
 
 /** The amount was not free in time. */

@@ -146,7 +146,7 @@ export class EmbeddedMail implements Mail {
     const small = await this.#take(transact, nodeId, waitingDeliveriesIfSmall(nodeId, count), steady);
     if (small !== "large") return small;
     const mostBytes = Math.min(count * limit.CONTENT_MAX_BYTES, limit.MESSAGES_ANSWER_MAX_BYTES);
-    await this.#answers.acquire(mostBytes, limit.ANSWER_WAIT_MS);
+    await this.#answers.acquire(mostBytes, limit.ANSWER_WAIT_MS, signal);
     try {
       if (signal?.aborted) return undefined; // messages that are taken and put back may be overtaken meanwhile
       const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);

@@ -27,7 +27,7 @@ import {
   nodeEventsIn,
 } from "../store/sql/events.ts";
 import type { Store } from "../store/store.ts";
-import { WaitQueue } from "./wait-queue.ts";
+import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
@@ -84,6 +84,7 @@ export class Feed {
   /**
    * Long poll: task events after `since` (null: from now), at once if there are any, else as soon as one comes. A cursor
    * past the end of the log is answered at once, as by `events`, because its next event may already exist.
+   * @throws {WaitAborted} when the caller is gone
    */
   async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {
     const lastId = await this.lastId();
@@ -96,6 +97,7 @@ export class Feed {
         const batch = await this.#taskEvents(cursor);
         if (batch.events.length > 0) return batch;
         const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
+        if (outcome === "aborted") throw new WaitAborted();
         if (outcome !== "woken") return { events: [], cursor };
       }
     } finally {

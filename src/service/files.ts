@@ -47,31 +47,35 @@ export class FileService {
   /**
    * Makes the bytes durable, then writes the record. If the record is rejected, the bytes are removed. If the outcome of
    * the write is unknown, the bytes stay; the next sweep removes them if they have no record.
+   * `boundTo`: the node of the caller's key, if it is bound to one.
    */
-  async save(transact: Transact, writer: BlobWriter, draft: FileDraft): Promise<FileRecord> {
+  async save(
+    transact: Transact,
+    writer: BlobWriter,
+    draft: FileDraft,
+    boundTo: string | null = null,
+  ): Promise<FileRecord> {
     this.#saving.add(writer.blobId);
     try {
       const { sha256, size } = await writer.finish();
       const uploadedAt = this.#clock.now();
-      return await this.#record(transact, {
-        ...draft,
-        fileId: writer.blobId,
-        sizeBytes: size,
-        sha256,
-        uploadedAt,
-      });
+      const file = { ...draft, fileId: writer.blobId, sizeBytes: size, sha256, uploadedAt };
+      return await this.#record(transact, file, boundTo);
     } finally {
       this.#saving.delete(writer.blobId);
     }
   }
 
-  async #record(transact: Transact, file: FileRecord): Promise<FileRecord> {
+  async #record(transact: Transact, file: FileRecord, boundTo: string | null): Promise<FileRecord> {
     const load = {
       task: file.taskId === null ? NOTHING : taskById(file.taskId),
       node: file.nodeId === null ? NOTHING : nodeById(file.nodeId),
+      own: boundTo === null ? NOTHING : nodeById(boundTo),
     };
     try {
-      return await transact(load, ({ task, node }) => upload(file, task, node));
+      return await transact(load, ({ task, node, own }) =>
+        upload(file, task, node, boundTo === null ? null : { nodeId: boundTo, node: own }),
+      );
     } catch (error) {
       // Bytes that may have a record stay. If the removal fails, the sweep does it, and the caller gets the first error.
       if (!(error instanceof OutcomeUnknown)) await this.#blobs.remove(file.fileId).catch(() => {});

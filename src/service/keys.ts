@@ -1,11 +1,15 @@
 /**
- * The key ring: finds a valid key by its secret. The periodic work refreshes it from the store, so that what another
- * process does to keys (adds, pins, revokes) takes effect without a restart.
+ * The key ring: finds a valid key by its secret, comparing hashes in constant time, and notifies the open calls and
+ * streams of a key that was revoked or has expired.
+ *
+ * Other processes also write keys. The ring reloads them twice a second, so that a revoked key is refused within a second.
+ * It looks up an unknown secret in the store, so that a new key is valid as soon as it is written.
  */
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
+import { KEY_LOOKUPS_MAX } from "../domain/limits.ts";
 import type { KeyRecord, KeyRole } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { allKeys } from "../store/sql/keys.ts";
+import { allKeys, keysByHash } from "../store/sql/keys.ts";
 import type { Store } from "../store/store.ts";
 
 /** The two secrets that the hub was started with. */
@@ -17,6 +21,11 @@ export class KeyRing {
   readonly #primary: readonly KeyRecord[];
   /** By the first two bytes of the hash. */
   #byPrefix: KeyIndex;
+  /** Who hears of the loss of a key, by its id. */
+  readonly #holders = new Map<string, { readonly key: KeyRecord; readonly listeners: Set<() => void> }>();
+  /** The lookup that has not begun. */
+  #nextLookup: Lookup | null = null;
+  #lastLookup: Promise<void> = Promise.resolve();
 
   constructor(store: Store, clock: Clock, secrets: PrimarySecrets) {
     this.#store = store;
@@ -25,10 +34,48 @@ export class KeyRing {
     this.#byPrefix = indexed(this.#primary);
   }
 
-  /** Reads the keys again. */
+  /** Reloads the keys, and notifies the open calls and streams of keys that were revoked or have expired. */
   async refresh(): Promise<void> {
-    const stored = await this.#store.read(allKeys());
-    this.#byPrefix = indexed(everyKey(this.#primary, stored));
+    try {
+      const stored = await this.#store.read(allKeys());
+      this.#byPrefix = indexed(everyKey(this.#primary, stored));
+    } finally {
+      this.#tellLosses(); // a key expires by the clock, also while the store cannot be read
+    }
+  }
+
+  /**
+   * Calls `onLoss` once, when the key is revoked or expires; at once if it has been already. Returns the way to
+   * unsubscribe.
+   */
+  hold(key: KeyRecord, onLoss: () => void): () => void {
+    if (!this.isInForce(key)) {
+      onLoss();
+      return () => {};
+    }
+    const holders = this.#holders.get(key.keyId) ?? { key, listeners: new Set() };
+    this.#holders.set(key.keyId, holders);
+    holders.listeners.add(onLoss);
+    return () => {
+      holders.listeners.delete(onLoss);
+      if (holders.listeners.size === 0 && this.#holders.get(key.keyId) === holders)
+        this.#holders.delete(key.keyId);
+    };
+  }
+
+  /** Whether a key that was found is still valid. */
+  isInForce({ keyId, hash }: KeyRecord): boolean {
+    const candidates = this.#byPrefix.get(prefixOf(Uint8Array.fromHex(hash))) ?? [];
+    const current = candidates.find(({ key }) => key.keyId === keyId && key.hash === hash)?.key;
+    return current !== undefined && isValid(current, this.#clock.now());
+  }
+
+  #tellLosses(): void {
+    for (const { key, listeners } of this.#holders.values()) {
+      if (this.isInForce(key)) continue;
+      this.#holders.delete(key.keyId);
+      for (const onLoss of listeners) onLoss();
+    }
   }
 
   /** The valid key of this role with this secret. */
@@ -41,7 +88,41 @@ export class KeyRing {
     }
     return null;
   }
+
+  /**
+   * As find(), for a secret that find() does not know: another process may have written its key just now. One query at a
+   * time looks up all that were asked for meanwhile. Past KEY_LOOKUPS_MAX secrets, and when the store cannot be read, a
+   * key is unknown until the next refresh.
+   */
+  async findNew(secret: string, role: KeyRole): Promise<KeyRecord | null> {
+    const lookup = (this.#nextLookup ??= this.#planLookup());
+    if (lookup.hashes.size >= KEY_LOOKUPS_MAX) return null;
+    lookup.hashes.add(hashSecret(secret));
+    await lookup.done;
+    return this.find(secret, role);
+  }
+
+  #planLookup(): Lookup {
+    const hashes = new Set<string>();
+    this.#lastLookup = this.#lastLookup.then(() => {
+      this.#nextLookup = null; // who asks from here on may ask for a key that is written later
+      return this.#lookUp([...hashes]);
+    });
+    return { hashes, done: this.#lastLookup };
+  }
+
+  async #lookUp(hashes: readonly string[]): Promise<void> {
+    try {
+      const stored = await this.#store.read(keysByHash(hashes));
+      if (stored.some((key) => isValid(key, this.#clock.now()))) await this.refresh();
+    } catch {
+      // The caller is refused; the requests of others say that the store cannot be read.
+    }
+  }
 }
+
+/** Secrets that are looked up together, as hashes. */
+type Lookup = { readonly hashes: Set<string>; readonly done: Promise<void> };
 
 /** Lower-case hex SHA-256. Generated secrets have 192 random bits, so a slow hash would add nothing. */
 export function hashSecret(secret: string): string {

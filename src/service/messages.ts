@@ -26,13 +26,19 @@ import {
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownOrDeleted } from "./known-node.ts";
 import { ListPages, type Page, type PageRequest, type Rows, loadRows, upToBytes } from "./list-pages.ts";
-import type { WaitQueue } from "./wait-queue.ts";
+import { WaitAborted, type WaitQueue } from "./wait-queue.ts";
 
 /** The part of a message that its sender decides. */
 export type MessageDraft = Omit<Message, "messageId" | "sentAt">;
 
-/** How long a receive may wait, and the signal that its caller hung up. */
-export type Patience = { readonly waitMs: number; readonly signal: AbortSignal };
+/** How long a receive may wait, and for whom. */
+export type Patience = {
+  readonly waitMs: number;
+  /** Aborts when the caller is gone. */
+  readonly signal: AbortSignal;
+  /** `transact` stores the answer for a repeat: what was taken is not lost when the caller is gone. */
+  readonly repeatable: boolean;
+};
 
 /** Messages, newest first, as many as one answer carries. */
 export type MessageList = {
@@ -69,16 +75,19 @@ export class MessageService {
       : this.#mail.send(transact, message, draft.toNode);
   }
 
-  /** Takes up to `count` messages, oldest first; waits for the first of them for at most `patience.waitMs`. */
+  /**
+   * Takes up to `count` messages, oldest first; waits for the first of them for at most `patience.waitMs`.
+   * @throws {WaitAborted} when the caller is gone before anything was taken for good
+   */
   async receive(transact: Transact, nodeId: string, count: number, patience: Patience): Promise<Taken> {
-    const { signal } = patience;
+    const { signal, repeatable } = patience;
     const start = this.#clock.steady();
     const waiter = this.#receivers.join(nodeId); // before the first take, so that no wake-up is missed
     try {
       for (let isAgain = false; !signal.aborted; isAgain = true) {
         const taken = await this.#mail.take(transact, nodeId, count, this.#clock.steady(), signal);
-        if (taken) await socketsPolled(); // to notice a caller who hung up during the commit
-        if (taken && !signal.aborted) {
+        if (taken && !repeatable) await socketsPolled(); // to notice a caller who hung up during the commit
+        if (taken && (repeatable || !signal.aborted)) {
           waiter.markServed(); // each message has a wake-up of its own, so this one is used up
           return taken;
         }
@@ -88,6 +97,7 @@ export class MessageService {
         const outcome = await waiter.wait(leftMs, signal);
         if (outcome !== "woken") break;
       }
+      if (signal.aborted) throw new WaitAborted();
       return await this.#mail.takeNothing(transact, nodeId);
     } finally {
       waiter.leave();

@@ -2,7 +2,6 @@
  * The periodic work: the background jobs (chores) of the hub. choresOf() lists them, scheduler.ts runs them.
  *
  *   database, files   notice a full disk, and notice when writes succeed again
- *   keys              reads keys that another process changed
  *   clock             renews all leases after a clock jump, a sleep or a standstill
  *   nodes             puts silent nodes offline (domain/node.ts expire) and makes their tasks open again (domain/task.ts
  *                     requeue)
@@ -12,6 +11,7 @@
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
+ *   answers           deletes the oldest stored answers of a key, or of all, beyond their limit of bytes
  *   orphans           deletes bytes of files without a record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
@@ -21,12 +21,18 @@ import { expire } from "../domain/message.ts";
 import * as limit from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { oldAnswers, oldDeliveries, oldEvents, oldMessages } from "../store/sql/retention.ts";
+import {
+  nextAnswers,
+  oldAnswers,
+  oldDeliveries,
+  oldEvents,
+  oldMessages,
+  oldestAnswers,
+} from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
-import type { KeyRing } from "./keys.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
@@ -38,7 +44,6 @@ export type ChoreParts = {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly log: Log;
-  readonly keys: KeyRing;
   readonly nodes: NodeService;
   readonly tasks: TaskService;
   readonly messages: MessageService;
@@ -47,10 +52,12 @@ export type ChoreParts = {
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
+  /** How much of stored answers is kept, of all keys together. */
+  readonly maxAnswersBytes: number;
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, keys, messages, log } = parts;
+  const { store, blobs, messages, log } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -66,7 +73,6 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   return [
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
-    { name: "keys", everyMs: everySweep, onEveryHub: true, run: () => keys.refresh() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     writing("nodes", everySweep, (signal, lateMs) =>
       expireNodes(parts, balancer, signal, () => clock.check(lateMs)),
@@ -85,6 +91,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
+    writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
   ];
 }
@@ -263,6 +270,40 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
     }),
   );
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
+}
+
+/** One key's answers are summed at a time, and other work goes on in between. */
+async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<void> {
+  let total = 0;
+  let next = await store.read(nextAnswers(null));
+  while (next && !signal.aborted) {
+    const { keyId, bytes } = next;
+    await evict(store, keyId, bytes - limit.ANSWERS_OF_KEY_MAX_BYTES, signal);
+    total += Math.min(bytes, limit.ANSWERS_OF_KEY_MAX_BYTES);
+    await new Promise((resolve) => setImmediate(resolve));
+    next = await store.read(nextAnswers(keyId));
+  }
+  await evict(store, null, total - maxAnswersBytes, signal);
+}
+
+/** Deletes the oldest stored answers, of one key or of all (null), until so many bytes are gone. */
+async function evict(
+  store: Store,
+  keyId: string | null,
+  excessBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let left = excessBytes; left > 0 && !signal.aborted;) {
+    const load = { oldest: oldestAnswers(keyId, limit.SWEEP_BATCH) };
+    const gone = await store.transact(load, ({ oldest }) => {
+      let bytes = 0;
+      let count = 0;
+      for (; count < oldest.length && bytes < left; count++) bytes += oldest[count] ?? 0;
+      return accept(bytes, count === 0 ? [] : [{ kind: "answers.evicted", keyId, count }]);
+    });
+    if (gone === 0) return;
+    left -= gone;
+  }
 }
 
 async function sweepOrphans({ files, log }: ChoreParts): Promise<void> {

@@ -145,7 +145,10 @@ export class TaskService {
   /** batch-assign of variant B: at most BALANCE_ROUND_MAX tasks; a caller that gets that many should call again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
     const { assignments } = await this.#rounds.run(false);
-    return transact({ totals: taskTotals() }, ({ totals }) => accept({ assignments, pending: totals.open }));
+    return transact({ totals: taskTotals() }, ({ totals }) => ({
+      ...accept({ assignments, pending: totals.open }),
+      tellsEarlierChanges: assignments.length > 0,
+    }));
   }
 
   /**

@@ -18,6 +18,17 @@ import { Slices } from "../lib/slices.ts";
 /** How a wait ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the hub shutting down. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
+/** The signal of a wait aborted before there was anything to answer: its caller is gone. */
+export class WaitAborted extends Error {
+  override readonly name = "WaitAborted";
+
+  constructor() {
+    super("The caller of a waiting call is gone.");
+  }
+}
+/** Sleepers that wakeAll() wakes in one tick of the event loop: about 10 ms of answers, then others are served. */
+const WAKE_SLICE = 100;
+
 export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
 
 /** The longest delay of a timer (24 days): a longer wait is cut to it. */
@@ -57,17 +68,16 @@ export class WaitQueue {
     for (const key of this.#queues.keys()) this.#slices.run(() => this.wakeOne(key));
   }
 
-  /** For a new row that every waiter reads. */
+  /** For a new row that every waiter reads. Wakes in slices, one per tick, so that requests are served in between. */
   wakeAll(key: string): void {
-    this.#queues.get(key)?.wakeAll("woken");
+    this.#queues.get(key)?.wakeAll();
   }
 
   /** Ends every wait with "drained", now and from now on. */
   drain(): void {
     this.#drained = true;
     for (const queue of this.#queues.values()) {
-      queue.drained = true;
-      queue.wakeAll("drained");
+      queue.drain();
     }
   }
 
@@ -90,6 +100,8 @@ class Queue {
   last: QueuedWaiter | undefined;
   /** No waiter before this one sleeps; undefined when no waiter sleeps. */
   firstAsleep: QueuedWaiter | undefined;
+  /** Where wakeAll() continues at the next tick. */
+  nextToWake: QueuedWaiter | undefined;
   /** Counts wake-ups that found no sleeper, so that a waiter notices one that came while it was awake. */
   missedWakeUps = 0;
 
@@ -110,9 +122,29 @@ class Queue {
     waiter.endSleep?.("woken");
   }
 
-  wakeAll(outcome: Outcome): void {
+  wakeAll(): void {
     this.missedWakeUps++; // for the waiters that are awake
-    for (let waiter = this.first; waiter; waiter = waiter.next) waiter.endSleep?.(outcome);
+    const isUnderWay = this.nextToWake !== undefined;
+    this.nextToWake = this.first; // from the first, because woken waiters may sleep again
+    if (!isUnderWay) this.#wakeSlice();
+  }
+
+  /** Skips waiters that fell asleep after the last wakeAll(), because they have read since. */
+  #wakeSlice(): void {
+    let left = WAKE_SLICE;
+    for (; this.nextToWake && left > 0; this.nextToWake = this.nextToWake.next) {
+      const waiter = this.nextToWake;
+      if (!waiter.endSleep || !waiter.missedWakeUp) continue;
+      waiter.endSleep("woken");
+      left--;
+    }
+    if (this.nextToWake) setImmediate(() => this.#wakeSlice());
+  }
+
+  drain(): void {
+    this.drained = true;
+    this.nextToWake = undefined;
+    for (let waiter = this.first; waiter; waiter = waiter.next) waiter.endSleep?.("drained");
   }
 }
 
@@ -149,7 +181,7 @@ class QueuedWaiter {
     if (this.queue.drained) return Promise.resolve("drained");
     if (this.#left || signal?.aborted) return Promise.resolve("aborted");
     this.carriesWakeUp = false; // it has read since, and found nothing
-    if (this.#missedBefore < this.queue.missedWakeUps) {
+    if (this.missedWakeUp) {
       this.#missedBefore = this.queue.missedWakeUps;
       return Promise.resolve("woken");
     }
@@ -170,6 +202,11 @@ class QueuedWaiter {
     });
   }
 
+  /** Whether a wake-up came for which it was not woken yet. */
+  get missedWakeUp(): boolean {
+    return this.#missedBefore < this.queue.missedWakeUps;
+  }
+
   /**
    * Says that the waiter found a row, so that leave() does not pass its wake-up on. Optional: without it the next sleeper
    * reads once in vain. Correct only where wakeOne() is called for each row.
@@ -185,6 +222,7 @@ class QueuedWaiter {
     this.endSleep?.("aborted");
     const { queue, previous, next } = this;
     if (queue.firstAsleep === this) queue.firstAsleep = next;
+    if (queue.nextToWake === this) queue.nextToWake = next;
     if (previous) previous.next = next;
     else queue.first = next;
     if (next) next.previous = previous;

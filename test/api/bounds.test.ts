@@ -1,4 +1,5 @@
 /** Limits on simultaneous uploads, streams and keys: one more is refused with a problem, and a freed slot can be used. */
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -7,13 +8,24 @@ import type { Call } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
 import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { KEYS_MAX, STREAMS_MAX, UPLOADS_MAX } from "../../src/domain/limits.ts";
+import {
+  KEYS_MAX,
+  STREAMS_MAX,
+  UPLOADS_MAX,
+  UPLOADS_PER_NODE_KEY_MAX,
+  ANSWERS_EVICT_EVERY_MS,
+  ANSWERS_OF_KEY_MAX_BYTES,
+  CONTENT_MAX_BYTES,
+  MESSAGES_ANSWER_MAX_BYTES,
+} from "../../src/domain/limits.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { run, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
-import { ADMIN_KEY, SECRET, newDataDir, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, newDataDir, startHub, type TestHub } from "../support/hub.ts";
+import { addKey, as } from "./key-commands.ts";
+import { addNode, addTask, ok, refused, send } from "./scene.ts";
 
 test("the limits have their documented values", () => {
   expect([STREAMS_MAX, UPLOADS_MAX, KEYS_MAX]).toEqual([20_000, 256, 1_000]);
@@ -56,6 +68,29 @@ test("too many uploads at once are 503 with Retry-After, and each one that ends 
   });
 });
 
+test("a key that is bound to a node has at most 16 uploads at once, and others have theirs meanwhile", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await hub.post("/node/register", { node_id: "n1", name: "n" });
+  const robot = await addKey(hub, "robot", "--node", "n1");
+  const { head, before, after } = uploadOf(5);
+  const open = await Promise.all(
+    Array.from({ length: UPLOADS_PER_NODE_KEY_MAX }, async () => {
+      const connection = await RawConnection.open(hub.port());
+      connection.send(head.replace(/X-Matrix-Secret: .*/, `X-Matrix-Secret: ${robot}`) + before);
+      return connection;
+    }),
+  );
+  const another = () => hub.post("/file/upload", form(), as(robot));
+  await until(async () => (await another()).status !== 200); // all of them have begun
+  const { status, headers, body } = await another();
+  expect([status, headers.get("retry-after"), body["error"]]).toEqual([429, "1", "too_many_calls"]);
+  expect((await hub.post("/file/upload", form())).status).toBe(200);
+  open[0]?.send(`hello${after}`);
+  await open[0]?.got(/^HTTP\/1\.1 200 /);
+  expect((await another()).status).toBe(200);
+  for (const connection of open) connection.cut();
+});
+
 /** The helpers of e2e speak with the secret of their own hub. */
 function withSecret(head: string): string {
   return head.replace(/X-Matrix-Secret: .*/, `X-Matrix-Secret: ${SECRET}`);
@@ -72,9 +107,9 @@ test("an upload that fails in any way frees its place", async () => {
   if (upload?.kind !== "raw") throw new Error("no upload");
   const request = new Request("http://hub/", { method: "POST", body: "no form" });
   for (let i = 0; i < 2 * UPLOADS_MAX; i++) {
-    const failed: unknown = await Promise.resolve(upload.handle({ exchange: { request } } as never)).catch(
-      (error: unknown) => error,
-    );
+    const failed: unknown = await Promise.resolve(
+      upload.handle({ exchange: { request }, key: null, watchKey: () => () => {} } as never),
+    ).catch((error: unknown) => error);
     expect(problemOf(failed)?.status).toBe(415);
   }
 });
@@ -88,7 +123,12 @@ test("too many streams are 503 with Retry-After, and each one that ends frees it
     const caller = new AbortController();
     const request = new Request("http://hub/?node_id=n1", { signal: caller.signal });
     const exchange = { request, server: { timeout: () => {} }, requestId: "r" };
-    const call = { exchange, services: { nodes: { get: async () => null } }, key: null };
+    const call = {
+      exchange,
+      services: { nodes: { get: async () => null } },
+      key: null,
+      watchKey: () => () => {},
+    };
     if (room.endpoint.kind !== "raw") throw new Error("no stream");
     await room.endpoint.handle(call as unknown as Call);
     return caller;
@@ -133,4 +173,82 @@ describe("keys", () => {
       rmSync(dataDir, { recursive: true, force: true });
     }
   });
+});
+
+test("a receive counts the JSON of its messages: control characters are six bytes each", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await addNode(hub, "n1");
+  const content = "\u0001".repeat(CONTENT_MAX_BYTES / 2);
+  for (let i = 0; i < 20; i++) await send(hub, "op", "n1", { content });
+  const seen: string[] = [];
+  for (let calls = 0; seen.length < 20 && calls < 20; calls++) {
+    const { body } = await hub.post("/message/receive", { node_id: "n1", count: 1_000 });
+    const messages = body["messages"] as { id: string; content: string }[];
+    expect(messages.length).toBeGreaterThan(0);
+    for (const one of messages.slice(0, 1)) expect(one.content).toBe(content);
+    expect(JSON.stringify(body).length).toBeLessThan(MESSAGES_ANSWER_MAX_BYTES + 6 * CONTENT_MAX_BYTES);
+    seen.push(...messages.map((one) => one.id));
+  }
+  expect([seen.length, new Set(seen).size]).toEqual([20, 20]);
+});
+
+test("below --min-free nothing is written but what frees room, and with room all goes on", async () => {
+  const dataDir = newDataDir();
+  const call = async (minFreeBytes: number, use: (hub: TestHub) => Promise<void>): Promise<void> => {
+    await using hub = await startHub({ variants: ["A"], dataDir, minFreeBytes });
+    await use(hub);
+  };
+  const ids = { task: "", file: "" };
+  try {
+    await call(1, async (hub) => {
+      await addNode(hub, "n1");
+      ids.task = await addTask(hub);
+      ids.file = String((await ok(hub.post("/file/upload", form())))["file_id"]);
+    });
+    await call(2 ** 52, async (hub) => {
+      await refused(hub.post("/task/create", { title: "t", description: "d" }), 507, "insufficient_storage");
+      await refused(hub.post("/file/upload", form()), 507, "insufficient_storage");
+      await refused(
+        hub.post("/task/claim", { task_id: ids.task, node_id: "n1" }),
+        507,
+        "insufficient_storage",
+      );
+      expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 1 });
+      expect(await ok(hub.get("/status"))).toMatchObject({ status: "degraded" });
+      await refused(hub.post("/task/claim", { task_id: "none", node_id: "n1" }), 404, "task_not_found");
+      await ok(hub.post("/file/delete", { file_id: ids.file }));
+      await ok(hub.admin("/task/delete", { task_id: ids.task }));
+      await refused(hub.post("/task/create", { title: "t", description: "d" }), 507, "insufficient_storage");
+    });
+    await call(1, async (hub) => {
+      expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 0 });
+      await addTask(hub);
+      await ok(hub.post("/file/upload", form()));
+    });
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
+test("the stored answers of one key are bounded, and those of others stay", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  const db = new Database(join(hub.dataDir, "luxhub.db"), { strict: true });
+  try {
+    const insert = db.prepare(`INSERT INTO answers VALUES (?, 'h', 200, ?, ?, ?, ?)`);
+    const body = "x".repeat(2 ** 20);
+    const now = hub.clock.now();
+    for (let i = 0; i < 70; i++) insert.run(`greedy p ${i}`, body, now - 1_000 + i, "greedy", body.length);
+    for (let i = 0; i < 10; i++) insert.run(`other p ${i}`, body, now - 5_000 + i, "other", body.length);
+    hub.clock.pass(ANSWERS_EVICT_EVERY_MS + 1_000);
+    await hub.sweep();
+    const left = db.query(
+      `SELECT key_id, count(*) AS n, min(stored_at) AS oldest FROM answers GROUP BY key_id`,
+    );
+    expect(left.all()).toEqual([
+      { key_id: "greedy", n: ANSWERS_OF_KEY_MAX_BYTES / 2 ** 20, oldest: now - 1_000 + 6 },
+      { key_id: "other", n: 10, oldest: now - 5_000 },
+    ]);
+  } finally {
+    db.close();
+  }
 });

@@ -16,6 +16,7 @@ import {
   newDataDir,
   startHub,
 } from "../support/hub.ts";
+import { addKey, as, keys, runKeys } from "./key-commands.ts";
 import {
   NO_ID,
   RESULT,
@@ -23,6 +24,7 @@ import {
   addNodes,
   addTask,
   addTaskOf,
+  eventKinds,
   list,
   ok,
   refused,
@@ -30,37 +32,7 @@ import {
   taskOf,
 } from "./scene.ts";
 
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 const WINDOW_MS = 60_000;
-
-/** Runs `luxhub keys …` on the hub's data directory, and lets the hub load the changes. Returns the output. */
-async function keys(hub: TestHub, ...words: string[]): Promise<string> {
-  const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
-  const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
-    env: { ...process.env, ...database, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  expect({ code, err }).toEqual({
-    code: 0,
-    err: expect.stringMatching(words[0] === "add" ? /^This is / : /^$/),
-  });
-  hub.clock.pass(1_000);
-  await hub.sweep();
-  return out;
-}
-
-/** Makes a key that the hub then knows; its secret. */
-async function addKey(hub: TestHub, keyId: string, ...flags: string[]): Promise<string> {
-  const secret = (await keys(hub, "add", keyId, ...flags)).split("\n")[0] ?? "";
-  expect(secret).toMatch(/^\S{16,}$/);
-  return secret;
-}
-
-function as(secret: string | null, more: CallOptions = {}): CallOptions {
-  return { ...more, headers: { "X-Matrix-Secret": secret, ...more.headers } };
-}
 
 /** The authentication of every endpoint on variant A: `S` needs the secret. */
 const ENDPOINTS = {
@@ -263,6 +235,17 @@ describe.concurrent("further keys", () => {
     await refused(remove(next), 404, "task_not_found");
   });
 
+  test("a key is valid when the command that makes it ends", async () => {
+    await using hub = await startHub();
+    for (let i = 0; i < 4; i++) {
+      const secret = (await runKeys(hub, "add", `key-${i}`, "--variant", "B")).trim();
+      expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
+      const adminKey = (await runKeys(hub, "add", `admin-${i}`, "--admin")).trim();
+      const admin = as(secret, { headers: { "X-Admin-Key": adminKey } });
+      await refused(hub.post("/task/delete", { task_id: NO_ID }, admin), 404, "task_not_found");
+    }
+  });
+
   test("a key expires by the hub's clock", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "short", "--expires", "2h");
@@ -317,6 +300,42 @@ describe.concurrent("further keys", () => {
     expect(await ok(hub.get("/status", as(null)))).toMatchObject({ variant: "A" });
     await keys(hub, "pin", "primary", "none");
     expect(await variant()).toBe("A");
+  });
+
+  test("what a bound key uploads belongs to its node, and to tasks that this created or holds", async () => {
+    await using hub = await startHub();
+    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const upload = (metadata: object, options: CallOptions = as(secret)) => {
+      const form = new FormData();
+      form.set("file", new File(["x"], "x.txt"));
+      form.set("metadata", JSON.stringify(metadata));
+      return hub.post("/file/upload", form, options);
+    };
+    await refused(upload({}), 404, "node_not_found"); // it registers first, as for everything
+    await addNodes(hub, ["n1", "n2"]);
+    const theirs = await addTaskOf(hub, "n2", { creator_node: "n2" });
+    const held = await addTaskOf(hub, "n1", { creator_node: "n2" });
+    const created = await addTaskOf(hub, "n2", { creator_node: "n1" });
+    const before = await eventKinds(hub);
+    for (const metadata of [{ task_id: theirs }, { task_id: theirs, node: "n1" }]) {
+      const again = as(secret, { headers: { "Idempotency-Key": crypto.randomUUID() } });
+      await refused(upload(metadata), 403, "key_bound_to_other_node");
+      await refused(upload({ task_id: theirs }, again), 403, "key_bound_to_other_node");
+    }
+    await refused(upload({ node: "n2" }), 403, "key_bound_to_other_node");
+    expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 0 });
+    expect(await eventKinds(hub)).toEqual(before);
+    for (const metadata of [{}, { task_id: held }, { task_id: created, node: "n1" }]) {
+      const { file_id } = await ok(upload(metadata));
+      const task_id = "task_id" in metadata ? metadata.task_id : null;
+      expect(list(await ok(hub.get("/file/list")), "files")[0]).toMatchObject({ node_id: "n1", task_id });
+      await ok(hub.post("/file/delete", { file_id }, as(secret)));
+    }
+    const named = await ok(upload({ node: "somebody", task_id: "else" })); // that do not exist: metadata like the rest
+    expect(named).toMatchObject({ node_id: "n1", task_id: null, metadata: { node: "somebody" } });
+    const { file_id } = await ok(upload({}, {}));
+    await refused(hub.post("/file/delete", { file_id }, as(secret)), 403, "key_bound_to_other_node");
+    await ok(upload({ task_id: theirs }, {})); // a key that is not bound may attach to any
   });
 
   test("a bound key acts for its node only", async () => {

@@ -65,7 +65,7 @@ test("a small answer is sent without being counted", async () => {
   const held = new Semaphore(1);
   await held.acquire(1);
   const text = "x".repeat(ANSWER_UNCOUNTED_MAX_BYTES);
-  const body = await new ResponseBackpressure(held).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
+  const body = await new ResponseBackpressure(() => held).ofRead({} as Exchange, async () => whole(text)); // it is not looked at
   expect(body).toBe(text);
 });
 
@@ -85,7 +85,7 @@ describe.each([
     ],
   ])("%s, arrives complete and releases its bytes", async (_kind, asked) => {
     const held = new Semaphore(MIB);
-    const { port } = serve(new ResponseBackpressure(held), asked);
+    const { port } = serve(new ResponseBackpressure(() => held), asked);
     const answer = await fetch(`http://127.0.0.1:${port}/`);
     expect(await answer.text()).toBe(text);
     await until(() => held.held === 0);
@@ -96,7 +96,7 @@ test("an answer in pieces holds one piece at a time", async () => {
   const held = new Semaphore(MIB);
   const piece = "x".repeat(100_000);
   let most = 0;
-  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) => {
+  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) => {
     let left = 30;
     const next = async () => {
       most = Math.max(most, held.held);
@@ -115,8 +115,8 @@ test("an answer without room waits and loads again, and is refused when no room 
   const text = "x".repeat(HUGE);
   const load: Asked = (backpressure, exchange) =>
     backpressure.ofRead(exchange, async () => (loads++, whole(text)));
-  const { port } = serve(new ResponseBackpressure(held), load);
-  const impatient = serve(new ResponseBackpressure(held, BRISK), load); // with the same semaphore
+  const { port } = serve(new ResponseBackpressure(() => held), load);
+  const impatient = serve(new ResponseBackpressure(() => held, BRISK), load); // with the same semaphore
   const staller = await stall(port);
   await until(() => held.held === HUGE);
   expect((await fetch(`http://127.0.0.1:${impatient.port}/`)).status).toBe(503);
@@ -134,7 +134,7 @@ test("an answer that nobody reads is cut off, and its bytes are released before 
   await held.acquire(HUGE); // what was written does not wait for room
   let written = 0;
   const text = "x".repeat(HUGE);
-  const { port } = serve(new ResponseBackpressure(held, BRISK), async (backpressure, exchange) => {
+  const { port } = serve(new ResponseBackpressure(() => held, BRISK), async (backpressure, exchange) => {
     const before = held.held;
     const body = backpressure.ofWrite(exchange, text);
     written += held.held - before;
@@ -150,7 +150,7 @@ test("an answer that nobody reads is cut off, and its bytes are released before 
 
 test("an answer whose caller hangs up releases its bytes at once", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(held), async (backpressure, exchange) =>
+  const { port } = serve(new ResponseBackpressure(() => held), async (backpressure, exchange) =>
     backpressure.ofWrite(exchange, "x".repeat(HUGE)),
   );
   const staller = await stall(port);
@@ -161,7 +161,7 @@ test("an answer whose caller hangs up releases its bytes at once", async () => {
 
 test("an answer that fails in the middle releases its bytes and does not look complete", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) => {
+  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) => {
     const pieces = ["x"];
     const next = async () => pieces.pop() ?? Promise.reject(new Error("the store is away"));
     return backpressure.ofRead(exchange, async () => ({ first: "x", next }));
@@ -175,7 +175,7 @@ test("a second load that fails releases the bytes", async () => {
   const held = new Semaphore(MIB);
   await held.acquire(MIB);
   let loads = 0;
-  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) =>
+  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
     backpressure.ofRead(exchange, async () => {
       if (loads++ > 0) throw new Error("the store is away");
       return whole("x".repeat(MIB));
@@ -190,7 +190,7 @@ test("a second load that fails releases the bytes", async () => {
 
 test("HEAD holds nothing", async () => {
   const held = new Semaphore(HUGE);
-  const { port } = serve(new ResponseBackpressure(held), (backpressure, exchange) =>
+  const { port } = serve(new ResponseBackpressure(() => held), (backpressure, exchange) =>
     backpressure.ofRead(exchange, async () => whole("x".repeat(HUGE))),
   );
   expect((await fetch(`http://127.0.0.1:${port}/`, { method: "HEAD" })).status).toBe(200);

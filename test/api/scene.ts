@@ -184,6 +184,8 @@ export type Held = {
   readonly answered: Promise<RawAnswer>;
   /** Breaks the connection off, as a caller that goes away. */
   hangUp(): void;
+  /** Sends more bytes; they must fit into the socket's buffer. */
+  send(bytes: string): void;
 };
 
 /** Sends bytes as they are over a socket of their own, and goes on while the answer (with a Content-Length) is awaited. */
@@ -218,7 +220,11 @@ export async function hold(port: number, bytes: string | Uint8Array): Promise<He
     socket.end();
   };
   answered.promise.then(end, end);
-  return { answered: answered.promise, hangUp: () => socket.terminate() };
+  return {
+    answered: answered.promise,
+    hangUp: () => socket.terminate(),
+    send: (more) => void socket.write(more),
+  };
 }
 
 /** Sends bytes as they are over a socket of their own and reads one answer. */

@@ -1,13 +1,25 @@
 /** Long polls, blocking receives and streams: they have no idle timeout, and their number is limited. */
-import { expect, spyOn, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
+import type { Caller } from "../../src/api/auth.ts";
 import { EventStreams } from "../../src/api/stream.ts";
-import { holdOpen } from "../../src/api/waiter-limit.ts";
-import { WAITERS_MAX } from "../../src/domain/limits.ts";
+import { LongPolls } from "../../src/api/long-poll.ts";
+import {
+  ANONYMOUS_WAITERS_MAX,
+  WAITERS_MAX,
+  WAITERS_PER_ADDRESS_MAX,
+  WAITERS_PER_NODE_KEY_MAX,
+} from "../../src/domain/limits.ts";
+import type { KeyRecord } from "../../src/domain/model.ts";
+import type { Exchange } from "../../src/http/exchange.ts";
+import { Problem } from "../../src/http/problem.ts";
 import { Feed } from "../../src/service/feed.ts";
+import type { KeyRing } from "../../src/service/keys.ts";
 import { RawConnection } from "../e2e/raw.ts";
 import { SECRET, startHub } from "../support/hub.ts";
-import { addNode, hold, rawPost, send, until } from "./scene.ts";
+import { addKey } from "./key-commands.ts";
+import { addNode, addTask, hold, ok, rawPost, refused, send, until } from "./scene.ts";
 
+const RECEIVE = { blocking: true, timeout: 60 };
 const HEAD = `HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`;
 
 /** The paths of the requests whose idle timeout was turned off, in order. */
@@ -52,21 +64,111 @@ test("blocked receives, polls and streams have no idle timeout; other calls do",
   }
 });
 
-test("a waiting call above the limit is 503 with Retry-After", () => {
+/** Calls that wait, as the pipeline holds them; the keys and exchanges have only what is asked of them. */
+function openLongPolls() {
+  const keys = { hold: () => () => {} } as unknown as KeyRing;
   const silence: unknown[] = [];
-  const exchange = { server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) } };
-  // Of the feed only how many wait is asked for, of the exchange only its server.
-  const callWith = (waiting: number): void =>
-    holdOpen({ waiting } as Feed, exchange as unknown as Parameters<typeof holdOpen>[1]);
-  callWith(WAITERS_MAX - 1);
-  expect(silence).toEqual([0]);
-  const refused = expect.objectContaining({
-    status: 503,
-    code: "overloaded",
-    extras: { headers: { "Retry-After": "1" } },
+  const polls = new LongPolls(keys, ({ requestId }) => requestId);
+  /** Its outcome while it waits is null. */
+  const call = (key: Partial<KeyRecord> | null, address = "a") => {
+    const ending = Promise.withResolvers<void>();
+    const exchange = {
+      request: { signal: new AbortController().signal },
+      server: { timeout: (_: unknown, seconds: number) => silence.push(seconds) },
+      requestId: address,
+    } as unknown as Exchange;
+    const caller = { shownKey: key } as Caller;
+    const ended = polls.hold(exchange, caller, () => ending.promise);
+    return { ended, end: ending.resolve };
+  };
+  const refusal = async (one: { ended: Promise<void> }) => {
+    const error = await one.ended.catch((thrown: unknown) => thrown);
+    if (!(error instanceof Problem)) throw new Error(`was not refused: ${String(error)}`);
+    expect(error.extras.headers).toEqual({ "Retry-After": "1" });
+    return [error.status, error.code];
+  };
+  return { call, refusal, silence };
+}
+
+describe("the number of waiting calls", () => {
+  const FLEET = { keyId: "fleet", nodeId: null };
+
+  test("is 20,000 of callers with a secret, and 2,000 of those without, apart", async () => {
+    const { call, refusal, silence } = openLongPolls();
+    const known = Array.from({ length: WAITERS_MAX }, () => call(FLEET));
+    const anonymous = Array.from({ length: ANONYMOUS_WAITERS_MAX }, (_, i) => call(null, `a${i % 4}`));
+    expect(await refusal(call(FLEET))).toEqual([503, "overloaded"]);
+    expect(await refusal(call(null, "b"))).toEqual([503, "overloaded"]);
+    expect(silence).toHaveLength(22_000);
+    known[0]?.end();
+    await known[0]?.ended;
+    known.push(call(FLEET));
+    for (const { end } of [...known, ...anonymous]) end();
+    await Promise.all([...known, ...anonymous].map(({ ended }) => ended));
   });
-  expect(() => callWith(WAITERS_MAX)).toThrow(refused);
-  expect(silence).toEqual([0]);
+
+  test("is 500 of one address without a secret, and of one key bound to a node", async () => {
+    const { call, refusal } = openLongPolls();
+    const robot = { keyId: "robot", nodeId: "n1" };
+    const waiting = Array.from({ length: 500 }, () => [call(null), call(robot)]).flat();
+    expect(await refusal(call(null))).toEqual([429, "too_many_calls"]);
+    expect(await refusal(call(robot))).toEqual([429, "too_many_calls"]);
+    const others = [call(null, "b"), call({ ...robot, keyId: "robot-2" }), call(FLEET)];
+    waiting[0]?.end();
+    await waiting[0]?.ended;
+    others.push(call(null));
+    for (const { end } of [...waiting, ...others]) end();
+    await Promise.all([...waiting, ...others].map(({ ended }) => ended));
+  });
+});
+
+test("anonymous polls leave room for calls with a secret, and the other way round", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await addNode(hub, "n1");
+  const poll = "GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\n\r\n";
+  const waiting = await Promise.all(
+    Array.from({ length: WAITERS_PER_ADDRESS_MAX }, () => hold(hub.port(), poll)),
+  );
+  await ok(hub.get("/status")); // came later, so they wait
+  await refused(hub.get("/poll?timeout=60", { headers: { "X-Matrix-Secret": null } }), 429, "too_many_calls");
+  await refused(
+    hub.get("/poll?timeout=60", { headers: { "X-Matrix-Secret": "wrong" } }),
+    429,
+    "too_many_calls",
+  );
+  const known = [hub.get("/poll?timeout=60"), hub.post("/message/receive", { ...RECEIVE, node_id: "n1" })];
+  await ok(hub.get("/status"));
+  await addTask(hub);
+  await send(hub, "op", "n1");
+  for (const answer of [...known, ...waiting.map(({ answered }) => answered)])
+    expect((await answer).status).toBe(200);
+});
+
+test("waits of one bound key leave room for others, and end with their caller, also with an Idempotency-Key", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId);
+  const robot = await addKey(hub, "robot", "--node", "n1");
+  const wait = (key: string) => {
+    const body = { ...RECEIVE, node_id: "n1" };
+    return hold(
+      hub.port(),
+      rawPost("/message/receive", body, [`Idempotency-Key: ${key}`]).replace(SECRET, robot),
+    );
+  };
+  const waiting = await Promise.all(
+    // Every other is a repeat, which waits for the first.
+    Array.from({ length: WAITERS_PER_NODE_KEY_MAX }, (_, i) => wait(`k${i >> 1}`)),
+  );
+  await ok(hub.get("/status"));
+  const asRobot = { headers: { "X-Matrix-Secret": robot } };
+  await refused(hub.post("/message/receive", { ...RECEIVE, node_id: "n1" }, asRobot), 429, "too_many_calls");
+  const other = hub.post("/message/receive", { ...RECEIVE, node_id: "n2" });
+  await send(hub, "op", "n2");
+  await ok(other);
+  for (const { hangUp } of waiting) hangUp();
+  const again = await wait("again");
+  await send(hub, "op", "n1", { content: "for who waits" });
+  expect((await again.answered).text).toContain("for who waits");
 });
 
 test("a closed stream is no longer notified", async () => {
@@ -105,4 +207,28 @@ test("a closed stream is no longer notified", async () => {
   } finally {
     for (const spy of spies) spy.mockRestore();
   }
+});
+
+test("polls that one commit wakes are answered in slices: others are served in between", async () => {
+  const POLLS = 1_000;
+  const silent = watchSilence();
+  await using hub = await startHub({ variants: ["A"] });
+  const polls = await Promise.all(Array.from({ length: POLLS }, () => RawConnection.open(hub.port())));
+  for (const poll of polls)
+    poll.send(`GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`);
+  await until("all wait", async () => silent.paths.length === POLLS);
+  silent.restore();
+  const answered = (): number => polls.filter(({ received }) => received.includes("task.created")).length;
+  const created = hub.post("/task/create", { title: "for all", description: "d" });
+  // The hub is in this process: what comes between two ticks is what it answered in one.
+  let most = 0;
+  for (let before = 0; before < POLLS;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = answered();
+    most = Math.max(most, now - before);
+    before = now;
+  }
+  expect((await created).status).toBe(200);
+  for (const poll of polls) poll.cut();
+  expect(most).toBeLessThan(POLLS / 2);
 });

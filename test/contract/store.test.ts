@@ -1110,6 +1110,10 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
 
   test("keys: all, oldest first", async () => {
     expect(await read(keyReads.allKeys())).toEqual(keys.toReversed());
+    const [first] = keys;
+    expect(await read(keyReads.keysByHash([first?.hash ?? "", "unknown", "other"]))).toEqual(
+      keys.filter(({ hash }) => hash === first?.hash),
+    );
   });
 }
 
@@ -1825,6 +1829,8 @@ describe("store: sqlite: plans", () => {
     mailboxSizes: mail.mailboxSizes("n1", { since: null, before: null }, 50),
     "mailboxSizes since": mail.mailboxSizes("n1", { since: 7, before: null }, 50),
     oldAnswers: oldAnswers({ before: 1, limit: 500 }),
+    nextAnswers: retention.nextAnswers("k"),
+    oldestAnswers: retention.oldestAnswers("k", 500),
   };
   for (const [name, query] of Object.entries(hot))
     test(`${name} scans no table and sorts nothing`, async () => {
@@ -1935,6 +1941,7 @@ describe("store: sqlite: plans", () => {
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
     "answers.pruned": { kind: "answers.pruned", ...old },
+    "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
   };
   for (const [name, change] of Object.entries(writes))
     test(`${name} scans no table`, async () => {
@@ -2021,6 +2028,7 @@ describe("store: sqlite: plans", () => {
     ...hot,
     ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
     allKeys: keyReads.allKeys(),
+    keysByHash: keyReads.keysByHash(["h"]),
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     databaseId: mail.databaseId(),

@@ -38,6 +38,21 @@ describe("files", () => {
     expect(sketch(upload(file, null, null), words)).toContain(`file.uploaded null null ${data}`);
     expect(sketch(upload(file, task("t"), null), words)).toContain(`file.uploaded null t ${data}`);
   });
+  test("upload with a key that is bound to a node", () => {
+    const bound = { nodeId: "n1", node: node("n1") };
+    const file = { ...FILE, taskId: "t", nodeId: "n1" };
+    const mine = { ...task("t"), creatorNode: "n1" };
+    const held = { ...task("t"), assignedNode: "n1" };
+    const theirs = { ...task("t"), creatorNode: "n2", assignedNode: "n2" };
+    const logged = (taskId: string | null) => `file.uploaded n1 ${taskId} ${data}`;
+    expect(sketch(upload(FILE, null, null, bound), words)).toContain(logged(null));
+    expect(sketch(upload(file, null, null, bound), words)).toContain(logged(null));
+    expect(sketch(upload(file, mine, node("n1"), bound), words)).toContain(logged("t"));
+    expect(sketch(upload(file, held, null, bound), words)).toContain(logged("t"));
+    expect(sketch(upload(file, theirs, null, bound), words)).toBe("key_bound_to_other_node");
+    expect(sketch(upload(file, null, node("n2"), bound), words)).toBe("key_bound_to_other_node");
+    expect(sketch(upload(FILE, null, null, { ...bound, node: null }), words)).toBe("node_not_found");
+  });
   test("upload for a task with as many files as it may have, or one fewer", () => {
     const file = { ...FILE, taskId: "t" };
     const withFiles = (count: number) => ({ ...task("t"), files: new Array<string>(count).fill("f") });

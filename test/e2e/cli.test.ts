@@ -145,6 +145,36 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--max-answers",
+    of: (config) => config.maxAnswersBytes,
+    byDefault: 2 ** 30,
+    values: [
+      ["500000", 500_000],
+      ["64KiB", 65_536],
+      ["2GiB", 2 ** 31],
+    ],
+  },
+  {
+    flag: "--min-free",
+    of: (config) => config.minFreeBytes,
+    byDefault: null,
+    values: [
+      ["500000", 500_000],
+      ["64KiB", 65_536],
+      ["2GiB", 2 ** 31],
+    ],
+  },
+  {
+    flag: "--max-nodes",
+    of: (config) => config.maxNodes,
+    byDefault: 100_000,
+    values: [
+      ["1", 1],
+      ["5000", 5_000],
+      ["200000", 200_000],
+    ],
+  },
+  {
     flag: "--retain",
     of: (config) => config.retainMs,
     byDefault: 7 * 86_400_000,

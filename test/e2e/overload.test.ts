@@ -7,6 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { countReached, killDuringBroadcast } from "../torture/broadcasts.ts";
+import { BEHIND_PROXY, measureGreedyWaits } from "../torture/greedy-waits.ts";
 import { forEach } from "../torture/crowd.ts";
 import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
 import {
@@ -79,6 +80,13 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     const { grewMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
     expect(grewMib).toBeLessThan(STALLED_GROWTH_MIB_MAX);
     expect(came).toEqual(Array.from({ length: STALLED_MESSAGES }, (_, i) => i));
+  });
+
+  test("waits of one key and of strangers are bounded, and end when the key is revoked", async () => {
+    const report = await withHub((hub, data) => measureGreedyWaits(hub, data, 3_000), BEHIND_PROXY);
+    expect(report).toMatchObject({ waited: 500, refused: 2_500, pollsWaited: 2_000, pollsRefused: 1_000 });
+    expect(report).toMatchObject({ statuses: ["200", "401"], kept: true });
+    expect(report.revokedMs).toBeLessThan(2_500); // a second, on a busy machine
   });
 
   test("callers that ask for a large list and do not read cost little memory", async () => {

@@ -14,7 +14,14 @@ test("a file deleted before it is sent is 404, not 500", async () => {
   const file = { name: "f", sizeBytes: 3, sha256: "0", contentType: "", modifiedAt: 0 };
   const routes = [
     route("/gone", async () => new Response(missing)),
-    route("/download", ({ request }) => downloadResponse(request, file, async () => missing.slice(0, 3))),
+    route("/download", ({ request }) =>
+      downloadResponse(
+        request,
+        file,
+        async () => missing.slice(0, 3),
+        async (content) => content,
+      ),
+    ),
   ];
   const listener = await openListener({
     address: { host: "127.0.0.1", port: 0, tls: null },

@@ -262,6 +262,24 @@ describe("the end", () => {
     expect(fixture.closes()).toBe(1);
   });
 
+  test("cut() drops what a client that has stopped reading has not taken, and ends others cleanly", async () => {
+    const fixture = serve();
+    const { client, stream } = await opened(fixture);
+    await stall(client, stream);
+    stream.send(frame({ data: "last" }));
+    stream.cut();
+    stream.cut();
+    client.socket.resume();
+    await until("the end of the request", () => fixture.server.pendingRequests === 0);
+    expect(client.text()).not.toContain("data: last");
+    const reader = await opened(fixture);
+    reader.stream.send(frame({ data: "read" }));
+    reader.stream.cut();
+    await until("the end", () => reader.client.text().endsWith("0\r\n\r\n"));
+    expect(wholeBody(reader.client.text())).toEndWith("data: read\n\n");
+    expect(fixture.closes()).toBe(2);
+  });
+
   test.each(["fin", "reset"])("a hang-up (%s) runs onClose once", async (how) => {
     const fixture = serve();
     const { client, stream } = await opened(fixture);

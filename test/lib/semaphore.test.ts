@@ -1,7 +1,7 @@
 /** The weighted semaphore: never above its limit but for one alone, and FIFO. */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { AcquireTimeout, Semaphore, TickQueue } from "../../src/lib/semaphore.ts";
+import { AcquireTimeout, Semaphore, SemaphoreShares, TickQueue } from "../../src/lib/semaphore.ts";
 
 /** Who has acquired so far, by number. */
 function ask(semaphore: Semaphore, amounts: readonly number[]): readonly number[] {
@@ -122,4 +122,46 @@ test("a tick queue lets one caller through per tick, in order", async () => {
   await Promise.all(callers);
   expect(passed.map(([caller]) => caller)).toEqual([0, 1, 2, 3, 4]);
   expect(new Set(passed.map(([, at]) => at)).size).toBe(5);
+});
+
+test("a share is bounded by itself and by the whole, and is forgotten when it is idle", async () => {
+  const shares = new SemaphoreShares(10, 4);
+  const held: string[] = [];
+  const ask = (name: string, amount: number): void =>
+    void shares
+      .of(name)
+      .acquire(amount, 10_000)
+      .then(() => held.push(`${name}${amount}`));
+  ask("a", 4);
+  ask("a", 1); // waits for its own share
+  ask("b", 4);
+  ask("c", 3); // waits for the whole
+  await Bun.sleep(1);
+  expect([held, shares.size]).toEqual([["a4", "b4"], 3]);
+  expect(shares.of("b").tryAcquire(1)).toBe(false);
+  expect(shares.of("d").tryAcquire(1)).toBe(false); // c waits before it
+  expect(shares.size).toBe(3);
+  shares.of("a").release(4);
+  await Bun.sleep(1);
+  expect(held).toEqual(["a4", "b4", "c3", "a1"]);
+  for (const [name, amount] of [
+    ["a", 1],
+    ["b", 4],
+    ["c", 3],
+  ] as const)
+    shares.of(name).release(amount);
+  expect(shares.size).toBe(0);
+});
+
+test("what is refused of a share, of itself or of the whole, holds nothing", async () => {
+  const shares = new SemaphoreShares(4, 3);
+  shares.of("a").overdraw(3);
+  await expect(shares.of("a").acquire(1, 1)).rejects.toThrow(AcquireTimeout);
+  await expect(shares.of("b").acquire(2, 1)).rejects.toThrow(AcquireTimeout);
+  expect(shares.size).toBe(1);
+  const waits = Promise.allSettled([shares.of("a").acquire(1), shares.of("b").acquire(2)]);
+  shares.close();
+  expect((await waits).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  shares.of("a").release(3);
+  expect(shares.size).toBe(0);
 });

@@ -64,7 +64,11 @@ export class MailHub {
     transact: Transact = this.#store.transact,
   ): Promise<string> {
     const { signal } = new AbortController();
-    const taken = await this.#messages.receive(transact, nodeId, count, { waitMs, signal });
+    const taken = await this.#messages.receive(transact, nodeId, count, {
+      waitMs,
+      signal,
+      repeatable: false,
+    });
     return namesOf(taken).join();
   }
 

@@ -29,7 +29,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream", "broadcasts"],
   requests: ["envelope", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "fates", "keys", "system", "large-lists", "activity-log"],
+  periodic: ["offline", "fates", "keys", "lost-keys", "system", "large-lists", "activity-log"],
 } as const;
 
 /**

@@ -4,9 +4,11 @@ import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { codeOf } from "../../src/lib/reason.ts";
 import { ok } from "../api/scene.ts";
-import { MIB } from "../e2e/large-file.ts";
+import { MIB, upload } from "../e2e/large-file.ts";
 import { Hub, TempDir, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
+import { UNREAD_DOWNLOADS_MIB_MAX } from "../torture/overload.ts";
+import { askAndReadNothing, measureUnreadDownloads } from "../torture/strangers.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { GREW_MAX_MIB, measureLargeFile } from "../torture/large-files.ts";
@@ -34,6 +36,25 @@ suite(`files in PostgreSQL${reason}`, () => {
       expect(grewMib).toBeLessThan(GREW_MAX_MIB);
       await remove();
     },
+  );
+
+  test.skipIf(process.platform !== "linux")(
+    "unread downloads without the secret are bounded, and do not delay callers with it",
+    async () => {
+      using dir = new TempDir();
+      const { url, remove } = await newSchema();
+      await using hub = await start(dir, "a", url);
+      const { fileId, sha256 } = await upload(hub, 8);
+      expect(await measureUnreadDownloads(hub, "two", 300)).toBeLessThan(UNREAD_DOWNLOADS_MIB_MAX);
+      const crowd = await askAndReadNothing(hub.port, `/file/download/${fileId}`, 100);
+      await Bun.sleep(500);
+      const headers = { "X-Matrix-Secret": hub.secret };
+      const mine = await fetch(`${hub.api}/file/download/${fileId}`, { headers });
+      expect(Bun.SHA256.hash(await mine.arrayBuffer(), "hex")).toBe(sha256);
+      crowd.hangUp();
+      await remove();
+    },
+    60_000,
   );
 
   test("an aborted upload leaves nothing; one of a killed hub is swept after no hub has touched it for a minute", async () => {

@@ -22,6 +22,7 @@ import {
   send,
   until,
 } from "../api/scene.ts";
+import { as, runKeys } from "../api/key-commands.ts";
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
@@ -138,6 +139,28 @@ suite(`several hubs on one database${reason}`, () => {
       }
     });
     await Promise.all([work, ...readers]);
+  });
+
+  test("a revoked key ends its open calls at both hubs, which take no messages", async () => {
+    await addNodes(a, ["n1", "n2"]);
+    const robot = (await runKeys(a, "add", "robot")).trim();
+    const streams = await Promise.all(
+      [a, b].map((hub) => SseReader.open(`${hub.base()}/api/v1/agent/sse?node_id=n1`, robot)),
+    );
+    const receive = { node_id: "n1", blocking: true, timeout: 60 };
+    const waiting = [a, b].flatMap((hub) => [
+      hub.post("/message/receive", receive, as(robot)),
+      hub.get("/poll?timeout=60", as(robot, { variant: "B" })),
+    ]);
+    await ok(b.get("/status")); // came later: they wait
+    await runKeys(a, "revoke", "robot");
+    const revokedAt = performance.now();
+    for (const answer of waiting) await refused(answer, 401, "unauthorized");
+    for (const stream of streams) await expect(stream.next("message")).rejects.toThrow("has ended");
+    expect(performance.now() - revokedAt).toBeLessThan(2_500); // a second, on a busy machine
+    await send(b, "x", "n1", { content: "for another" });
+    const left = await ok(a.post("/message/receive", { node_id: "n1" }));
+    expect(pick(left, "messages", "content")).toEqual(["for another"]);
   });
 
   test("a long poll at one hub is answered after an event at the other", async () => {

@@ -105,7 +105,7 @@ class World {
         return this.#messages.send(transact, message);
       }
       case 8: {
-        const patience = { waitMs: 0, signal: new AbortController().signal };
+        const patience = { waitMs: 0, signal: new AbortController().signal, repeatable: false };
         return this.#messages.receive(transact, nodeId, 1 + roll(3), patience);
       }
       case 9:

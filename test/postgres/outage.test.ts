@@ -5,11 +5,11 @@
 import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { tmpdir } from "node:os";
-import { DATABASE_ANSWER_MAX_MS } from "../../src/domain/limits.ts";
 import { Cable } from "../support/cable.ts";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
 import { addNodes, list, ok, pick, receive, refused, until } from "../api/scene.ts";
+import { HANG_MS } from "../support/hang.ts";
 
 const isHere = POSTGRES_PROGRAMS !== null;
 const suite = isHere ? describe : describe.skip;
@@ -112,13 +112,12 @@ suite(`a database that goes away${reason}`, () => {
         if (mode === "SHARE") await ok(answer);
         else await refused(answer, 503, "database_unavailable");
       }
-      expect(tookMs).toBeLessThan(DATABASE_ANSWER_MAX_MS + 5_000);
+      expect(tookMs).toBeLessThan(HANG_MS);
       await sql.unsafe("ROLLBACK");
       await sql.close();
       await ok(hub.post("/task/create", { title: "after", description: "d" }));
       expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after", "before"]);
     },
-    60_000,
   );
 
   test("a server that is frozen is 503 within the time said, and nothing that was given up is done later", async () => {
@@ -128,7 +127,7 @@ suite(`a database that goes away${reason}`, () => {
     try {
       const { answers, tookMs } = await asked(hub, 3);
       for (const answer of answers) await refused(answer, 503, "database_unavailable");
-      expect(tookMs).toBeLessThan(DATABASE_ANSWER_MAX_MS + 5_000);
+      expect(tookMs).toBeLessThan(HANG_MS);
     } finally {
       await thaw();
     }
@@ -136,7 +135,7 @@ suite(`a database that goes away${reason}`, () => {
     await ok(hub.post("/task/create", { title: "after", description: "d" }));
     expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after"]);
     expect(await ok(hub.get("/status"))).toMatchObject({ status: "ok" });
-  }, 60_000);
+  });
 
   test("a connection lost during a commit: the answer is what happened, or that the outcome is unknown", async () => {
     const { url } = await newSchema(server.url);

@@ -15,6 +15,7 @@ import {
 import { EVENTS_MAX } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Feed, type StreamItem } from "../../src/service/feed.ts";
+import { WaitAborted } from "../../src/service/wait-queue.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { message } from "../domain/samples.ts";
@@ -423,7 +424,7 @@ describe("poll", () => {
     await Bun.sleep(1);
     expect(feed.waiting).toBe(1);
     caller.abort();
-    expect(await poll).toEqual({ events: [], cursor: 0 });
+    await expect(poll).rejects.toThrow(WaitAborted);
     expect(feed.waiting).toBe(0);
   });
 

@@ -13,7 +13,6 @@ import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf, renewLeases } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
-import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
@@ -63,10 +62,9 @@ async function openScene(elected: ElectionResult = "leader") {
   const tasks = new TaskService(store, clock, newId);
   const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
   const nodes = new NodeService(store, clock, tasks);
-  const keys = new KeyRing(store, clock, { secret: "s", adminKey: "a" });
   const files = new FileService(store, clock, blobs, () => false);
-  const parts = { store, blobs, clock, log, keys, tasks, nodes, messages, files };
-  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9 };
+  const parts = { store, blobs, clock, log, tasks, nodes, messages, files };
+  const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9, maxAnswersBytes: 2 ** 30 };
   const chores = choresOf(choreParts);
   const leadership = new Leadership({ lead: async () => elected }, () => renewLeases(choreParts));
   const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 }); // swept by hand
@@ -182,9 +180,9 @@ for (const [requireAck, elected] of OWED)
       disk.commitFault = "SQLITE_FULL";
       setImmediate(() => caller.abort());
     });
-    const patience = { waitMs: 0, signal: caller.signal };
-    expect(await reason(messages.receive(store.transact, "n1", 1, patience))).toBe("StoreFull");
-    const live = { waitMs: 0, signal: new AbortController().signal };
+    const patience = { waitMs: 0, signal: caller.signal, repeatable: false };
+    expect(await reason(messages.receive(store.transact, "n1", 1, patience))).toBe("WaitAborted");
+    const live = { waitMs: 0, signal: new AbortController().signal, repeatable: false };
     await sweep();
     disk.commitFault = null;
     expect((await sweep()).filter((line) => line.includes("periodic work"))).toEqual([]);

@@ -15,7 +15,6 @@ import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
-import { KeyRing } from "../../src/service/keys.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -52,7 +51,6 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       () => clock.now(),
       () => undefined,
     ),
-    keys: new KeyRing(store, clock, { secret: "s", adminKey: "a" }),
     tasks,
     nodes: new NodeService(store, clock, tasks),
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
@@ -65,6 +63,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     ),
     requeueOffline,
     retainMs,
+    maxAnswersBytes: 2 ** 30,
   };
   const chores = choresOf(parts);
   return {

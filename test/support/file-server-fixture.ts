@@ -39,7 +39,8 @@ function download(request: Request): Promise<Response> {
   const url = new URL(request.url);
   const sizeBytes = Number(url.searchParams.get("size"));
   const file = { name: "f", sizeBytes, sha256: "0", contentType: "", modifiedAt: 0 };
-  return downloadResponse(request, file, (start, end) => blobs.open(url.pathname.slice(1), start, end));
+  const open = (start: number, end: number) => blobs.open(url.pathname.slice(1), start, end);
+  return downloadResponse(request, file, open, async (content) => content);
 }
 
 const server = Bun.serve({

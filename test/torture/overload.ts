@@ -1,12 +1,21 @@
 /** Overload: crowds of streams, slow callers, a stream that stalls, long lists, calls that wait in silence. */
+import { ANONYMOUS_WAITERS_MAX, WAITERS_PER_NODE_KEY_MAX } from "../../src/domain/limits.ts";
 import { Hub, TempDir } from "../e2e/program.ts";
 import { measureBroadcasts } from "./broadcasts.ts";
 import { measureCrowd } from "./crowd.ts";
 import { measureIdle } from "./idle.ts";
 import { measureLargeBroadcast } from "./large-broadcast.ts";
+import { BEHIND_PROXY, measureGreedyWaits } from "./greedy-waits.ts";
 import { measureNodeList, measureStalledLists } from "./lists.ts";
 import { measureQuiet } from "./quiet.ts";
 import type { Figure, Section } from "./section.ts";
+import {
+  RANGES,
+  type RangeKind,
+  measureBesideStrangers,
+  measureUnreadDownloads,
+  measureWoken,
+} from "./strangers.ts";
 import { UNREAD_KINDS, measureUnread } from "./unread.ts";
 import { SLOW_KINDS, measureSlow } from "./slow.ts";
 import { measureStalled } from "./stalled.ts";
@@ -31,6 +40,8 @@ const LISTS_ONCE_MIB = 100;
 const UNREAD_CALLERS = 1_000;
 /** Their turn, and a connection with nothing to do. */
 const UNREAD_GONE_WITHIN_MS = 100_000;
+const GREEDY_CALLS = 20_000;
+const BESIDE_WAITS_MS_MAX = 100;
 const QUIET_SECONDS = 600;
 const RECEIVE_SECONDS = 300;
 
@@ -43,13 +54,24 @@ export const STALLED_GROWTH_MIB_MAX = 48;
 export const LARGE_BROADCAST_MIB_MAX = 640;
 /** What large answers may hold together, and garbage, which the engine lets grow to some times that. */
 export const UNREAD_MIB_MAX = 900;
+/** Beside callers without the secret who do not read their downloads, or their lists. */
+export const UNREAD_DOWNLOADS_MIB_MAX = 48;
+export const BESIDE_STRANGERS_MS_MAX = 5_000;
+const UNREAD_DOWNLOADS = 1_500;
+const UNREAD_LISTS = 500;
+const WOKEN_POLLS = 8_000;
+const BESIDE_WOKEN_MS_MAX = 250;
 const STALL_CUT_WITHIN_MS = 80_000;
 
 /** A hub of its own for one part, on a data directory that goes with it. */
-export async function withHub<T>(part: (hub: Hub) => Promise<T>, args: readonly string[] = []): Promise<T> {
+export async function withHub<T>(
+  part: (hub: Hub, data: string) => Promise<T>,
+  args: readonly string[] = [],
+): Promise<T> {
   using dir = new TempDir();
-  await using hub = await Hub.start({ data: dir.join("data"), args });
-  const result = await part(hub);
+  const data = dir.join("data");
+  await using hub = await Hub.start({ data, args });
+  const result = await part(hub, data);
   const { code } = await hub.stop();
   if (code !== 0 || hub.program.stderr !== "")
     throw new Error(`the hub ended with ${code}: ${hub.program.stderr}`);
@@ -210,6 +232,67 @@ async function unread(callers: number): Promise<readonly Figure[]> {
   return figures;
 }
 
+async function greedyWaits(calls: number): Promise<readonly Figure[]> {
+  const report = await withHub((hub, data) => measureGreedyWaits(hub, data, calls), BEHIND_PROXY);
+  const { waited, refused, pollsWaited, pollsRefused, othersMs, revokedMs, statuses, kept } = report;
+  const most = Math.min(calls, WAITERS_PER_NODE_KEY_MAX);
+  const polls = Math.min(calls, ANONYMOUS_WAITERS_MAX);
+  return [
+    {
+      what: `Blocked receives of ${calls} from one bound key; refused`,
+      value: `${waited}; ${refused}`,
+      goal: `${most}; the rest`,
+      held: waited === most && refused === calls - most,
+    },
+    {
+      what: `Waiting polls of ${calls} without a secret; refused`,
+      value: `${pollsWaited}; ${pollsRefused}`,
+      goal: `${polls}; the rest`,
+      held: pollsWaited === polls && pollsRefused === calls - polls,
+    },
+    {
+      what: "A message to a receive of another key meanwhile, ms",
+      value: othersMs.toFixed(0),
+      goal: `<= ${BESIDE_WAITS_MS_MAX}`,
+      held: othersMs <= BESIDE_WAITS_MS_MAX,
+    },
+    {
+      what: `${WAITERS_PER_NODE_KEY_MAX} streams and receives gone after their key was revoked, ms; the next message`,
+      value: `${revokedMs.toFixed(0)} (${statuses.join(", ")}); ${kept ? "still there" : "taken"}`,
+      goal: "<= 1000; still there",
+      held: revokedMs <= 1_000 && kept,
+    },
+  ];
+}
+
+async function strangers(downloads: number, callers: number, polls: number): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const kind of Object.keys(RANGES) as RangeKind[]) {
+    const grewMib = await withHub((hub) => measureUnreadDownloads(hub, kind, downloads));
+    figures.push({
+      what: `Memory taken by ${downloads} downloads (range: ${kind}) without the secret that are not read, MiB`,
+      value: grewMib.toFixed(0),
+      goal: `<= ${UNREAD_DOWNLOADS_MIB_MAX}`,
+      held: grewMib <= UNREAD_DOWNLOADS_MIB_MAX,
+    });
+  }
+  const { slowestMs, answered } = await withHub((hub) => measureWoken(hub, polls));
+  figures.push({
+    what: `The slowest of the others while one commit answers ${answered} polls, ms`,
+    value: slowestMs.toFixed(0),
+    goal: `<= ${BESIDE_WOKEN_MS_MAX}`,
+    held: slowestMs <= BESIDE_WOKEN_MS_MAX,
+  });
+  const { status, tookMs, grewMib } = await withHub((hub) => measureBesideStrangers(hub, callers));
+  figures.push({
+    what: `A receive beside ${callers} callers of task/list without the secret who do not read, ms; memory, MiB`,
+    value: `${status} after ${tookMs.toFixed(0)}; ${grewMib.toFixed(0)}`,
+    goal: `200, <= ${BESIDE_STRANGERS_MS_MAX}`,
+    held: status === 200 && tookMs <= BESIDE_STRANGERS_MS_MAX,
+  });
+  return figures;
+}
+
 async function quiet(streamSeconds: number, receiveSeconds: number): Promise<readonly Figure[]> {
   const { held, streamMs, receiveMs } = await withHub((hub) =>
     measureQuiet(hub, streamSeconds, receiveSeconds),
@@ -249,6 +332,12 @@ export const OVERLOAD: Section = {
     figures.push(...(await broadcasts(counted(NODES))));
     progress("large answers that nobody reads");
     figures.push(...(await unread(counted(UNREAD_CALLERS))));
+    progress(`${counted(GREEDY_CALLS)} blocked receives of one key`);
+    figures.push(...(await greedyWaits(counted(GREEDY_CALLS))));
+    progress("callers without the secret who read nothing");
+    figures.push(
+      ...(await strangers(counted(UNREAD_DOWNLOADS), counted(UNREAD_LISTS), counted(WOKEN_POLLS))),
+    );
     progress("waiting for the calls that wait in silence");
     return [...figures, ...(await waiting)];
   },

@@ -283,6 +283,14 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- What service/same-secrets.ts compares; NULL when the hub has ended.
   ALTER TABLE hubs ADD COLUMN marks TEXT;
   `,
+  `
+  -- Stored answers are bounded for each key and in all: whose an answer is, and how much it takes.
+  ALTER TABLE answers ADD COLUMN key_id TEXT NOT NULL DEFAULT '';
+  ALTER TABLE answers ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0;
+  UPDATE answers SET key_id = split_part(scope, ' ', 1), bytes = octet_length(scope) + octet_length(body);
+  -- the sum of a key's answers, and its oldest
+  CREATE INDEX answers_key ON answers (key_id, stored_at, scope, bytes);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

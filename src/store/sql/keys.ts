@@ -2,11 +2,17 @@
 import type { KeyRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { byKey, many, one } from "./query.ts";
+import { byKey, filledUp, many, one, places } from "./query.ts";
 import { toKey } from "./rows.ts";
 
 export function allKeys(): Query<readonly KeyRecord[]> {
   return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey, ["keys"]);
+}
+
+/** The keys with these hashes, in lower-case hex. */
+export function keysByHash(hashes: readonly string[]): Query<readonly KeyRecord[]> {
+  const params = filledUp(hashes);
+  return many(`SELECT * FROM keys WHERE hash IN (${places(params)})`, params, toKey, ["keys"]);
 }
 
 /** A stored answer. `asked` is the hash of the request that it answers. */

@@ -4,11 +4,11 @@
  * wrong clock dated later than now are skipped: their age is unknown, and they must not block the others.
  */
 import type { DeliveryStub } from "../../domain/model.ts";
-import type { Query } from "../store.ts";
+import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
 import { count, many } from "./query.ts";
 import { toDeliveryStub } from "./rows.ts";
-import { type Statement, sweep, whole } from "./write-statement.ts";
+import { type Statement, sweep, text, whole } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
 export type OldRows = OldAnswers & { readonly now: number };
@@ -54,6 +54,46 @@ export const PRUNE_BROADCAST_COUNTS = prune(
 );
 export const PRUNE_EVENTS = prune("events", `id IN (${OLD_EVENTS})`);
 export const PRUNE_ANSWERS = sweep("answers", `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`, LIMITS);
+
+type Evicted = { readonly keyId: string | null; readonly count: number };
+
+const OLDEST_ANSWERS = `FROM answers ORDER BY stored_at, scope LIMIT`;
+const OLDEST_ANSWERS_OF_KEY = `FROM answers WHERE key_id = $1 ORDER BY stored_at, scope LIMIT`;
+const COUNT = whole(({ count }: Evicted) => count);
+export const EVICT_OLDEST_ANSWERS = sweep(
+  "answers",
+  `DELETE FROM answers WHERE scope IN (SELECT scope ${OLDEST_ANSWERS} $1)`,
+  [COUNT],
+);
+export const EVICT_OLDEST_ANSWERS_OF_KEY = sweep(
+  "answers",
+  `DELETE FROM answers WHERE scope IN (SELECT scope ${OLDEST_ANSWERS_OF_KEY} $2)`,
+  [text(({ keyId }: Evicted) => keyId), COUNT],
+);
+
+/** The bytes of the oldest `limit` stored answers, of one key or of all (null), oldest first. */
+export function oldestAnswers(keyId: string | null, limit: number): Query<readonly number[]> {
+  const [from, params] =
+    keyId === null ? [`${OLDEST_ANSWERS} $1`, [limit]] : [`${OLDEST_ANSWERS_OF_KEY} $2`, [keyId, limit]];
+  return many(`SELECT bytes ${from}`, params, (row) => Number(row["bytes"]), ["answers"]);
+}
+
+/** The first key after `keyId` (null: of all) that has stored answers, and the bytes of these; null: there is none. */
+export function nextAnswers(
+  keyId: string | null,
+): Query<{ readonly keyId: string; readonly bytes: number } | null> {
+  const [where, params] = keyId === null ? ["", []] : ["WHERE key_id > $1", [keyId]];
+  const sql = `
+    SELECT key_id, sum(bytes) AS bytes FROM answers
+    WHERE key_id = (SELECT min(key_id) FROM answers ${where}) GROUP BY key_id`;
+  const of = (row: Row) => ({ keyId: String(row["key_id"]), bytes: Number(row["bytes"]) });
+  return {
+    sql,
+    params,
+    shape: ([row]) => (row ? of(row) : null),
+    reads: ["answers"],
+  };
+}
 
 export function oldMessages(old: OldRows): Query<number> {
   return counting(OLD_MESSAGES, old, ["messages"]);

@@ -5,6 +5,8 @@
 import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import {
+  EVICT_OLDEST_ANSWERS,
+  EVICT_OLDEST_ANSWERS_OF_KEY,
   PRUNE_ANSWERS,
   PRUNE_BROADCASTS,
   PRUNE_BROADCAST_COUNTS,
@@ -332,6 +334,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       status: whole(({ answer }) => answer.status),
       body: text(({ answer }) => answer.body),
       stored_at: whole(({ answer }) => answer.storedAt),
+      key_id: text(({ answer }) => answer.scope.slice(0, answer.scope.indexOf(" "))),
+      bytes: whole(({ answer }) => Buffer.byteLength(answer.scope) + Buffer.byteLength(answer.body)),
     }),
   },
   "key.saved": {
@@ -384,6 +388,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "messages.pruned": { isSweep: true, statement: PRUNE_MESSAGES },
   "events.pruned": { isSweep: true, statement: PRUNE_EVENTS },
   "answers.pruned": { isSweep: true, statement: PRUNE_ANSWERS },
+  "answers.evicted": {
+    isSweep: true,
+    statement: EVICT_OLDEST_ANSWERS,
+    instead: ({ keyId }) => (keyId === null ? null : EVICT_OLDEST_ANSWERS_OF_KEY),
+  },
 };
 
 /** How a change is written. */

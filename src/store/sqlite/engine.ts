@@ -42,6 +42,12 @@ const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 const BUSY_RETRY_MS = 20;
 
+/** Whether the disk has more free space than is left alone: see data-dir.ts. */
+type HasRoom = () => boolean;
+
+/** Changes that free pages of the file: they may use the space that is left alone. */
+const FREEING: ReadonlySet<Change["kind"]> = new Set(["task.deleted", "file.deleted", "messages.pruned"]);
+
 /** One transaction of a group threw while it was decided or written. */
 class MemberFault extends Error {
   override readonly name = "MemberFault";
@@ -67,9 +73,10 @@ export function openSqlite(
   path: string,
   onFault: (error: unknown) => void,
   commit: Commit = machineCommit,
+  hasRoom: HasRoom = () => true,
 ): SqliteStore {
   try {
-    return new SqliteStore(path, "owner", onFault, commit);
+    return new SqliteStore(path, "owner", onFault, commit, hasRoom);
   } catch (error) {
     throw namingDatabase(path, toStoreError(error));
   }
@@ -81,11 +88,20 @@ export function openSqlite(
  */
 export function joinSqlite(path: string): SqliteStore {
   try {
-    return new SqliteStore(path, "guest", () => {}, machineCommit); // a guest has no listeners
+    return new SqliteStore(
+      path,
+      "guest",
+      () => {},
+      machineCommit,
+      () => true,
+    ); // a guest has no listeners
   } catch (error) {
     throw namingDatabase(path, error);
   }
 }
+
+/** A committed group; `refused`: the transactions that found no room. */
+type Done = Group & { readonly refused: readonly Job[] };
 
 /** Only the owner creates and migrates the database and checkpoints its log. */
 type Role = "owner" | "guest";
@@ -101,6 +117,7 @@ export class SqliteStore implements Store {
   readonly #commit: () => void;
   readonly #listeners: CommitListener[] = [];
   readonly #onFault: (error: unknown) => void;
+  readonly #hasRoom: HasRoom;
   #queue: Job[] = [];
   #scheduled = false;
   #writable = true;
@@ -108,8 +125,9 @@ export class SqliteStore implements Store {
   #damage: StoreDamaged | null = null;
   #isLeader = false;
 
-  constructor(path: string, role: Role, onFault: (error: unknown) => void, commit: Commit) {
+  constructor(path: string, role: Role, onFault: (error: unknown) => void, commit: Commit, hasRoom: HasRoom) {
     this.#onFault = onFault;
+    this.#hasRoom = hasRoom;
     this.#role = role;
     this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
     try {
@@ -238,7 +256,7 @@ export class SqliteStore implements Store {
 
   /** Commits and answers a group and returns null; when a member throws, refuses and returns it, and writes nothing. */
   #commitGroup(group: readonly Job[]): Job | null {
-    let done: Group;
+    let done: Done;
     try {
       done = this.#runGroupWithRoom(group);
     } catch (error) {
@@ -252,19 +270,23 @@ export class SqliteStore implements Store {
       for (const job of group) job.reject(this.#fault(error));
       return null;
     }
-    if (done.written.length > 0) this.#writable = true; // a group that writes nothing proves nothing
+    if (done.refused.length > 0) this.#writable = false;
+    else if (done.written.length > 0) this.#writable = true; // a group that writes nothing proves nothing
+    for (const job of done.refused)
+      job.reject(new StoreFull("The disk has less free space than --min-free."));
     this.#publish(done);
     return null;
   }
 
   /** On a full disk, repeats the group once after a checkpoint that freed space. */
-  #runGroupWithRoom(group: readonly Job[]): Group {
+  #runGroupWithRoom(group: readonly Job[]): Done {
+    const isRoomy = this.#hasRoom() || (this.#writable && this.#truncateLog() && this.#hasRoom());
     try {
-      return this.#runGroup(group);
+      return this.#runGroup(group, isRoomy);
     } catch (error) {
       const cause = error instanceof MemberFault ? error.cause : error;
       if (!this.#writable || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog()) throw error;
-      return this.#runGroup(group);
+      return this.#runGroup(group, isRoomy);
     }
   }
 
@@ -286,26 +308,33 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Decides and writes a group in one commit; on any error nothing is written.
+   * Decides and writes a group in one commit; on any error nothing is written. Without room, transactions that would take
+   * some are refused.
    * @throws {MemberFault} when a member throws; anything else is the fault of the disk or of the file.
    */
-  #runGroup(group: readonly Job[]): Group {
+  #runGroup(group: readonly Job[], isRoomy: boolean): Done {
+    const refused: Job[] = [];
     const outcomes: Outcome[] = [];
     const written: Written[] = [];
     this.#begin.run();
     try {
       for (const job of group) {
         const decision = this.#decide(job);
+        const changes = decision.kind === "accepted" ? decision.changes : [];
+        if (!isRoomy && changes.length > 0 && !changes.some(({ kind }) => FREEING.has(kind))) {
+          refused.push(job);
+          continue;
+        }
         outcomes.push({ job, decision });
-        if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
-        written.push({ changes: decision.changes, eventIds: this.#write(job, decision.changes) });
+        if (changes.length === 0) continue;
+        written.push({ changes, eventIds: this.#write(job, changes) });
       }
       this.#commit();
     } catch (error) {
       if (this.#db.inTransaction) this.#db.run("ROLLBACK");
       throw error;
     }
-    return { outcomes, written };
+    return { outcomes, written, refused };
   }
 
   /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */

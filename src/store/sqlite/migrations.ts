@@ -343,4 +343,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the further keys of a result, a JSON object as it was sent; NULL: there are none
   ALTER TABLE tasks ADD COLUMN result_extra TEXT;
   `,
+  `
+  -- Stored answers are bounded for each key and in all: whose an answer is, and how much it takes.
+  ALTER TABLE answers ADD COLUMN key_id TEXT NOT NULL DEFAULT '';
+  ALTER TABLE answers ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE answers SET key_id = substr(scope, 1, instr(scope, ' ') - 1), bytes = octet_length(scope) + octet_length(body);
+  -- the sum of a key's answers, and its oldest
+  CREATE INDEX answers_key ON answers (key_id, stored_at, scope, bytes);
+  `,
 ];

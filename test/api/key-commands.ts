@@ -1,0 +1,41 @@
+/** The real `luxhub keys …` for tests of the API, on the data directory or the database of a running hub. */
+import { expect } from "bun:test";
+import { join } from "node:path";
+import { ADMIN_KEY, type CallOptions, SECRET, type TestHub } from "../support/hub.ts";
+
+const MAIN = join(import.meta.dir, "../../src/main.ts");
+
+/** Runs `luxhub keys …` on the hub's data directory. Returns the output. */
+export async function runKeys(hub: TestHub, ...words: string[]): Promise<string> {
+  const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
+  const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
+    env: { ...process.env, ...database, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: expect.stringMatching(words[0] === "add" ? /^This is / : /^$/),
+  });
+  return out;
+}
+
+/** Runs `luxhub keys …`, and lets the hub load the changes. Returns the output. */
+export async function keys(hub: TestHub, ...words: string[]): Promise<string> {
+  const out = await runKeys(hub, ...words);
+  hub.clock.pass(1_000);
+  await hub.sweep();
+  return out;
+}
+
+/** Makes a key; its secret. */
+export async function addKey(hub: TestHub, keyId: string, ...flags: string[]): Promise<string> {
+  const secret = (await keys(hub, "add", keyId, ...flags)).split("\n")[0] ?? "";
+  expect(secret).toMatch(/^\S{16,}$/);
+  return secret;
+}
+
+export function as(secret: string | null, more: CallOptions = {}): CallOptions {
+  return { ...more, headers: { "X-Matrix-Secret": secret, ...more.headers } };
+}

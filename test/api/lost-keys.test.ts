@@ -1,0 +1,101 @@
+/**
+ * A key that is revoked or expires loses what it has open, within a second: streams end, calls that wait answer 401 and
+ * take nothing, an upload ends. No test here asks the hub to look at its keys: its own timer must.
+ */
+import { describe, expect, test } from "bun:test";
+import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { addKey, as, runKeys } from "./key-commands.ts";
+import { type RawAnswer, addNodes, hold, list, ok, pick, receive, refused, send } from "./scene.ts";
+
+/** A second, and what a busy machine takes for the answers. */
+const WITHIN_MS = 2_500;
+
+/** Reads an event stream to its end; what came. */
+async function streamOf(hub: TestHub, secret: string): Promise<{ ended: Promise<string> }> {
+  const response = await fetch(`${hub.base()}/api/v1/agent/sse?node_id=n1`, {
+    headers: { "X-Matrix-Secret": secret },
+  });
+  expect(response.status).toBe(200);
+  return { ended: response.text() };
+}
+
+/** An upload that has sent its beginning. */
+function uploadBegun(hub: TestHub, secret: string): Promise<{ answered: Promise<RawAnswer> }> {
+  const body = '--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\nbegun';
+  const head = [
+    "POST /api/v1/file/upload HTTP/1.1",
+    "Host: hub",
+    `X-Matrix-Secret: ${secret}`,
+    "Content-Type: multipart/form-data; boundary=b",
+    "Content-Length: 100000",
+  ];
+  return hold(hub.port(), `${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+const RECEIVE = { node_id: "n1", blocking: true, timeout: 60 };
+
+const LOSSES = {
+  revoked: (hub: TestHub) => runKeys(hub, "revoke", "robot"),
+  expired: async (hub: TestHub) => hub.clock.pass(121_000),
+} as const;
+
+describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
+  test("loses what it has open", async () => {
+    await using hub = await startHub();
+    const robot = await addKey(hub, "robot", "--node", "n1", "--expires", "2m");
+    await addNodes(hub, ["n1", "n2"]);
+    const repeatable = { headers: { "Idempotency-Key": "k1" } };
+    const stream = await streamOf(hub, robot);
+    const upload = await uploadBegun(hub, robot);
+    const waiting: Promise<Answer>[] = [
+      hub.post("/message/receive", RECEIVE, as(robot)),
+      hub.post("/message/receive", RECEIVE, as(robot, repeatable)),
+      hub.post("/message/receive", RECEIVE, as(robot, repeatable)), // waits for the first
+      hub.get("/poll?timeout=60", as(robot)),
+      hub.get("/poll?timeout=60", as(robot, { variant: "B" })),
+    ];
+    const others = [
+      hub.post("/message/receive", { ...RECEIVE, node_id: "n2" }),
+      hub.get("/poll?timeout=60"),
+      hub.get("/poll?timeout=60", as(null)),
+    ];
+    await Bun.sleep(100); // all of them wait
+    await LOSSES[how](hub);
+    const lostAt = performance.now();
+    for (const answer of waiting) {
+      const { headers } = await refused(answer, 401, "unauthorized");
+      expect(headers.get("www-authenticate")).toContain("X-Matrix-Secret");
+    }
+    expect((await upload.answered).status).toBe(401);
+    const seen = await stream.ended;
+    expect(performance.now() - lostAt).toBeLessThan(WITHIN_MS);
+    await send(hub, "op", "n1", { content: "for another" });
+    expect(seen).not.toContain("for another");
+    expect(pick({ messages: await receive(hub, "n1") }, "messages", "content")).toEqual(["for another"]);
+    expect(list(await ok(hub.get("/file/list")), "files")).toEqual([]);
+    // Others wait on.
+    await send(hub, "op", "n2");
+    await ok(hub.post("/task/create", { title: "t", description: "d" }));
+    for (const answer of others) await ok(answer);
+  });
+});
+
+test("a request whose body arrives after its key was revoked does nothing", async () => {
+  await using hub = await startHub();
+  const robot = await addKey(hub, "robot");
+  const body = JSON.stringify({ title: "t", description: "d" });
+  const head = [
+    "POST /api/v1/task/create HTTP/1.1",
+    "Host: hub",
+    `X-Matrix-Secret: ${robot}`,
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+  ];
+  const late = await hold(hub.port(), `${head.join("\r\n")}\r\n\r\n${body.slice(0, 5)}`);
+  await ok(hub.get("/status")); // came later, so the first is there
+  await runKeys(hub, "revoke", "robot");
+  await hub.sweep();
+  late.send(body.slice(5));
+  expect((await late.answered).status).toBe(401);
+  expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 0 });
+});
