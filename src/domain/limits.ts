@@ -147,7 +147,7 @@ export const ACK_LEASE_MS = 30 * SECOND_MS;
 export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
-/** Stored answers of one key, and of all if not set otherwise; past it the oldest go. */
+/** Stored answers of one key, and of all unless configured otherwise; beyond it the oldest are deleted. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;

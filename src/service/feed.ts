@@ -45,7 +45,7 @@ export type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap 
 
 export type Subscriber = (eventId: number) => void;
 
-/** All polls wait in one queue: each wants every task event. */
+/** All polls wait in one queue, because each waits for any task event. */
 const POLLS = "";
 /** Events of the log that one step of catchUp() scans, in about a millisecond. */
 const LOG_WINDOW = 2_000;

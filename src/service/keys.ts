@@ -21,7 +21,7 @@ export class KeyRing {
   readonly #primary: readonly KeyRecord[];
   /** By the first two bytes of the hash. */
   #byPrefix: KeyIndex;
-  /** Who hears of the loss of a key, by its id. */
+  /** The callbacks to notify when a key is lost, by its id. */
   readonly #holders = new Map<string, { readonly key: KeyRecord; readonly listeners: Set<() => void> }>();
   /** The lookup that has not begun. */
   #nextLookup: Lookup | null = null;
@@ -90,9 +90,9 @@ export class KeyRing {
   }
 
   /**
-   * As find(), for a secret that find() does not know: another process may have written its key just now. One query at a
-   * time looks up all that were asked for meanwhile. Past KEY_LOOKUPS_MAX secrets, and when the store cannot be read, a
-   * key is unknown until the next refresh.
+   * Like find(), for a secret that find() does not know, because another process may just have written its key. One query
+   * at a time looks up all secrets that arrived meanwhile. Beyond KEY_LOOKUPS_MAX secrets, and when the store cannot be
+   * read, a key is unknown until the next refresh.
    */
   async findNew(secret: string, role: KeyRole): Promise<KeyRecord | null> {
     const lookup = (this.#nextLookup ??= this.#planLookup());

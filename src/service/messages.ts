@@ -36,7 +36,7 @@ export type Patience = {
   readonly waitMs: number;
   /** Aborts when the caller is gone. */
   readonly signal: AbortSignal;
-  /** `transact` stores the answer for a repeat: what was taken is not lost when the caller is gone. */
+  /** `transact` stores the answer for a repeat, so a hang-up loses no message. */
   readonly repeatable: boolean;
 };
 

@@ -272,7 +272,7 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
 }
 
-/** One key's answers are summed at a time, and other work goes on in between. */
+/** Sums the answers of one key at a time, with other work in between. */
 async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<void> {
   let total = 0;
   let next = await store.read(nextAnswers(null));

@@ -32,7 +32,7 @@ import {
 
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 
-/** How a change is written, and what it conflicts with. */
+/** The statement and the write set of a change. */
 type Write<C> = {
   readonly statement: Statement<C>;
   /** Another statement for some changes of this kind; null: use `statement`. */
