@@ -169,7 +169,7 @@ export class TaskService {
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const at = this.#at();
-    // The candidates depend on the task, so it is read first; the rule checks both again.
+    // The candidates depend on the task, so the task is read first. The rule checks both again.
     const before = await this.#store.read(taskById(asked.taskId));
     const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
     const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
@@ -235,7 +235,7 @@ export class TaskService {
         const item = { taskId, nodeId, by: "assign" } as const;
         const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, at);
         if (taken.kind === "rejected") return { taskId, nodeId, code: taken.code };
-        tasks.set(taskId, taken.answer); // a later item sees what an earlier one did
+        tasks.set(taskId, taken.answer); // later items see the effect of earlier ones
         changes.push(...taken.changes);
         return { taskId, nodeId, code: null };
       });
@@ -243,7 +243,7 @@ export class TaskService {
     });
   }
 
-  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
+  /** batch-assign of variant B: at most BALANCE_ROUND_MAX tasks; a caller that gets that many should call again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
     const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => ({
@@ -253,8 +253,8 @@ export class TaskService {
   }
 
   /**
-   * Assigns open tasks to a node that has room. The caller's own write is on disk by then, so a failure here is not
-   * reported to it: the balancer's next round makes up for it.
+   * Assigns open tasks to a node that has room. The caller's own write is already on disk, so a failure here is not
+   * reported: the balancer's next round assigns the tasks.
    */
   async fillIfPossible(nodeId: string): Promise<void> {
     await this.#fill(nodeId).catch(() => {});
@@ -263,7 +263,7 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     const node = await this.#store.read(nodeById(nodeId));
     if (!node || !isAvailable(node)) return;
-    // The rest of a very long queue is left to the balancer's next round.
+    // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
       const at = this.#at();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
@@ -276,12 +276,12 @@ export class TaskService {
     }
   }
 
-  /** Takes the tasks of offline nodes back. Returns how many there were. */
+  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many. */
   requeueStranded(signal: AbortSignal): Promise<number> {
     return this.#each(() => strandedTasks(SWEEP_BATCH), requeue, signal);
   }
 
-  /** Makes the tasks that a deleted node still holds open again, in bounded steps. Returns how many there were. */
+  /** Makes the tasks of deleted nodes open again, in bounded steps. Returns how many. */
   async releaseDeleted(signal?: AbortSignal): Promise<number> {
     if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
     const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
@@ -368,19 +368,19 @@ export class TaskService {
     return { now: this.#clock.now(), steady: this.#clock.steady() };
   }
 
-  /** After a node was deleted: frees what its own commit did not, and gives the tasks to others; else periodic work does. */
+  /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
   async giveOnIfPossible(): Promise<void> {
     try {
       await this.releaseDeleted();
       await this.#rounds.run(true);
     } catch {
-      // The deletion is on disk, so its caller does not hear of it.
+      // Not reported: the deletion itself is on disk.
     }
   }
 
   /**
-   * One page of the tasks in any of `statuses`, of one node if given, newest first.
-   * @param unfinishedFirst of the first page: the unfinished ones, newest first, then the others, newest first
+   * One page of the tasks in any of `statuses` (of one node, if given), newest first.
+   * @param unfinishedFirst the first page begins with the unfinished tasks, newest first
    */
   list(
     statuses: readonly TaskStatus[],
@@ -404,12 +404,12 @@ export class TaskService {
     });
   }
 
-  /** The open tasks that the node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
+  /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities, draining } = await knownNode(this.#store, nodeId);
     if (draining) return new Rows([]);
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
-    // A task that was open when the list began may have been taken by the time its part is loaded: openTasks() omits it.
+    // A task may have been claimed before its part is loaded: openTasks() omits it.
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
 
@@ -419,7 +419,7 @@ export class TaskService {
   }
 }
 
-/** A node has no open and no failed tasks: these are not assigned to anyone. */
+/** `open` and `failed` are 0, because such a task has no node. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted, failed: 0 };
 }

@@ -1,4 +1,4 @@
-/** The scheduler: chores that fail, and who leads among several hubs. */
+/** The scheduler: failing chores, standstills, and the leader of several hubs. */
 import { expect, test } from "bun:test";
 import { HOUR_MS, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
@@ -36,7 +36,7 @@ test("a failure is logged when it begins and when its cause changes, and the wor
   expect([runs, others]).toEqual([causes.length, causes.length]);
 });
 
-test("a standstill during a sweep is told to the next chore that asks, once", async () => {
+test("a standstill during a sweep is reported once, to the next chore that asks", async () => {
   const clock = new TestClock();
   const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);
   const told: number[] = [];
@@ -55,7 +55,7 @@ test("a standstill during a sweep is told to the next chore that asks, once", as
   expect(told.map(Math.abs)).toEqual([0, 1, 0]);
 });
 
-test("of several hubs only the leader runs the chores, but for those of every hub", async () => {
+test("of several hubs only the leader runs the chores, except those marked onEveryHub", async () => {
   const clock = systemClock();
   const ran: string[] = [];
   const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);
