@@ -138,6 +138,18 @@ function textOf(entry: Entry): string {
       return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
     case "task.released":
       return `${what} of ${who} open again${reasonOf(data["reason"])} ${id}`;
+    case "task.attempt_failed":
+      return `${who} could not do ${what}${reasonOf(data["error"])} ${id}`;
+    case "task.timed_out":
+      return `${what} of ${who} timed out ${id}`;
+    case "task.failed":
+      return `${what} failed${reasonOf(data["message"])} ${id}`;
+    case "task.retried":
+      return `${what} open again after it had failed ${id}`;
+    case "node.left":
+      return `${who} left`;
+    case "node.draining":
+      return data["draining"] === true ? `${who} drains` : `${who} drains no more`;
     case "node.updated":
       return `${who} changed its ${String(data["changed"]).replaceAll(",", ", ")}`;
     case "node.deleted":
