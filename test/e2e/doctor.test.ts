@@ -178,6 +178,15 @@ test("a hub that is well, while it runs and when it has ended", async () => {
   }
 });
 
+test("a hub that has tasks and no node yet is well", async () => {
+  using dir = new TempDir();
+  const hub = await Hub.start({ data: dir.join("data") });
+  await hub.post("/task/create", { title: "t", description: "x" });
+  await hub.stop();
+  const { code, stdout } = await doctor(dir.join("data"));
+  expect([code, lineOf(stdout, "tasks").slice(0, 2)]).toEqual([0, "ok"]);
+});
+
 test("each kind of harm is found and nothing else is blamed; where there is no hub it says so", async () => {
   using dir = new TempDir();
   const hub = await Hub.start({ data: dir.join("whole") });
