@@ -109,8 +109,8 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
 }
 
 /**
- * The places of the best tasks of these types after a place. Each type is a range of an index. Both engines merge the
- * ranges and read no further than the limit, because each range states its order and has no limit of its own.
+ * The places of the best tasks of these types after a place (a k-way merge). Each type is a range of an index. Both engines
+ * merge the ranges and read no further than the limit, because each range states its order and has no limit of its own.
  */
 export function backlogAfter(
   after: BacklogPlace,
