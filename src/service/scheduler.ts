@@ -1,12 +1,12 @@
 /**
  * The scheduler of the periodic work (periodic-work.ts): when each chore runs, and on which of several hubs.
  *
- * One chore runs at a time. One that fails is logged and runs again when it is due next. Of several hubs on one database
+ * One chore runs at a time. One that fails is logged, once for a cause, and runs again when it is due next. Of several hubs on one database
  * the leader alone runs the chores, but for those that each hub does for itself.
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, StoreFull } from "../store/store.ts";
 
 /**
  * A piece of periodic work. It may run at any time and any number of times: what it does follows from the stored rows and
@@ -122,8 +122,11 @@ export class Scheduler {
         entry.lastError = null;
       } catch (error) {
         const cause = String(error);
-        // Logged once, not every second: a full disk or a damaged database may last.
-        if (cause !== entry.lastError) this.#log.error("periodic work failed", { chore: chore.name, cause });
+        // Logged once, not every second nor for each chore: a damaged or lost database may last. The chore that watches
+        // the database logs a full disk.
+        const isKnown =
+          error instanceof StoreFull || this.#chores.some(({ lastError }) => lastError === cause);
+        if (!isKnown) this.#log.error("periodic work failed", { chore: chore.name, cause });
         entry.lastError = cause;
       }
     }
