@@ -6,6 +6,7 @@ import { PROJECT, Program, TempDir, until } from "./program.ts";
 const STARTERS: readonly (readonly string[])[] = [
   [process.execPath, "run", "start"],
   ["npm", "start"],
+  ["npm", "exec", "-c", `${process.execPath} run start`], // as npx does it, without the network
 ];
 
 for (const command of STARTERS) {
@@ -27,7 +28,7 @@ for (const command of STARTERS) {
         );
       await until(isGone);
       await until(() => starter.child.exitCode !== null || starter.child.signalCode !== null);
-      expect(starter.stdout).toMatch(/ ended\n/);
+      await starter.printed(/ ended\n/);
     },
     3 * HANG_MS,
   );
