@@ -401,7 +401,7 @@ function startChore(store: Store, clock: Clock): Chore {
   return { name: "started", everyMs: 0, onEveryHub: true, run };
 }
 
-/** A full disk keeps a hub that has a database from writing, not from serving reads: the sweeper writes what is left. */
+/** A full disk keeps a hub that has a database from writing, not from serving reads: the periodic work writes what is left. */
 function ignoreFull(error: unknown): void {
   if (!(error instanceof StoreFull)) throw error;
 }
