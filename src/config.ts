@@ -29,7 +29,7 @@ export type ListenSpec = {
 export type Config = {
   readonly listen: readonly ListenSpec[];
   readonly dataDir: string;
-  /** The address of a PostgreSQL, with its password; null is SQLite in the data directory. */
+  /** The address of a PostgreSQL database, with its password; null: SQLite in the data directory. */
   readonly database: string | null;
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
@@ -59,10 +59,10 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** Parses the text of a value, or says what it must be. */
+/** Parses a value, or says what it must be. */
 type Parser<T> = (text: string) => { readonly value: T } | { readonly must: string };
 
-/** `read` answers null for a text that is not what `must` describes. */
+/** `read` returns null for a text that `must` does not describe. */
 function parser<T>(must: string, read: (text: string) => T | null): Parser<T> {
   return (text) => {
     const value = read(text);
@@ -97,7 +97,7 @@ const port = parser(PORT_FORM, (text) => (isPort(text) ? Number(text) : null));
 
 const HOST_NAME = /^[\w.-]+$/;
 
-/** An address, IPv6 with or without brackets, or a name; null for what is neither. */
+/** Reads an address (IPv6 with or without brackets) or a name; null for anything else. */
 function readHost(text: string): string | null {
   const [, inBrackets] = /^\[(.*)\]$/.exec(text) ?? [];
   const host = inBrackets ?? text;
@@ -120,14 +120,14 @@ function readListen(text: string): ListenSpec | null {
 const NETWORK_FORM = "an address or a network as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
 
 type Setting<T> = {
-  /** The flag without dashes; with LUXHUB_ before it and in capitals, the environment variable. */
+  /** The flag without dashes. The environment variable is LUXHUB_ and the flag in capitals. */
   readonly flag: string;
-  /** What stands for the value in the help. */
+  /** The placeholder of the value in the help. */
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
   readonly parse: Parser<T>;
-  /** It may hold a password: no message repeats it. */
+  /** It may contain a password: no message repeats it. */
   readonly isSecret?: boolean;
 };
 
@@ -148,7 +148,7 @@ function isRedis(text: string): boolean {
   return url !== null && url.hostname !== "" && /^(?:\/\d{0,5})?$/.test(url.pathname) && !/[?#]/.test(text);
 }
 
-/** U+FFFD stands for bytes that are no UTF-8: a file of that name would be a different one. */
+/** U+FFFD replaces bytes that are not UTF-8: such a path would name a different file. */
 const UNREADABLE = /[\0-\x1f\x7f\ufffd]/;
 
 /** Whether a path is UTF-8 and fits into one line. */
@@ -169,7 +169,7 @@ function isDatabase(text: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
 }
 
-/** Those of libpq, which Bun's driver knows too. */
+/** The modes of libpq, which Bun's driver shares. */
 const SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 function hasSslMode(text: string): boolean {
@@ -374,7 +374,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
 
 /** The settings before they are parsed. */
 export type Sources = {
-  /** By flag without dashes; one value for each time it was given. */
+  /** By flag without dashes; one value for each time the flag is given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** luxhub.toml, parsed; null when there is none. */
@@ -428,7 +428,7 @@ function readSetting<T>(one: Setting<T>, { flags, env, file }: Sources): T | nul
   return one.fallback === null ? null : readValue(one, one.fallback, `--${one.flag}`);
 }
 
-/** Each text may hold several values, separated by commas. */
+/** Each text may have several values, separated by commas. */
 function readList<T>(one: Setting<T>, { flags, env, file }: Sources): readonly T[] {
   const read = (words: readonly string[], source: string): readonly T[] =>
     words.flatMap((word) => word.split(",")).map((text) => readValue(one, text.trim(), source));

@@ -1,6 +1,6 @@
 /**
- * The data directory: its layout, its modes, and the two secrets in it: one word each, in files that only their owner can
- * read.
+ * The data directory: its layout, its permissions, and the two secrets in it, each one word in a file that only its owner
+ * can read.
  */
 import {
   accessSync,
@@ -27,15 +27,15 @@ const ONE_WORD = /^[\x21-\x7e]+$/;
 export type DataDir = {
   readonly path: string;
   readonly database: string;
-  /** Room set aside for a start on a full disk. */
+  /** Reserved disk space for a start on a full disk. */
   readonly ballast: string;
-  /** Held by the hub that runs here. */
+  /** Locked by the hub that runs here. */
   readonly lock: string;
-  /** Held by a running backup: no file may be removed meanwhile. */
+  /** Locked by a running backup: no file may be removed meanwhile. */
   readonly pin: string;
-  /** Where a restore unpacks, until all of it is there. */
+  /** A restore unpacks here, until it is complete. */
   readonly unfinishedRestore: string;
-  /** Where a move from PostgreSQL builds the database, until all of it is there. */
+  /** A move from PostgreSQL builds the database here, until it is complete. */
   readonly unfinishedMove: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
@@ -83,14 +83,14 @@ export function dataDirAt(given: string): DataDir {
   };
 }
 
-/** Makes the directory if there is none, for its owner only. @throws {Error} one line when it cannot be made or written into */
+/** Makes the directory if there is none, for its owner only. @throws {Error} one line when it cannot be made or written */
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
   const { path } = dir;
   try {
     if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
   } catch (error) {
-    const reason = codeOf(error) === "EEXIST" ? "something there is no directory" : reasonOf(error);
+    const reason = codeOf(error) === "EEXIST" ? "it exists and is not a directory" : reasonOf(error);
     throw new Error(`cannot make the data directory ${path}: ${reason}`, { cause: error });
   }
   try {
@@ -102,22 +102,22 @@ export function makeDataDir(given: string): DataDir {
   return dir;
 }
 
-/** Whether a file or a directory exists. @throws {Error} one line when that cannot be found out, as without permission */
+/** Whether a file or a directory exists. @throws {Error} one line when the system does not say, as without permission */
 export function isThere(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    throw new Error(`cannot look at ${path}: ${reasonOf(error)}`, { cause: error });
+    throw new Error(`cannot access ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }
 
 /**
- * What only a hub leaves next to its database. Not secrets, which an operator may put there before the first start, nor
- * files/, on which he may mount a disk.
+ * Files that only a hub leaves next to its database. The secrets are not among them, because an operator may put them
+ * there before the first start; nor is files/, which may be the mount point of a disk.
  */
 const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:schema-\d+\.bak|moving))$/;
 
-/** The name of a file that shows that there was a database here; null where a hub may make a new one. */
+/** A file that shows that there was a database here; null where a hub may make a new one. */
 export function traceOfHub(dir: DataDir): string | null {
   const names = namesIn(dir.path);
   if (names.includes("files")) names.push(...namesIn(join(dir.path, "files")).map((name) => `files/${name}`));
@@ -128,21 +128,20 @@ function namesIn(path: string): string[] {
   try {
     return readdirSync(path);
   } catch (error) {
-    throw new Error(`cannot look into ${path}: ${reasonOf(error)}`, { cause: error });
+    throw new Error(`cannot list ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The secrets, and which of them were just generated. */
 export type Secrets = PrimarySecrets & {
   readonly secretIsNew: boolean;
   readonly adminKeyIsNew: boolean;
-  /** Whether the secret comes from the environment, and so is nowhere on disk. */
+  /** The secret comes from the environment, so it is not on disk. */
   readonly secretFromEnv: boolean;
 };
 
-/** From the environment, else from the data directory, else generated and written there. @throws {ConfigError} */
+/** Reads the secrets from the environment, else from the data directory; else generates and writes them. @throws {ConfigError} */
 export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
@@ -160,7 +159,7 @@ export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   };
 }
 
-/** Discards the secrets just generated: the start failed before they were shown. The next one generates others. */
+/** Discards the secrets just generated: the start failed before they were shown. The next start generates new ones. */
 export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Secrets): void {
   if (secretIsNew) rmSync(dir.secretFile, { force: true });
   if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
@@ -169,10 +168,10 @@ export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: 
 /** A new secret: one word that needs no quoting in a shell or a header. */
 export function makeSecret(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
-  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // else it could be read as a flag
+  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // a leading dash would look like a flag
 }
 
-/** The secrets that are known here: another process need not have the environment of the hub. */
+/** The secrets that this process can find: it may not have the environment of the hub. */
 export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecrets> {
   const secret = findSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = findSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);
@@ -210,7 +209,7 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   try {
     writeFileSync(file, `${word}\n`, { mode: 0o600, flag: "wx", flush: true });
   } catch (error) {
-    // An empty file, as on a full disk, would keep the next start from working. An existing one is not ours to remove.
+    // An empty file, left by a full disk, would make the next start fail. An existing file is not ours.
     if (codeOf(error) !== "EEXIST") rmSync(file, { force: true });
     throw new Error(`cannot write ${file}: ${reasonOf(error)}`, { cause: error });
   }

@@ -1,5 +1,5 @@
 /**
- * The composition root: opens the store, the mail, the files and the listeners, joins them, and closes them again.
+ * The composition root: opens the store, the mail, the files and the listeners, connects them, and closes them.
  * The only file that names concrete engines. PostgreSQL and Redis are imported only when they are configured.
  */
 import { existsSync, readFileSync } from "node:fs";
@@ -77,25 +77,25 @@ export type Hub = {
   readonly listeners: readonly OpenListener[];
   /** What callers without the secret can read at its listeners of A: paths without `/api/v1/`. */
   readonly openReads: readonly string[];
-  /** Runs the periodic work that is due now; the hub also does so every second. */
+  /** Runs the periodic work that is due now, as the hub does every second. */
   sweep(): Promise<void>;
-  /** Drains: takes no new requests, answers waiting calls, lets running requests end; then closes all. Idempotent. */
+  /** Drains (takes no new requests, answers waiting calls, lets running requests end), then closes all. Idempotent. */
   close(): Promise<void>;
 };
 
-/** How to close what has been opened so far; run in reverse order. */
+/** Closes the parts that have been opened so far; run in reverse order. */
 type Closing = (() => Promise<void> | void)[];
 
 /**
  * Opens a hub; it is serving when this resolves.
- * @throws {Error} with one line for the operator: the directory in use, a port taken, a certificate unreadable
+ * @throws {Error} with one line for the operator: a directory or a port in use, an unreadable certificate
  */
 export async function openHub(parts: HubParts): Promise<Hub> {
   const closing: Closing = [];
   try {
     return await assemble(parts, closing);
   } catch (error) {
-    if (closing.length > 0) parts.onFailure?.(); // else the lock, which comes first, was not taken
+    if (closing.length > 0) parts.onFailure?.(); // only if the lock, which comes first, is ours
     await closeAll(closing);
     if (error instanceof StoreFull || error instanceof BlobsFull) throw new DiskFullError(parts.dir, error);
     throw error;
@@ -116,10 +116,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const lock = takeLock(dir.lock);
   if (!lock) throw new Error(`another luxhub runs on the data directory ${dir.path}`);
   closing.push(() => lock.release());
-  takeLock(dir.pin)?.release(); // creates the file, so that the hub owns it, whoever runs the first backup
+  takeLock(dir.pin)?.release(); // creates the file as the hub's user, who may not run the first backup
   const onFault = (error: unknown): void => log.error("a commit listener failed", { cause: String(error) });
   const { store, clock: storeClock, shareMarks } = await openStore(hubParts, onFault);
-  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // the -shm file has just made room for it
+  if (config.database === null) closing.push(() => fillBallast(dir.ballast)); // after the close, which frees the -shm file
   closing.push(() => store.close());
   if (config.database === null) fillBallast(dir.ballast);
   const activity = new ActivityLog(log);
@@ -161,7 +161,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     maxAnswersBytes: config.maxAnswersBytes,
   };
   const leadership = new Leadership(store, () => renewLeases(choreParts));
-  await leadership.isLeader().catch(ignoreFull); // before requests and periodic work: it renews the leases if no hub ran
+  await leadership.isLeader().catch(ignoreFull); // before requests and chores: renews the leases if no hub ran
 
   const streams = new EventStreams(feed, log);
   const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
@@ -179,7 +179,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(async () => {
     feed.drain();
     budgets.anonymousAnswers.close();
-    budgets.answers.close(); // else a receive that waits for memory would take messages that can no longer be sent
+    budgets.answers.close(); // a receive that waits for memory must not take messages that can no longer be sent
     streams.close();
     await stopListeners(listeners);
   });
@@ -187,7 +187,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   await listen(hubParts, tls, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
   watchCertificate(hubParts, tls, listeners, closing);
   const started = startChore(store, clock);
-  await started.run(new AbortController().signal, () => 0); // only now: with a port in use the hub has not started
+  await started.run(new AbortController().signal, () => 0); // after listen(), which fails if a port is in use
 
   const chores = [...choresOf(choreParts), uploadsChore(blobs), started];
   if (shareMarks) {
@@ -205,7 +205,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   scheduler.start();
   keyScheduler.start();
-  void scheduler.sweep(); // what the last stop left undone, which may be much, is done while the hub serves
+  void scheduler.sweep(); // not awaited: the chores may have much to do after a stop, and the hub serves meanwhile
   closing.push(() => scheduler.stop());
   closing.push(() => keyScheduler.stop());
   const sweep = async (): Promise<void> => {
@@ -243,7 +243,7 @@ function watchCertificate(
   closing.push(() => watch.stop());
 }
 
-/** Opens the configured listeners. If one fails, those that are open are in `listeners`, to be closed. */
+/** Opens the configured listeners. If one fails, the caller closes those already in `listeners`. */
 async function listen(
   { config, log }: HubParts,
   tls: Tls,
@@ -299,12 +299,14 @@ function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): Sqlite
     return open();
   } catch (error) {
     if (!(error instanceof StoreFull) || !releaseBallast(dir.ballast)) throw error;
-    log.error("the disk is full: the ballast was given up to open the database", { ballast: dir.ballast });
+    log.error("the disk is full: the ballast file was deleted to open the database", {
+      ballast: dir.ballast,
+    });
     return open();
   }
 }
 
-/** Opens the database, or creates it if there never was one. A damaged or missing one is refused and left as it is. */
+/** Opens the database, or creates it if there never was one. Refuses a damaged or missing one and does not change it. */
 function openFile(
   dir: DataDir,
   log: Log,
@@ -320,10 +322,10 @@ function openFile(
   }
   const trace = found.kind === "none" ? traceOfHub(dir) : null;
   if (trace !== null) {
-    throw new Error(`${dir.path} has no database, but ${trace} shows that it had one. ${whatToDo(dir)}`);
+    throw new Error(`${dir.path} has no database, but ${trace} shows that there was one. ${whatToDo(dir)}`);
   }
-  if (found.kind === "well" && !found.whole) {
-    log.info("the database is too large to be checked at each start", { look_with: "luxhub doctor" });
+  if (found.kind === "intact" && !found.whole) {
+    log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
   }
   const store = openSqlite(dir.database, onFault, undefined, hasRoom);
   if (store.migration) log.info("the database was migrated", store.migration);
@@ -332,8 +334,8 @@ function openFile(
 
 function whatToDo({ path }: DataDir): string {
   return (
-    `It was left as it is. See more with: luxhub doctor --data ${shellWord(path)}. ` +
-    `Bring a backup back into an empty directory with: luxhub restore FILE --data DIR`
+    `Nothing was changed. See more with: luxhub doctor --data ${shellWord(path)}. ` +
+    `Restore a backup into an empty directory with: luxhub restore FILE --data DIR`
   );
 }
 
@@ -372,18 +374,18 @@ function joinServices({ store, mail, feed, blobs, clock, pinned, maxNodes }: Joi
   };
 }
 
-/** Removes unfinished uploads of a hub that died, while other hubs run. */
+/** Removes unfinished uploads of a crashed hub, while other hubs run. */
 function uploadsChore(blobs: Blobs): Chore {
   const run = async (): Promise<void> => void (await blobs.sweepUnfinished());
   return { name: "uploads", everyMs: PRUNE_EVERY_MS, onEveryHub: true, run };
 }
 
-/** Reads the keys that another process changed, and ends what those who lost their key have open. */
+/** Reloads the keys, which another process may have changed, and ends the open calls and streams of lost keys. */
 function keysChore(keys: KeyRing): Chore {
   return { name: "keys", everyMs: 0, onEveryHub: true, run: () => keys.refresh() };
 }
 
-/** Logs the event hub.started, once: at the start, or, on a full disk, as soon as there is room. */
+/** Logs the event hub.started once: at the start or, on a full disk, as soon as there is room. */
 function startChore(store: Store, clock: Clock): Chore {
   const event = { kind: "hub.started", at: clock.now(), nodeId: null, taskId: null } as const;
   const data = { software: SOFTWARE };
@@ -401,7 +403,7 @@ function startChore(store: Store, clock: Clock): Chore {
   return { name: "started", everyMs: 0, onEveryHub: true, run };
 }
 
-/** A full disk keeps a hub that has a database from writing, not from serving reads: the periodic work writes what is left. */
+/** A hub on a full disk serves reads. The periodic work retries the write. */
 function ignoreFull(error: unknown): void {
   if (!(error instanceof StoreFull)) throw error;
 }
@@ -434,8 +436,8 @@ type Common = Omit<Parameters<typeof openListener>[0], "address">;
 async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Listener> {
   const { host, port } = spec;
   const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  // A host name is resolved first: for an unknown one, the socket would say that the port is in use. (Bun 1.4.5's own
-  // resolver would keep the process alive for a second.)
+  // Resolves a host name first: for an unknown name, the socket would report a port in use. (Bun 1.4.5's own resolver
+  // would keep the process alive for a second.)
   if (isIP(host) === 0)
     await Bun.dns.lookup(host, { backend: "system" }).catch(() => {
       throw new ListenError(`cannot listen on ${where}: there is no such address`);
@@ -453,7 +455,7 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
 const LISTEN_REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: "the port is in use",
   EADDRNOTAVAIL: "this machine has no such address",
-  EACCES: "permission denied; a port below 1024 wants root or the capability CAP_NET_BIND_SERVICE",
+  EACCES: "permission denied; a port below 1024 needs root or the capability CAP_NET_BIND_SERVICE",
 };
 
 /** The hub cannot listen on an address; the message is one line for the operator. */
@@ -479,7 +481,7 @@ async function closeAll(closing: Closing): Promise<void> {
     try {
       await close();
     } catch (error) {
-      failures.push(error); // the others must be closed all the same
+      failures.push(error); // the others must still be closed
     }
   }
   if (failures.length > 0) throw failures[0];

@@ -1,5 +1,6 @@
 /**
- * Who may write or read the files that the hub trusts, by their modes (POSIX). Where there are no modes, nothing is found.
+ * File permissions: who may write or read the files that the hub trusts, by their POSIX modes. Without modes it finds
+ * nothing.
  */
 import { statSync } from "node:fs";
 import { shellWord } from "./lib/shell.ts";
@@ -8,13 +9,13 @@ const GROUP_WRITES = 0o020;
 const OTHERS_WRITE = 0o002;
 const OTHERS_READ = 0o004;
 
-/** @throws {Error} one line when everybody may write it: it could hold what a stranger wants. `what` names it, as "the secret file" */
+/** @throws {Error} one line when everybody may write the file, so that its content cannot be trusted. `what` names the file */
 export function refuseWorldWritable(path: string, what: string): void {
   if ((modeOf(path) & OTHERS_WRITE) === 0) return;
   throw new Error(`everybody may write ${what} ${path}: change that with chmod o-w ${shellWord(path)}`);
 }
 
-/** What should not be so, each in a sentence. */
+/** A sentence for each permission that is too wide. */
 export function permissionWarnings(path: string, what: string, isSecret: boolean): string[] {
   const mode = modeOf(path);
   const warnings: string[] = [];
@@ -24,10 +25,10 @@ export function permissionWarnings(path: string, what: string, isSecret: boolean
 }
 
 function modeOf(path: string): number {
-  if (process.platform === "win32") return 0; // it has no such modes, and Bun makes some up
+  if (process.platform === "win32") return 0; // Windows has no such modes, and Bun invents some
   try {
     return statSync(path, { throwIfNoEntry: false })?.mode ?? 0;
   } catch {
-    return 0; // whoever opens it is told why that cannot be done
+    return 0; // opening the file reports the reason
   }
 }

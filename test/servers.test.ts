@@ -1,4 +1,4 @@
-/** Says in one line which suites were left out on this machine for want of a server, and how to run them. */
+/** Prints in one line which suites this machine skips because a server is missing, and how to run them. */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -45,7 +45,7 @@ if (wanted.length > 0) {
   );
 }
 
-test("what may be left out is there", () => {
+test("the servers that suites need are there", () => {
   const paths = WANTS.flatMap(({ suites }) => suites).map((suite) => suite.split(" ")[0] ?? "");
   for (const path of paths.filter((one) => !one.includes("*")))
     expect([path, existsSync(join(import.meta.dir, "..", path))]).toEqual([path, true]);

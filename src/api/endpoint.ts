@@ -53,7 +53,7 @@ export type Call = {
   readonly watchKey: (onLoss: () => void) => () => void;
 };
 
-/** A GET may have one list whose value is Rows: what of it is not loaded yet is loaded as the caller reads. */
+/** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>>;
 
 /** The schema of an answer. */

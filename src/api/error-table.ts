@@ -74,7 +74,7 @@ export function tooManyCalls(what: string): Problem {
   return new Problem(429, "too_many_calls", "Too many requests", detail, { headers });
 }
 
-/** 499, as nginx calls it: nobody reads this answer, but the access log shows why the wait ended. */
+/** 499, as in nginx: the caller does not read this answer, but the access log shows why the wait ended. */
 function clientClosedRequest(): Problem {
   const detail = "The client hung up while its call waited.";
   return new Problem(499, "client_closed_request", "Client closed request", detail);

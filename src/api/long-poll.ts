@@ -1,9 +1,9 @@
 /**
- * Long polls: calls that wait (blocking receives, polls, repeats of an Idempotency-Key that wait for the first). Their
- * number is limited, their connection is not closed as idle, and a wait ends with its caller: when the client hangs up,
- * and when the key that it showed is revoked or expires.
+ * Long polls: admits calls that wait (blocking receives, polls, repeats of an Idempotency-Key that wait for the first).
+ * Their number is limited, their connection is not closed as idle, and a wait ends with its caller: when the client hangs
+ * up, and when its key is revoked or expires. The calls sleep in service/wait-queue.ts.
  *
- * Callers without a valid secret (variant A's public paths) have a limit of their own, so they cannot shut out the others.
+ * Callers without a valid secret (variant A's public paths) have a limit of their own, so they cannot exclude the others.
  */
 import * as limit from "../domain/limits.ts";
 import { type Exchange, allowSilence } from "../http/exchange.ts";

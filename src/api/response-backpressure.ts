@@ -1,11 +1,11 @@
 /**
- * Response backpressure: the bound on what is held for callers that read their answers slowly or not at all. A semaphore
- * over bytes counts what is held of all large answers together; an answer releases its bytes when it has been read, when
- * its caller hangs up, and when it has not moved on for a while and is cut off.
+ * Response backpressure: the bound on the memory of answers that callers read slowly or not at all. A semaphore over
+ * bytes counts the unread bytes of all large answers; an answer releases its bytes when it has been read, when its caller
+ * hangs up, and when it has made no progress for a while and is cut off.
  *
- * Invariant: a read that finds no room drops what it has loaded, waits without holding anything, and loads again. What
- * was written cannot be loaded again: its answer is counted without waiting. A receive, which may take much out, waits
- * before it does (mail/embedded.ts). A small answer is not counted: the socket takes it at once.
+ * Invariant: a read that finds no room drops its rows, waits without holding anything, and loads them again. The answer of
+ * a write cannot be loaded again, so it is counted without waiting. A receive, whose answer may be large, acquires room
+ * before it takes messages (mail/embedded.ts). A small answer is not counted: the socket takes it at once.
  */
 import * as limit from "../domain/limits.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -56,7 +56,7 @@ export class ResponseBackpressure {
   }
 
   /**
-   * The body of what `load` reads. It is called again when there was no room for what it read.
+   * The body of the value that `load` reads. It is called again when there was no room for that value.
    * @throws {AcquireTimeout} when no room was made in time
    */
   async ofRead(exchange: Exchange, load: () => Promise<Encoded>): Promise<Body> {
@@ -198,7 +198,7 @@ class AnswerBody {
     }
   }
 
-  /** Counts the new piece before the old one is released: nobody else is granted what it needs. */
+  /** Counts the new piece before the old one is released, so that no waiter is granted the difference. */
   #hold(piece: Buffer): void {
     this.#context.held.overdraw(piece.length);
     this.#context.held.release(this.#piece.length);

@@ -3,7 +3,7 @@
  * test/contract/blobs.test.ts checks it.
  *
  * Invariant: a blob is visible either complete or not at all. After finish() it survives a power cut; unfinished blobs can
- * be swept. Memory use does not grow with the size of a blob.
+ * be deleted by a sweep. Memory use does not grow with the size of a blob.
  * Must not: know file names, owners or records. A blob has only an id, and no path is built from a client's text.
  */
 
@@ -19,7 +19,7 @@ export interface Blobs {
 
   /**
    * The bytes from `start` to before `endExclusive`, read lazily while a Response sends them. Null if there is no such
-   * blob or it is shorter. If the blob is removed meanwhile, what was opened stays readable where the engine can do that.
+   * blob or it is shorter. If the blob is removed meanwhile, an opened content stays readable where the engine can do that.
    */
   open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null>;
 

@@ -1,7 +1,7 @@
 /**
  * The writer of a blob that both engines extend: counts, hashes and buffers the bytes. The engine stores each full buffer.
  *
- * Invariant: after finish(), discard() or a failed operation, a write throws. discard() waits for the operation that runs.
+ * Invariant: after finish(), discard() or a failed operation, a write throws. discard() waits for a running operation.
  * Must not: hold more than one buffer in memory.
  */
 import type { BlobWriter, FinishedBlob } from "./blobs.ts";
@@ -30,13 +30,13 @@ export abstract class BufferedWriter implements BlobWriter {
     this.#events = events;
   }
 
-  /** Stores the bytes; they are overwritten once this has resolved. */
+  /** Stores the bytes; the buffer is overwritten after this has resolved. */
   protected abstract append(bytes: Uint8Array): Promise<void>;
 
   /** Stores the last bytes, makes the blob durable, and then visible to open(). */
   protected abstract complete(last: Uint8Array, size: number): Promise<void>;
 
-  /** Deletes what was stored, also after a failed operation. */
+  /** Deletes the stored bytes, also after a failed operation. */
   protected abstract abandon(): Promise<void>;
 
   get size(): number {
@@ -78,7 +78,7 @@ export abstract class BufferedWriter implements BlobWriter {
   }
 
   async #discard(): Promise<void> {
-    await this.#operation.catch(() => {}); // its caller gets the error
+    await this.#operation.catch(() => {}); // the caller of the operation gets the error
     if (this.#state === "ended") return;
     this.#state = "ended";
     try {

@@ -214,7 +214,7 @@ class DiskWriter extends BufferedWriter {
     this.#io = io;
   }
 
-  /** Makes durable what was written so far. More may be written after it. */
+  /** Makes the bytes written so far durable. More may be written after it. */
   sync(): Promise<void> {
     return this.flush((bytes) => this.#appendDurably(bytes));
   }
@@ -234,7 +234,7 @@ class DiskWriter extends BufferedWriter {
 
   protected async abandon(): Promise<void> {
     try {
-      await this.#file.close(); // may be closed already, if complete() failed after it: a second close does nothing
+      await this.#file.close(); // a second close, after a failed complete(), has no effect
     } finally {
       await unlinkIfThere(this.#paths.partial);
     }

@@ -15,7 +15,7 @@ import { BufferedWriter, type WriterEvents } from "./buffered-writer.ts";
 
 const CHUNK_BYTES = FILE_PIECE_MAX_BYTES;
 const TOUCH_MS = 10_000;
-/** An unfinished blob that no hub has touched for so long was left by a crash. */
+/** An unfinished blob that no hub has touched for this long was left by a crash. */
 const ABANDONED_AFTER = "60 seconds";
 
 const BEGIN = `INSERT INTO blobs (blob_id, touched_at) VALUES ($1, clock_timestamp())`;

@@ -12,7 +12,7 @@ import { didYouMean } from "../lib/closest.ts";
 export type Form = {
   /** As it is called: "backup", "keys add". */
   readonly name: string;
-  /** The words beside the flags, as its help has them: "FILE", "ID A|B|none", "" for none. */
+  /** The positional arguments, as in its help: "FILE", "ID A|B|none", "" for none. */
   readonly words: string;
   /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be given many times. */
   readonly flags: Readonly<Record<string, ParseArgsOptionDescriptor>>;
@@ -30,7 +30,7 @@ export type Arguments = {
 export class UsageError extends Error {
   override readonly name = "UsageError";
 
-  /** @param command whose help tells more: "keys add"; "" for that of the whole program */
+  /** @param command names the help to read: "keys add"; "" for the whole program's help */
   constructor(message: string, command: string) {
     super(`${message}; see luxhub ${command === "" ? "help" : `${command} --help`}`);
   }
@@ -58,9 +58,9 @@ export function readArguments(argv: readonly string[], form: Form): Arguments {
     if (!flag) refuse(`unknown flag ${rawName}${didYouMean(rawName, namesOf(known))}`);
     if (flag.type === "boolean" && value !== undefined) refuse(`${rawName} takes no value`);
     if (name === "help") return { flags, words, help: true };
-    if (flag.type === "string" && value === undefined) refuse(`${rawName} wants a value`);
+    if (flag.type === "string" && value === undefined) refuse(`${rawName} needs a value`);
     if (inlineValue === false && value.startsWith("-"))
-      refuse(`${rawName} wants a value; one with a dash in front is given as ${rawName}=…`);
+      refuse(`${rawName} needs a value; one with a dash in front is given as ${rawName}=…`);
     if (flags[name] && !flag.multiple) refuse(`${rawName} is given twice`);
     (flags[name] ??= []).push(value ?? "");
   }
@@ -84,7 +84,7 @@ export function readSubcommand<T extends Form>(
   const names = forms.map((form) => form.name.slice(group.length + 1));
   if (!first) {
     if (argv.length === 0 || readArguments(argv, { name: group, words: "", flags }).help) return null;
-    throw new UsageError(`${group} wants ${names.join(", ")}`, group);
+    throw new UsageError(`${group} needs ${names.join(", ")}`, group);
   }
   const form = forms[names.indexOf(first.value)];
   if (!form) {
@@ -108,12 +108,12 @@ function refuseWords(words: readonly string[], { name, words: wanted }: Form): v
   const names = wanted.split(" ").filter((word) => word !== "");
   const extra = words[names.length];
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, name);
-  if (words.length < names.length) throw new UsageError(`${name} wants ${wanted}`, name);
+  if (words.length < names.length) throw new UsageError(`${name} needs ${wanted}`, name);
 }
 
 /** The FILE of a command, which must be able to go back and forth in it: no stream. @throws {UsageError} */
 export function fileOf({ words: [word = ""] }: Arguments, { name }: Form): string {
-  if (word === "-") throw new UsageError(`${name} wants a FILE, not - (a file of that name is ./-)`, name);
+  if (word === "-") throw new UsageError(`${name} needs a FILE, not - (a file of that name is ./-)`, name);
   const read = readPath(word);
   if ("value" in read) return read.value;
   throw new UsageError(`the FILE is ${JSON.stringify(word)}; it must be ${read.must}`, name);

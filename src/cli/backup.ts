@@ -20,7 +20,7 @@ export async function backupCommand(
   if (args.help) return say(BACKUP_HELP);
   const to = resolve(fileOf(args, FORM));
   const dir = findDataDir(args, env);
-  process.umask(0o077); // the secrets are in it
+  process.umask(0o077); // the archive contains the secrets
   setPriority(constants.priority.PRIORITY_LOW); // the hub goes first
   const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(dir, to, SOFTWARE, tools));
   const unwell = manifest.missing.length + manifest.damaged.length;
@@ -32,7 +32,7 @@ export async function backupCommand(
   say(`${to}: ${sizeText(sizeBytes)}, ${manifest.files} files, as of ${manifest.at}`);
   return say(
     hasSecrets
-      ? "The secrets are in it: keep it as safe as them."
-      : "Secrets that the hub has from its environment are not in it.",
+      ? "It contains the secrets: keep it as safe as them."
+      : "It does not contain the secrets that the hub gets from its environment.",
   );
 }

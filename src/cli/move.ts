@@ -16,7 +16,7 @@ const FORM: Form = {
   words: "",
   flags: { data: { type: "string" }, to: { type: "string" }, from: { type: "string" } },
 };
-/** Means the address in the settings: one on the command line can be read by everyone on the machine. */
+/** Stands for the address in the settings: everyone on the machine can read one on the command line. */
 const FROM_SETTINGS = "postgres";
 const MICRO = 6;
 
@@ -26,10 +26,10 @@ export async function moveCommand(argv: readonly string[], env: Environment): Pr
   const { to, from } = args.flags;
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
   if (word === undefined || more.length > 0)
-    throw new UsageError("move wants one of --to and --from", FORM.name);
+    throw new UsageError("move needs one of --to and --from", FORM.name);
   const { dir, url } = placesOf(args, word, env);
-  process.umask(0o077); // the database and the files are the hub's owner's alone
-  const left = "run it again to go on";
+  process.umask(0o077); // only the hub's owner may read the database and the files
+  const left = "run it again to continue";
   if (to) {
     const moved = await withProgress((tools) => moveToPostgres(dir, url, tools), left);
     return say(`${report(moved)}\n\n${nextInPostgres(dir.database, dir.path, moved)}`);
@@ -42,7 +42,7 @@ function placesOf(args: Arguments, word: string, env: Environment) {
   const given = word === FROM_SETTINGS ? {} : { database: [addressOf(word)] };
   const { dir, database } = findPlaces({ ...args, flags: { ...args.flags, ...given } }, env);
   if (database === null)
-    throw new UsageError("LUXHUB_DATABASE is not set: it names the PostgreSQL", FORM.name);
+    throw new UsageError("LUXHUB_DATABASE is not set: it must name the PostgreSQL database", FORM.name);
   return { dir, url: database };
 }
 
@@ -50,7 +50,7 @@ function placesOf(args: Arguments, word: string, env: Environment) {
 function addressOf(word: string): string {
   if (/^postgres(?:ql)?:\/\//.test(word) && URL.canParse(word)) return word;
   throw new UsageError(
-    "--to and --from want the word postgres, or postgres://USER:PASSWORD@HOST/NAME",
+    "--to and --from need the word postgres, or postgres://USER:PASSWORD@HOST/NAME",
     FORM.name,
   );
 }
@@ -80,22 +80,22 @@ function nextInPostgres(database: string, path: string, { files }: Moved): strin
     "",
     `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${shellWord(path)}`,
     `The secrets stay in ${path}; every further hub needs the same.`,
-    `${database} and the files beside it are as they were: delete them, or rename ${database},`,
-    "once the hub runs. A start without LUXHUB_DATABASE would take up the old state.",
+    `${database} and the files next to it are unchanged: delete them, or rename ${database},`,
+    "once the hub runs. A start without LUXHUB_DATABASE would use the old state.",
   ].join("\n");
 }
 
 function nextInSqlite({ path, secretFile }: DataDir, { files }: Moved): string {
   const bring = [
     "",
-    `${path} has no secret: bring the hub's files secret and admin-key there, or set LUXHUB_SECRET and`,
-    "LUXHUB_ADMIN_KEY as it had them; the first start makes new ones otherwise.",
+    `${path} has no secret: copy the hub's files secret and admin-key there, or set LUXHUB_SECRET and`,
+    "LUXHUB_ADMIN_KEY as before; otherwise the first start makes new ones.",
   ];
   return [
     files ? `The hub is in ${path} now.` : `The hub was in ${path} already; nothing was done.`,
     "",
     `Start it with:  luxhub serve --data ${shellWord(path)}`,
-    "and without LUXHUB_DATABASE, which would take up the old state: PostgreSQL is as it was. Drop the",
+    "and without LUXHUB_DATABASE, which would use the old state: PostgreSQL is unchanged. Drop the",
     "database once the hub runs.",
     ...(existsSync(secretFile) ? [] : bring),
   ].join("\n");

@@ -1,7 +1,7 @@
 /**
  * The balancer: which available node gets which task. Pure: it decides and does not write.
  *
- * The rule: of the nodes that are online, want tasks assigned, have room and take the task's type, the one with the fewest unfinished tasks;
+ * The rule: of the nodes that are online, accept assigned tasks, have room and take the task's type, the one with the fewest unfinished tasks;
  * of those, the one that has been idle longest. Never the node that the task was just revoked from.
  * store/sql/balancer.ts says the same in SQL to find the node for one task; the store's contract test compares the two.
  */
@@ -23,7 +23,7 @@ export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskTyp
   return task.taskType === "" || node.capabilities.length === 0 || node.capabilities.includes(task.taskType);
 }
 
-/** Whether the balancer may give the node one more task. */
+/** Whether the balancer may assign the node one more task. */
 export function isAvailable(node: Omit<Candidate, "capabilities">): boolean {
   return node.online && node.autoAssign && (node.maxTasks === null || node.tasksAssigned < node.maxTasks);
 }
@@ -35,7 +35,7 @@ export function pick<C extends Candidate>(task: WaitingTask, candidates: readonl
 }
 
 /**
- * Gives each task in turn to its node, as if `pick` ran for one after the other: each gift counts for the next.
+ * Assigns each task to its node, in order, as if `pick` ran for one after the other: each assignment counts for the next.
  *
  * Candidates are sorted once, and each type keeps a shortlist. At most `tasks.length` nodes move, and only back, and one
  * node is excluded for a task, so the right node is always among the first `tasks.length + 1` that take the type.
@@ -57,7 +57,7 @@ export function balance<T extends WaitingTask>(
   return given;
 }
 
-/** Those of the waiting types ("" is no type) that an available node takes. */
+/** The waiting types ("" is no type) that an available node takes. */
 export function typesTaken(waiting: ReadonlySet<string>, nodes: readonly Candidate[]): ReadonlySet<string> {
   const taken = new Set<string>();
   for (const node of nodes) {
@@ -103,7 +103,7 @@ function firstOf<C extends Candidate>({ revokedFrom }: WaitingTask, fitting: rea
   return first;
 }
 
-/** The balancer's order; the id decides when nothing else does. */
+/** The balancer's order: fewest unfinished tasks, longest idle, then by id. */
 function comesBefore(a: Candidate, b: Candidate): boolean {
   if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
   if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;

@@ -16,7 +16,7 @@ import type {
 } from "./model.ts";
 
 export type Change =
-  /** The registration of a node. A `node.beaten` comes with it, because a registration is a heartbeat too. */
+  /** The registration of a node. A `node.beaten` comes with it, because a registration is also a heartbeat. */
   | { readonly kind: "node.saved"; readonly node: Node }
   | {
       readonly kind: "node.beaten";
@@ -24,10 +24,10 @@ export type Change =
       readonly lastHeartbeatAt: number;
       readonly leaseUntil: number;
     }
-  /** Online again after it was offline. Its heartbeat is a `node.beaten`. */
+  /** The node is online again. Its heartbeat is a `node.beaten`. */
   | { readonly kind: "node.returned"; readonly nodeId: string }
   | { readonly kind: "node.offline"; readonly nodeId: string }
-  /** Its registration. The totals stay, and it goes on from them if it registers again. */
+  /** The node is deleted. Its totals stay, for the case that it registers again. */
   | { readonly kind: "node.deleted"; readonly nodeId: string }
   /** What a step adds to the running totals of one node. */
   | {
@@ -36,10 +36,10 @@ export type Change =
       readonly assigned: number;
       readonly completed: number;
       readonly luxEarnedMicro: number;
-      /** Entries in the LUX ledger, and what they add to the balance. */
+      /** New entries in the LUX ledger, and the sum of their amounts. */
       readonly entries: number;
       readonly balanceMicro: number;
-      /** Not added: the moment of the step. */
+      /** Replaced, not added. */
       readonly idleSince: number;
     }
   | { readonly kind: "task.created"; readonly task: Task }
@@ -70,7 +70,7 @@ export type Change =
       readonly deliveries: number;
       readonly leaseUntil: number | null;
     }
-  /** A broadcast begins to be written, goes on, or is whole (`writeUntil` is null): then its recipients can see it. */
+  /** The writing of a broadcast begins, continues, or has ended (`writeUntil` is null): then its recipients can see it. */
   | {
       readonly kind: "broadcast.saved";
       readonly messageId: string;
@@ -83,7 +83,7 @@ export type Change =
   | ({ readonly kind: "broadcast.tallied"; readonly seq: number } & BroadcastTally)
   /** Gives up all broadcasts that are not whole. */
   | { readonly kind: "broadcasts.abandoned" }
-  /** Removes the first `limit` deliveries of a broadcast that was given up; and itself, when none is left. */
+  /** Removes the first `limit` deliveries of a dropped broadcast, and the broadcast itself when none is left. */
   | { readonly kind: "broadcast.trimmed"; readonly seq: number; readonly limit: number }
   | { readonly kind: "broadcast.removed"; readonly seq: number }
   | { readonly kind: "message.removed"; readonly messageId: string }
@@ -92,10 +92,10 @@ export type Change =
   | { readonly kind: "event.logged"; readonly event: NewEvent }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
-  /** Restarts all running leases, so that no node is blamed for a stop, a sleep or a jump of the clock. */
+  /** Restarts all running leases of a variant: no node loses its lease through a stop, a sleep or a clock jump. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
-  /** Moves the dates of stored answers with a clock that jumped, so that their age stays the same. */
+  /** Moves the dates of stored answers by a clock jump, so that their age stays the same. */
   | {
       readonly kind: "answers.shifted";
       readonly after: number;

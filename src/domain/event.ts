@@ -45,7 +45,7 @@ export type NewEvent = {
 
 export type LoggedEvent = NewEvent & { readonly id: number };
 
-/** What becomes of a message: its sender hears of it. `data.from_node` names the sender. */
+/** The kinds about the delivery of a message, of which its sender is notified. `data.from_node` names the sender. */
 export const FATE_KINDS: readonly EventKind[] = ["message.acked", "message.parked", "message.expired"];
 
 /** The sender of the message that an event of FATE_KINDS is about; null for any other event. */

@@ -1,7 +1,7 @@
 /**
  * Every limit of the hub, named once. Sizes in bytes, times in milliseconds, unless the name says otherwise.
- * Those that the hub's specification does not give are chosen so that no caller can make the hub's memory or disk grow
- * without bound.
+ * Source: the specification, section 8; where it is silent, chosen so that no caller can make the hub's memory or disk
+ * grow without bound.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 
@@ -10,11 +10,11 @@ const MIB = 1024 * KIB;
 
 // What a caller may send.
 export const JSON_BODY_MAX_BYTES = 1 * MIB;
-/** Values, lists and objects in a body: what they cost is the event loop's time, 100 times as much as a long text's. */
+/** Values, lists and objects in a body: parsing many costs the event loop 100 times as much as one long text. */
 export const JSON_VALUES_MAX = 50_000;
-/** How many bad fields one answer names. */
+/** Invalid fields that one answer names. */
 export const ERRORS_MAX = 100;
-/** Requests to an endpoint after which the schema of what it takes is compiled. */
+/** Requests to an endpoint after which its input schema is compiled. */
 export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
@@ -49,18 +49,18 @@ export const CONTENT_MAX_BYTES = 256 * KIB;
 export const METADATA_MAX_BYTES = 64 * KIB;
 export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const FILE_NAME_MAX_CHARS = 255;
-/** Whoever looks at a task looks at the ids of its files too. */
+/** Every answer with a task has the ids of its files. */
 export const FILES_OF_TASK_MAX = 100;
-/** Uploads under way at once: each has a connection and a file open, which a system may allow 1,024 of. */
+/** Concurrent uploads: each has a connection and a file open, and a system may allow only 1,024 descriptors. */
 export const UPLOADS_MAX = 256;
 /** Of them, with one key that is bound to a node. */
 export const UPLOADS_PER_NODE_KEY_MAX = 16;
 export const UPLOAD_PARTS_MAX = 16;
 export const UPLOAD_PART_HEADERS_MAX_BYTES = 8 * KIB;
 export const IDEMPOTENCY_KEY_MAX_CHARS = 255;
-/** A body that is still arriving after this long is cut off, however steadily it drips. */
+/** A body that is still arriving after this time is cut off, even if it keeps arriving. */
 export const JSON_BODY_DEADLINE_MS = 20 * SECOND_MS;
-/** An upload may take long, but must move on by so much in each such time. */
+/** An upload may take long, but must send UPLOAD_STALL_MIN_BYTES in each UPLOAD_STALL_MS. */
 export const UPLOAD_STALL_MS = 25 * SECOND_MS;
 export const UPLOAD_STALL_MIN_BYTES = 16 * KIB;
 
@@ -78,34 +78,34 @@ export const RECEIVE_DEFAULT = 10;
 export const HISTORY_DEFAULT = 50;
 export const MESSAGES_MAX = 1_000;
 /**
- * The contents of one receive or history answer together; past it the answer holds fewer messages. Of a receive, which is
- * held whole and may be stored, their JSON counts too.
+ * The contents of one receive or history answer together; beyond it the answer has fewer messages. For a receive, whose
+ * whole answer is in memory and may be stored, their JSON counts as well.
  */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
 
-/** Pages that begin further into a list than this are loaded one after the other: the rows before them are skipped first. */
+/** Pages that begin further into a list are loaded one per tick, because the rows before them must be skipped. */
 export const LIST_NEAR_ROWS = 10_000;
-/** Pages that wait in that queue; past it the answer is 503. */
+/** Such pages that may wait; beyond it the answer is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
-/** What of a file is loaded and held at once, where the system does not send it by itself. */
+/** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
-/** What of a list is loaded and held at once; a larger page is answered in parts. */
+/** The part of a list that is loaded at once; a larger page is loaded in parts. */
 export const LIST_PART_MAX_BYTES = 256 * KIB;
-/** Nodes that are loaded at once for a list of all: 2 KiB each, for each who lists them at the same moment. */
+/** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
 export const NODES_PART = 100;
-/** A larger answer is counted until its caller has taken it. */
+/** Response backpressure counts a larger answer until its caller has read it. */
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
-/** What is held of counted answers together; past it the next waits. */
+/** The bytes of all counted answers together; beyond it the next answer waits. */
 export const ANSWERS_HELD_MAX_BYTES = 64 * MIB;
-/** The same of callers without a valid secret, apart; and of each address among them, less than a tenth of that. */
+/** The same for callers without a valid secret, counted separately; and for each address of theirs, less than a tenth. */
 export const ANONYMOUS_ANSWERS_HELD_MAX_BYTES = 32 * MIB;
 export const ANONYMOUS_ADDRESS_HELD_MAX_BYTES = 3 * MIB;
-/** A counted answer must move on by so much in each such time, else it is cut off. */
+/** A counted answer is cut off unless its caller reads ANSWER_SLICE_BYTES in each ANSWER_STALL_MS. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;
-/** How long a large answer waits for room: those before it have been read or cut off by then. */
+/** How long a large answer waits for room: long enough for those before it to be read or cut off. */
 export const ANSWER_WAIT_MS = 30 * SECOND_MS;
-/** The descriptions of one task/pull together; past it the answer holds fewer tasks. */
+/** The descriptions of one task/pull together; beyond it the answer has fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
 
 // Waiting.
@@ -122,65 +122,65 @@ export const ANONYMOUS_WAITERS_MAX = 2_000;
 export const WAITERS_PER_ADDRESS_MAX = 500;
 export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
-/** What is held for all streams together that do not take it; past it, the next event of each waits to be loaded. */
+/** The unread bytes of all streams together; beyond it, a stream loads its next event only when there is room. */
 export const STREAMS_HELD_MAX_BYTES = 64 * MIB;
 export const STREAM_BATCH = 32;
-/** Ids of events that a stream was notified of and has not read yet; past it, the stream reads the log instead. */
+/** Ids of events that a stream was notified of and has not read yet; beyond it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
 
 // Broadcasts.
-/** Registered nodes; of one more the registration is refused. The default of --max-nodes. */
+/** Registered nodes; one more registration is refused. The default of --max-nodes. */
 export const NODES_DEFAULT_MAX = 100_000;
 export const NODES_HIGHEST_MAX = 1_000_000;
-/** Nodes that one commit of a broadcast looks at: 2 to 3 ms, in which nobody else is served. */
+/** Nodes that one commit of a broadcast handles, in 2 to 3 ms during which no request is served. */
 export const BROADCAST_STEP_NODES = 250;
-/** A broadcast whose hub was not heard of for so long is dropped. */
+/** A broadcast whose hub has been silent for this long is dropped. */
 export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
-/** Broadcasts that wait for the one that is being written, each with its content; past it the answer is 503. */
+/** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */
 export const BROADCASTS_WAITING_MAX = 256;
 /** Waiting calls and streams that a broadcast wakes in one tick of the event loop. */
 export const WAKE_UPS_TOGETHER = 100;
 
 // Leases and periods.
 export const ACK_LEASE_MS = 30 * SECOND_MS;
-/** How often a message that wants an ACK comes back before it is parked. */
+/** How often a message that requires an ACK is redelivered before it is parked. */
 export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
-/** Stored answers of one key, and of all if not set otherwise; past it the oldest go. */
+/** Stored answers of one key, and of all unless configured otherwise; beyond it the oldest are deleted. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
 export const ANSWERS_EVICT_EVERY_MS = 5 * SECOND_MS;
 export const SWEEP_EVERY_MS = 1 * SECOND_MS;
-/** How often keys are read again: a revoked one is refused, and loses what it has open, within a second. */
+/** How often keys are reloaded: within a second a revoked key is refused, and its open calls and streams end. */
 export const KEYS_EVERY_MS = SECOND_MS / 2;
-/** The wall clock and the steady clock disagreeing by more than this between two sweeps is a jump or a sleep. */
+/** If the wall clock and the steady clock move apart by this between two sweeps, it was a jump or a sleep. */
 export const CLOCK_JUMP_MS = 5 * SECOND_MS;
 export const BALANCE_EVERY_MS = 10 * SECOND_MS;
-/** What the balancer gives out in one batch-assign of B, and in one round of its own; the rest is left to the next. */
+/** Tasks that the balancer assigns in one batch-assign of B, and in one periodic round; the next one continues. */
 export const BALANCE_ROUND_MAX = 5_000;
-/** Types of open tasks that the balancer holds at once; a round with more handles them one such set after the other. */
+/** Types of open tasks that the balancer holds at once; a round with more handles them in several sets. */
 export const BALANCE_TYPES_MAX = 10_000;
-/** Types that are looked up in one query, and types whose open tasks are looked up in one. */
+/** Types that one query reads, and types whose open tasks one query reads. */
 export const BACKLOG_TYPES_PART = 500;
 export const BACKLOG_TYPES_TOGETHER = 32;
-/** What is past its time is gone within a minute. */
+/** An expired row is deleted within a minute. */
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
-/** It is quiet when the hub uses less than this part of a core. */
+/** The hub is quiet when it uses less than this share of a core. */
 export const QUIET_CPU_SHARE = 0.05;
-/** While it is quiet, code must have run so many times as often as usual before it is compiled. */
+/** In a quiet hub, code is compiled only after this many times the usual number of runs. */
 export const QUIET_JIT_RELUCTANCE = 50;
-/** So much work is worth giving memory back after it. */
+/** After this much work it is worth collecting garbage. */
 export const COLLECT_AFTER_CPU_MS = 100;
-/** Rows that one periodic transaction touches, so that requests are never kept waiting long. */
+/** Rows that one periodic transaction writes at most, so that requests never wait long. */
 export const SWEEP_BATCH = 500;
-/** Messages of a mailbox that are counted at one time: a tenth of a millisecond's worth. */
+/** Messages of a mailbox that one query counts, in a tenth of a millisecond. */
 export const WAITING_PART_MAX = 5_000;
 /** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
-/** Of the log, what its reader has not taken; lines past it are lost, and counted. */
+/** Log text that its reader has not taken; lines beyond it are dropped and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
 /** Path and query of a request in its log line. */
 export const LOG_PATH_MAX_CHARS = 1 * KIB;
@@ -188,25 +188,25 @@ export const LOG_PATH_MAX_CHARS = 1 * KIB;
 export const LOG_TEXT_MAX_CHARS = 100;
 /** Requests that are logged as warnings in each second; the others are counted. */
 export const LOG_WARNINGS_PER_SECOND = 20;
-/** Events are gathered for so long before they become lines of the log; past so many lines they are counted. */
+/** How long events are gathered before they become lines of the log; beyond ACTIVITY_LINES_MAX they are counted. */
 export const ACTIVITY_WINDOW_MS = 250;
 export const ACTIVITY_LINES_MAX = 20;
 /** How long the end of the hub waits for the reader of its log. */
 export const LOG_END_MS = 500;
 
 // The store.
-/** A database that needs longer to answer a diagnostic is told to be away. */
+/** A database that needs longer for a diagnostic is reported as unreachable. */
 export const DIAGNOSIS_MAX_MS = 2 * SECOND_MS;
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
-/** A database up to this size is checked whole at every start: about a second's work. */
+/** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 
-/** With less room than this on its disk a hub is in danger of standing still: luxhub doctor says so. */
+/** luxhub doctor reports less free disk space than this. */
 export const FREE_SPACE_MIN_BYTES = 64 * MIB;
-/** On PostgreSQL: changes that are gathered before they are sent, within one commit. */
+/** On PostgreSQL: changes that are gathered before they are sent. */
 export const PENDING_MAX_CHANGES = 10_000;
-/** On PostgreSQL: transactions of a group that are reloaded together when one before them has changed what they read. */
+/** On PostgreSQL: transactions of a group that are reloaded together after an earlier one has changed what they read. */
 export const DECIDE_AHEAD = 32;
 
 // Several hubs on one database.
@@ -216,22 +216,22 @@ export const ELECTION_EVERY_MS = 1 * SECOND_MS;
 export const LEADER_LEASE_MS = 10 * SECOND_MS;
 /** How long after its last write a database remembers a hub. */
 export const HUB_FORGOTTEN_MS = 1 * DAY_MS;
-/** How often the hubs on one database compare their secrets, and how long a hub that is not heard of is compared with. */
+/** How often the hubs on one database compare their secrets, and how long a silent hub is still compared. */
 export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
 export const HUB_SILENT_MS = 30 * SECOND_MS;
-/** Of PBKDF2: some 50 ms at the start. */
+/** Rounds of PBKDF2: some 50 ms at the start. */
 export const SECRET_MARK_ROUNDS = 100_000;
-/** Two readings of one clock over a network differ by so much for no reason. */
+/** Two readings of one clock over a network may differ by this much. */
 export const CLOCK_NOISE_MS = 250;
-/** What the server may take for the lock and the loads of a group, for its commit, or for a read: then it is unavailable. */
+/** A server that needs longer for the lock and loads of a group, for its commit, or for a read is unavailable. */
 export const DATABASE_ANSWER_MAX_MS = 10 * SECOND_MS;
-/** How long a write waits for a table that is locked: less, so that the server itself says that nothing was written. */
+/** How long a write waits for a locked table: less, so that the server itself reports that nothing was written. */
 export const DATABASE_LOCK_MAX_MS = 8 * SECOND_MS;
-/** Reads that were given up and that the server has not answered yet; past it a read is refused at once. */
+/** Reads that the hub has given up and the server has not answered yet; beyond it a read is refused at once. */
 export const READS_GIVEN_UP_MAX = 256;
-/** How long the fate of a commit is asked for after the database was lost in the middle of it. */
+/** How long the hub tries to find out whether a commit succeeded, after it lost the database during the commit. */
 export const FATE_WAIT_MS = 5 * SECOND_MS;
-/** Connections to the database for reads and for files, beside the one that writes and the one that listens. */
+/** Connections to the database for reads and for files; one more writes and one more listens. */
 export const READ_CONNECTIONS = 4;
 export const FILE_CONNECTIONS = 3;
 
@@ -270,5 +270,5 @@ export const SECRET_MAX_CHARS = 512;
 /** A shorter secret can be guessed, and is a warning. */
 export const SECRET_SAFE_CHARS = 16;
 
-/** Tasks completed since the top nodes were last asked for, up to which only their nodes are looked at again. */
+/** After fewer completed tasks than this, the leaderboard is updated from their nodes; after more, from all nodes. */
 export const TOP_NODES_STEPS_MAX = 200;

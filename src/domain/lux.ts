@@ -1,7 +1,6 @@
 /**
- * LUX: an append-only ledger (specification 4, LUX economy). A balance is never edited: each entry carries the sum of all
- * entries of its node up to itself, so the newest entry tells the balance and the rows prove it.
- * Amounts are whole millionths of a LUX: integers, exact.
+ * LUX: an append-only ledger (specification 4, LUX economy). No entry is ever edited. Each has the sum of its node's
+ * entries up to itself, so the newest entry has the balance. Amounts are whole millionths of a LUX.
  */
 import { DAY_MS, utcDayStart } from "../lib/clock.ts";
 import { type Decision, accept, nodeNotFound, reject } from "./decision.ts";
@@ -10,7 +9,7 @@ import type { LedgerEntry, Node, Task } from "./model.ts";
 
 type Payment = Omit<LedgerEntry, "n" | "balanceMicro" | "at">;
 
-/** What the ledger says of a node so far. */
+/** A node's number of entries, and its balance. */
 type Account = Pick<Node, "entries" | "balanceMicro">;
 
 export type SignIn = {
@@ -21,25 +20,25 @@ export type SignIn = {
   readonly nextSigninAt: number;
 };
 
-/** Millionths to LUX: the nearest number JSON can carry. */
+/** Millionths to LUX, rounded to the nearest number of JSON. */
 export function toLux(micro: number | bigint): number {
   return Number(micro) / MICRO_PER_LUX;
 }
 
-/** LUX to millionths, or null when it has more than 6 decimals. */
+/** LUX to millionths; null for more than 6 decimals. */
 export function toMicro(lux: number): number | null {
   const micro = Math.round(lux * MICRO_PER_LUX);
   return micro / MICRO_PER_LUX === lux ? micro : null;
 }
 
-/** Sign-ins from here on were dated by a clock that was wrong, and lock nobody out of the days before them. */
+/** Sign-ins from here on were dated by a wrong clock, and do not count. */
 export function signinHorizon(now: number): number {
   return utcDayStart(now) + 2 * DAY_MS;
 }
 
 /**
- * Pays 10 LUX once a UTC day; a second sign-in on the day earns 0 and says so.
- * @param lastSigninAt the latest before `signinHorizon`
+ * Pays 10 LUX once a UTC day; another sign-in on the same day is accepted and pays nothing.
+ * @param lastSigninAt the latest sign-in before `signinHorizon`
  */
 export function signIn(
   node: Node | null,
@@ -49,7 +48,7 @@ export function signIn(
 ): Decision<SignIn> {
   if (!node) return nodeNotFound(asked.nodeId);
   const { balanceMicro, idleSince } = node;
-  // Tomorrow's counts too: a clock set back over midnight must not pay a day for a second time.
+  // A sign-in of tomorrow counts as well: a clock set back over midnight must not pay a day twice.
   if (lastSigninAt !== null && lastSigninAt >= utcDayStart(now)) {
     const nextSigninAt = utcDayStart(lastSigninAt) + DAY_MS;
     return accept({ luxEarnedMicro: 0, already: true, balanceMicro, nextSigninAt });
@@ -78,7 +77,7 @@ export function signIn(
   ]);
 }
 
-/** The ledger entry that pays a task's reward; none when it has none. The answer is the node's balance then. */
+/** Pays a task's reward, if it has one. The answer is the node's new balance. */
 export function payReward(node: Node, task: Task, entryId: string, now: number): Decision<bigint> {
   if (task.luxRewardMicro === 0) return accept(node.balanceMicro);
   const { nodeId } = node;

@@ -5,8 +5,8 @@
  *
  * A message is stored once; a delivery is its state with one recipient:
  *
- *   waiting --receive--> gone                                     (no ACK asked)
- *   waiting --receive--> leased --ack--> acked                    (ACK asked)
+ *   waiting --receive--> gone                                     (no ACK required)
+ *   waiting --receive--> leased --ack--> acked                    (ACK required)
  *                        leased --visibility timeout--> waiting   (redelivery, at most REDELIVERIES_MAX times)
  *                        leased --visibility timeout--> parked    (after the last one: it stays in history, an event says so)
  *   any --ack--> acked
@@ -34,7 +34,7 @@ import type { EventKind } from "./event.ts";
 import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./limits.ts";
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
 
-/** One hand-out of a delivery: tells it from a later one when it has to be put back. */
+/** One hand-out of a delivery: putBack() distinguishes it from a later one by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
 
 /** Of a node, only that it exists matters here. */
@@ -60,7 +60,7 @@ export function broadcast(message: Message, recipients: readonly string[]): Acce
   ]);
 }
 
-/** A broadcast that is not whole: until when its hub must go on (steady clock), 0 when it was given up. */
+/** An unfinished broadcast. Its hub must continue until `writeUntil` (steady clock); 0: it was given up. */
 export type UnfinishedBroadcast = {
   readonly messageId: string;
   readonly seq: number;
@@ -81,7 +81,7 @@ export function beginBroadcast(
   ]);
 }
 
-/** The next part; `before` counts the recipients of those before it. Undecided when the broadcast was given up. */
+/** The next part; `before` is the number of recipients so far. Undecided when the broadcast was given up. */
 export function continueBroadcast(
   message: Message,
   recipients: readonly string[],
@@ -98,7 +98,7 @@ export function continueBroadcast(
   ]);
 }
 
-/** Makes a broadcast visible, all of it at once. Undecided when it was given up. */
+/** Makes a broadcast visible to all recipients at once. Undecided when it was given up. */
 export function publish(
   message: Message,
   receivers: readonly string[],
@@ -314,7 +314,7 @@ function tallies(steps: readonly Step[]): readonly Change[] {
   return Array.from(sums, ([seq, sum]): Change => ({ kind: "broadcast.tallied", seq, ...sum }));
 }
 
-/** A broadcast asks for no ACK: nobody holds it leased, and it is never parked. */
+/** A broadcast requires no ACK: it is never leased or parked. */
 const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
   waiting: "waiting",
   leased: "delivered",
@@ -323,7 +323,7 @@ const TALLIED: Readonly<Record<DeliveryState, keyof BroadcastTally>> = {
   acked: "acked",
 };
 
-/** The event that tells what became of a message with one recipient; the sender hears of it too. */
+/** The event about the delivery of a message with one recipient; the sender is notified as well. */
 function fate(kind: EventKind, { toNode, messageId, fromNode }: DeliveryStub, at: number): Change {
   const data = { message_id: messageId, from_node: fromNode };
   return { kind: "event.logged", event: { kind, at, nodeId: toNode, taskId: null, data } };

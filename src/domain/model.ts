@@ -1,6 +1,6 @@
 /**
- * What the hub knows, as values: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each
- * resource. Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
+ * The domain model: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each resource.
+ * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 
 // ---- Nodes
@@ -54,7 +54,7 @@ export type TaskResult = {
 };
 
 export type Task = {
-  /** Its place in the order of creation; 0 until it is stored. */
+  /** Its number in order of creation; 0 until it is stored. */
   readonly seq: number;
   readonly taskId: string;
   readonly title: string;
@@ -68,7 +68,7 @@ export type Task = {
   readonly luxRewardMicro: number;
   readonly assignedNode: string | null;
   readonly result: TaskResult | null;
-  /** Whether the balancer may give it away by itself: it was created through variant B. */
+  /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
   /** The node it was last revoked from: the balancer does not give it straight back. */
   readonly revokedFrom: string | null;
@@ -131,23 +131,23 @@ export type Delivery = {
   readonly leaseUntil: number | null;
 };
 
-/** A delivery without the message's content: what acking and expiring look at. */
+/** A delivery without the message's content: enough to acknowledge or expire it. */
 export type DeliveryStub = Omit<Delivery, "message"> & {
   readonly messageId: string;
   readonly fromNode: string;
-  /** One of many deliveries of one message. */
+  /** Whether the message is a broadcast. */
   readonly broadcast: boolean;
 };
 
-/** The recipients of a broadcast by state. It asks for no ACK, so that none of them is leased or parked. */
+/** The number of a broadcast's recipients by state. A broadcast requires no ACK, so none is leased or parked. */
 export type BroadcastTally = { readonly waiting: number; readonly delivered: number; readonly acked: number };
 
-/** A message, and what became of it as the node sees it that asks. */
+/** A message and the state of its delivery, as one node may see it. */
 export type MessageFate = {
   readonly message: Message;
-  /** The delivery to its recipient, of a broadcast to the node that asks; null for a broadcast of the node itself. */
+  /** The delivery to its recipient; of a broadcast, to the asking node; null for the asking node's own broadcast. */
   readonly delivery: Pick<Delivery, "state" | "deliveries"> | null;
-  /** Of a broadcast of the node itself. */
+  /** Only for the asking node's own broadcast. */
   readonly recipients: BroadcastTally | null;
 };
 
@@ -194,7 +194,7 @@ export type KeyRecord = {
 export type StoredAnswer = {
   /** Whose it is: key id, path and Idempotency-Key, with a space between them. */
   readonly scope: string;
-  /** The variant, and the hex SHA-256 of what was asked: of the JSON value, or of what an upload says. */
+  /** The variant, and the hex SHA-256 of the request: of the JSON value, or of an upload's fields and bytes. */
   readonly asked: string;
   readonly status: number;
   readonly body: string;

@@ -1,6 +1,6 @@
 /**
- * The event `transport.changed`: logged once for each change of what carries messages, however many hubs notice it. The
- * hubs coordinate through the log: a hub whose change is already there logs nothing.
+ * The event `transport.changed`: logged once for each change of the transport of messages, however many hubs notice it.
+ * The hubs coordinate through the log: a hub whose change is already there logs nothing.
  */
 import { type Accepted, accept } from "./decision.ts";
 import type { LoggedEvent } from "./event.ts";

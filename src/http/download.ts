@@ -99,7 +99,7 @@ function etagOf(file: Representation): string {
 
 function isUnmodified(headers: Headers, file: Representation): boolean {
   const etags = headers.get("if-none-match");
-  if (etags !== null) return matchesAny(etags, etagOf(file)); // without a look at the date (13.1.3)
+  if (etags !== null) return matchesAny(etags, etagOf(file)); // the date is ignored (13.1.3)
   const since = httpDate(headers.get("if-modified-since"));
   return since !== null && Math.floor(file.modifiedAt / 1_000) * 1_000 <= since;
 }

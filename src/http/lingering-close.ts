@@ -6,7 +6,7 @@
 
 /** The most time to read from a client that sends without a pause. */
 const TOTAL_MAX_MS = 5_000;
-/** After such a pause nothing more is in transit: a client that sends more slowly reads the answer before it goes on. */
+/** After such a pause nothing more is in transit: a slower client reads the answer before it sends more. */
 const PAUSE_MS = 100;
 
 type BodyReader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read">;

@@ -31,7 +31,7 @@ export function systemClock(): Clock {
 const NEVER_BEFORE = Date.UTC(2026, 0, 1);
 
 /**
- * A clock whose wall time goes on from `past` while the machine's clock is not set. So new rows are not dated before old
+ * A clock whose wall time continues from `past` while the machine's clock is not set. So new rows are not dated before old
  * ones, and what had expired stays expired.
  * @param past a wall time that has passed, epoch milliseconds
  */

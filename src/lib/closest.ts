@@ -1,6 +1,6 @@
 /** Suggestions ("did you mean"): the known word that an unknown one was most likely meant to be, by edit distance. */
 
-/** How many edits one word is away from another: letters put in, left out, replaced, or two neighbours swapped. */
+/** The edit distance: letters inserted, deleted, replaced, or two neighbours swapped. */
 export function editDistance(a: string, b: string): number {
   // Optimal string alignment: a row for each prefix of `a`, a column for each prefix of `b`.
   const rows = Array.from({ length: a.length + 1 }, (_, i) => [i]);

@@ -38,7 +38,7 @@ export function isListed(ip: string, list: BlockList): boolean {
   return list.check(ip, familyOf(ip));
 }
 
-/** One for each caller that may be told apart: an IPv4 address, or the /64 that one IPv6 customer has to himself. */
+/** The key by which a caller is counted: an IPv4 address, or the /64 network of an IPv6 customer. */
 export function callerKey(ip: string): string {
   if (familyOf(ip) === "ipv4") return ip;
   const [head = [], tail = []] = ip

@@ -1,4 +1,4 @@
-/** A weighted semaphore: callers share a bounded amount, and whoever asks for more than is free waits in FIFO order. */
+/** A weighted semaphore: callers share a bounded amount; an acquire of more than is free waits in FIFO order. */
 export class Semaphore {
   readonly #limit: number;
   #held = 0;
@@ -31,14 +31,14 @@ export class Semaphore {
     return promise;
   }
 
-  /** Acquires the amount if it is free and nobody waits. */
+  /** Acquires the amount if it is free and no caller waits. */
   tryAcquire(amount: number): boolean {
     if (this.#waiters.size > 0 || !this.#fits(amount)) return false;
     this.#held += amount;
     return true;
   }
 
-  /** Acquires without waiting, past the limit if need be: for what is in memory already. */
+  /** Acquires without waiting, even beyond the limit: for data that is already in memory. */
   overdraw(amount: number): void {
     this.#held += amount;
   }
@@ -48,13 +48,13 @@ export class Semaphore {
     this.#grant();
   }
 
-  /** From now on nobody waits: who does already is refused. What is free can still be acquired. */
+  /** Refuses all waiting and later waits. A free amount can still be acquired. */
   close(): void {
     this.#isClosed = true;
-    for (const { refuse } of [...this.#waiters].toReversed()) refuse(); // the last first: a refusal grants to nobody
+    for (const { refuse } of [...this.#waiters].toReversed()) refuse(); // last first, so that no refusal grants to another waiter
   }
 
-  /** Whether somebody waits. */
+  /** Whether a caller waits. */
   get contended(): boolean {
     return this.#waiters.size > 0;
   }
@@ -172,7 +172,7 @@ export class AcquireTimeout extends Error {
   override readonly name = "AcquireTimeout";
 }
 
-/** A FIFO queue of which one caller goes on per tick of the event loop, so that other requests are served in between. */
+/** A FIFO queue that lets one caller continue per tick of the event loop, so that other requests are served in between. */
 export class TickQueue {
   readonly #mutex = new Semaphore(1);
 

@@ -1,6 +1,6 @@
 /**
- * Runs what many asked for at once, a few of them in each tick of the event loop, in the order of asking: so that others
- * are served in between.
+ * Spreads many small steps over ticks of the event loop, in FIFO order and a few in each tick, so that requests are served
+ * in between.
  */
 export class Slices {
   readonly #perTick: number;
@@ -11,7 +11,7 @@ export class Slices {
     this.#perTick = perTick;
   }
 
-  /** Runs `step` later: with the first few, after the caller has ended. It must not throw. */
+  /** Runs `step` in this or a later tick, after the caller has returned. `step` must not throw. */
   run(step: () => void): void {
     this.#queue.push(step);
     if (this.#scheduled) return;

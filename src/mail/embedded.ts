@@ -37,7 +37,7 @@ import { Semaphore } from "../lib/semaphore.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { type Mail, MailBusy, type Sent, type Taken, type Transport } from "./mail.ts";
 
-const TOO_SLOW = "The broadcast took too long and reached nobody.";
+const TOO_SLOW = "The broadcast took too long and reached no node.";
 
 export class EmbeddedMail implements Mail {
   readonly #store: Store;
@@ -83,7 +83,7 @@ export class EmbeddedMail implements Mail {
     }
   }
 
-  /** A step that fails leaves a broadcast that nobody sees: dropUnfinished() removes it. */
+  /** A failing step leaves an invisible broadcast, which dropUnfinished() removes. */
   async #broadcastInSteps(transact: Transact, message: Message, steady: () => number): Promise<Sent> {
     const { transport } = this;
     const { messageId } = message;

@@ -2,7 +2,7 @@
  * The port to the mailboxes. Its comments are the contract that every engine is tested against.
  *
  * A send is answered after the message is on disk. Each waiting message goes to one receiver, oldest first. A message
- * that wants an ACK is redelivered after its visibility timeout, until it is acknowledged or parked
+ * that requires an ACK is redelivered after its visibility timeout, until it is acknowledged or parked
  * (domain/message.ts has the state diagram).
  */
 import type { HandOut } from "../domain/message.ts";
@@ -27,7 +27,7 @@ export interface Mail {
   send(transact: Transact, message: Message, toNode: string): Promise<Sent>;
   /**
    * To every node that is online, except the sender: all of them or, if it throws, none. A broadcast to many nodes is
-   * written in several commits between which others are served, and one at a time; nobody sees it before the last one.
+   * written in several commits, between which requests are served, one broadcast at a time; it is invisible until the last.
    * `steady`: lib/clock.ts.
    * @throws {MailBusy} when too many broadcasts wait, or this one took too long
    */

@@ -1,10 +1,10 @@
 /**
- * The activity log: lines for people about what happens ("worker-1 claimed …"), made from the events that this hub
- * commits. What other hubs on the same database commit stands in their own logs.
+ * The activity log: readable lines ("worker-1 claimed …") about the events that this hub commits. Other hubs on the same
+ * database log their own commits.
  *
- * Invariant: a bounded number of lines, whatever is committed. Events are gathered for a moment; what belongs together
- * (a node that goes offline and its tasks) is one line, and past ACTIVITY_LINES_MAX lines a moment's events
- * are only counted by kind.
+ * Invariant: a bounded number of lines, whatever is committed. Events are gathered for ACTIVITY_WINDOW_MS; related events
+ * (a node that goes offline and its tasks) share a line, and beyond ACTIVITY_LINES_MAX lines events are only counted by
+ * kind.
  * Must not: show the content of a message, or wait for anything.
  */
 import type { Change } from "../domain/change.ts";
@@ -14,7 +14,7 @@ import { toLux } from "../domain/lux.ts";
 import type { Task } from "../domain/model.ts";
 import type { Log, LogFields, LogLevel } from "../lib/log.ts";
 
-/** Events of one line: the first of them, its task as it was written, and how many each kind has. */
+/** The events of one line: the first event, its task, and the number of events of each kind. */
 type Entry = {
   readonly event: NewEvent;
   readonly task: Task | null;
@@ -24,7 +24,7 @@ type Entry = {
 export class ActivityLog {
   readonly #log: Log;
   readonly #isOn: boolean;
-  /** By what belongs together; more than ACTIVITY_LINES_MAX of them are not kept. */
+  /** By the key of related events; at most ACTIVITY_LINES_MAX. */
   #entries = new Map<unknown, Entry>();
   #counts = new Map<EventKind, number>();
   #isOverflowing = false;
@@ -35,7 +35,7 @@ export class ActivityLog {
     this.#isOn = log.has("warn");
   }
 
-  /** Takes note of the changes of one transaction that is committed. */
+  /** Gathers the events of one committed transaction. */
   note(changes: readonly Change[]): void {
     if (!this.#isOn) return;
     let task: Task | null = null;
@@ -46,7 +46,7 @@ export class ActivityLog {
     }
   }
 
-  /** Writes the lines of what was noted so far. */
+  /** Writes the lines of the gathered events. */
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -81,7 +81,7 @@ export class ActivityLog {
     count(entry.counts, event.kind);
   }
 
-  /** A person gets the sentence, a collector also what is in it as fields. */
+  /** The fields are only for a collector: the sentence already has their values. */
   #write(level: LogLevel = "info", text: string, fields: LogFields, at: number): void {
     this.#log.write(level, text, this.#log.format === "json" ? fields : {}, at);
   }
@@ -91,13 +91,13 @@ function count(counts: Map<EventKind, number>, kind: EventKind): void {
   counts.set(kind, (counts.get(kind) ?? 0) + 1);
 }
 
-/** What another line tells as well. */
+/** Whether another line covers the event. */
 function isSilent({ kind, data }: NewEvent): boolean {
   if (kind === "task.assigned") return data["by"] === "complete";
   return kind === "lux.paid" || kind === "hub.started" || kind === "transport.changed";
 }
 
-/** The same for events that are told in one line. */
+/** A key that is the same for related events, which share a line. */
 function keyOf(event: NewEvent): unknown {
   const { kind, nodeId } = event;
   if (kind === "node.offline" || kind === "task.requeued") return `offline ${nodeId}`;
@@ -105,7 +105,7 @@ function keyOf(event: NewEvent): unknown {
   return event;
 }
 
-/** Of what is not a matter of course. */
+/** The levels of kinds that are not `info`. */
 const LEVELS: Partial<Record<EventKind, LogLevel>> = { "node.offline": "warn", "message.parked": "warn" };
 
 function textOf(entry: Entry): string {
@@ -123,9 +123,9 @@ function textOf(entry: Entry): string {
     case "node.online":
       return `${who} online again`;
     case "node.offline":
-      return `${who} offline${requeued === 0 ? "" : `, ${tasks(requeued)} back in the pool`}`;
+      return `${who} offline${requeued === 0 ? "" : `, ${tasks(requeued)} open again`}`;
     case "task.requeued":
-      return `${tasks(requeued)} of ${who} back in the pool`;
+      return `${tasks(requeued)} of ${who} open again`;
     case "task.created":
       return nodeId === null ? `${what} created ${id}` : `${who} created ${what} ${id}`;
     case "task.assigned":
@@ -137,7 +137,7 @@ function textOf(entry: Entry): string {
     case "task.revoked":
       return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
     case "task.released":
-      return `${what} of ${who} back in the pool${reasonOf(data["reason"])} ${id}`;
+      return `${what} of ${who} open again${reasonOf(data["reason"])} ${id}`;
     case "node.updated":
       return `${who} changed its ${String(data["changed"]).replaceAll(",", ", ")}`;
     case "node.deleted":
@@ -163,10 +163,10 @@ function textOf(entry: Entry): string {
   }
 }
 
-/** What each kind is called when only the number of its events is told. */
+/** The words for each kind when its events are only counted. */
 const SUMMARIES: Partial<Record<EventKind, readonly [things: string, done: string]>> = {
   "node.online": ["node", "online"],
-  "task.requeued": ["task", "back in the pool"],
+  "task.requeued": ["task", "open again"],
   "message.acked": ["message", "confirmed"],
   "lux.signin": ["node", "signed in"],
 };
@@ -215,7 +215,7 @@ function cut(text: string): string {
   return text.length <= limit.LOG_TEXT_MAX_CHARS ? text : `${text.slice(0, limit.LOG_TEXT_MAX_CHARS - 1)}…`;
 }
 
-/** A caller's words: in one line, and without what a terminal would obey. */
+/** A caller's text, in quotes, in one line and without control characters of a terminal. */
 function quoted(text: unknown): string {
   return JSON.stringify(cut(String(text))).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "�");
 }

@@ -1,10 +1,10 @@
 /**
- * The balancer's rounds: give out the backlog (the open tasks), best first, in bounded steps of one commit each. Requests
- * are served between two steps. The rule is domain/balancer.ts; every step applies it to the rows inside its commit.
+ * The balancer's rounds: a round assigns the backlog (the open tasks), best first, in bounded steps of one commit each.
+ * Requests are served between two steps. The rule is domain/balancer.ts; each step applies it to the rows in its commit.
  *
- * A round first asks which types wait and which of them an available node takes, and reads only tasks of those types.
- * So tasks that nobody takes cost little: 500 of them with 10,000 nodes of 64 capabilities each take 0.2 s of CPU, at most
- * 12 ms at a time, and 200,000 of them before 1,000 that fit take no step.
+ * A round first reads the types in the backlog and which of them an available node takes, then only tasks of those types.
+ * So tasks that no node takes cost little: 500 of them with 10,000 nodes of 64 capabilities each take 0.2 s of CPU, at
+ * most 12 ms at a time, and 200,000 of them before 1,000 that fit take no step.
  */
 import { type Candidate, balance, typesTaken } from "../domain/balancer.ts";
 import { accept } from "../domain/decision.ts";
@@ -35,10 +35,10 @@ import type { Store } from "../store/store.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
 
-/** What one round gave out, best task first, and whether it ended at BALANCE_ROUND_MAX and not at the backlog's end. */
+/** The assignments of one round, best task first; `isCutShort`: it ended at BALANCE_ROUND_MAX, before the backlog's end. */
 export type Round = { readonly assignments: readonly Assignment[]; readonly isCutShort: boolean };
 
-/** What one step gave out, and the types that no available node takes any longer. */
+/** The assignments of one step, and the types that no available node takes any longer. */
 type Step = { readonly assignments: readonly Assignment[]; readonly exhausted: ReadonlySet<string> };
 
 export class BalancerRounds {
@@ -50,10 +50,10 @@ export class BalancerRounds {
     this.#clock = clock;
   }
 
-  /** Gives out BALANCE_ROUND_MAX open tasks at most: of all, or only of those the balancer may give away by itself. */
+  /** Assigns at most BALANCE_ROUND_MAX open tasks; with `onlyBalanced`, only those that the balancer may assign unasked. */
   async run(onlyBalanced: boolean, signal?: AbortSignal): Promise<Round> {
     const assignments: Assignment[] = [];
-    // Most often nothing waits: then no node is read.
+    // The usual case, which reads no node.
     if (await this.#store.read(isBacklogEmpty(onlyBalanced))) return { assignments, isCutShort: false };
     const lists = new CapabilityLists();
     for await (const waiting of this.#waitingTypes(onlyBalanced)) {
@@ -69,13 +69,13 @@ export class BalancerRounds {
         assignments.push(...step.assignments);
         for (const type of step.exhausted) types.delete(type);
         if (best.length < limit) break;
-        after = last; // passes over what was not given: its only takers are the nodes it was revoked from
+        after = last; // skips the unassigned tasks: their only takers are the nodes they were revoked from
       }
     }
     return { assignments, isCutShort: false };
   }
 
-  /** The types in the backlog, "" included, BALANCE_TYPES_MAX at a time: past that, best first holds within each such set. */
+  /** The types in the backlog and "", in sets of BALANCE_TYPES_MAX. With several sets, each is assigned best first. */
   async *#waitingTypes(onlyBalanced: boolean): AsyncGenerator<ReadonlySet<string>> {
     let types = new Set([""]);
     for (const balanced of onlyBalanced ? [true] : [true, false])
@@ -93,7 +93,7 @@ export class BalancerRounds {
     if (types.size > 0) yield types;
   }
 
-  /** Reads all available nodes, a part at a time. */
+  /** Reads all available nodes, a page at a time. */
   async #typesTaken(waiting: ReadonlySet<string>, lists: CapabilityLists): Promise<Set<string>> {
     const taken = new Set<string>();
     for (let after: string | undefined = ""; after !== undefined;) {
@@ -105,7 +105,7 @@ export class BalancerRounds {
     return taken;
   }
 
-  /** The best open tasks of these types, a number of types at a time. */
+  /** The best open tasks of these types; reads BACKLOG_TYPES_TOGETHER types at a time and merges. */
   async #bestOf(
     types: readonly string[],
     onlyBalanced: boolean,
@@ -122,7 +122,7 @@ export class BalancerRounds {
     return best;
   }
 
-  /** One step. Tasks that were taken since they were found are left out. */
+  /** One step. Tasks that have been claimed since they were found are left out. */
   #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<Step> {
     const now = this.#clock.now();
     const load = { tasks: openTasks(found.map(({ seq }) => seq)), nodes: availableNodes(lists) };
@@ -143,8 +143,8 @@ export class BalancerRounds {
 }
 
 /**
- * The periodic round, for tasks that a lost wake-up left open: at the first sweep, then every BALANCE_EVERY_MS. A round
- * that was cut short goes on in the next sweep, so that the other chores run in between.
+ * The periodic round, for tasks that a failed step left open: at the first sweep, then every BALANCE_EVERY_MS. A round
+ * that was cut short continues in the next sweep, so that the other chores run in between.
  */
 export class PeriodicBalancer {
   readonly #store: Store;
@@ -152,7 +152,7 @@ export class PeriodicBalancer {
   readonly #rounds: BalancerRounds;
   /** Steady clock. */
   #dueAt = 0;
-  /** The newest event when a round began that gave out all it could: until there is another, nothing can have changed. */
+  /** The newest event before the last complete round. Without a newer event, a round has nothing to do. */
   #settledAt = -1;
 
   constructor(store: Store, clock: Clock) {

@@ -1,6 +1,6 @@
 /**
- * The event feed: reads the event log by cursor, serves long polls, and notifies the subscribers (SSE streams) and
- * blocking receives that a commit concerns.
+ * The event feed: reads the event log by cursor, serves long polls (which wait in wait-queue.ts and share reads by
+ * single-flight), and notifies the subscribers (SSE streams) and blocking receives that a commit concerns.
  *
  * Correctness comes from cursors over stored rows; a wake-up only says when to read. So a reader may be woken in vain,
  * or late, but misses nothing and sees nothing twice.
@@ -40,14 +40,14 @@ export type StreamItem =
 /** Events after `after` are no longer kept; the first one that is has the id `resumedAt`. */
 export type Gap = { readonly after: number; readonly resumedAt: number };
 
-/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: what is missing before it. */
+/** A batch of a node's log. `atEnd`: the log ends at `cursor` at this moment. `gap`: the events missing before it. */
 export type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap | null };
 
 export type Subscriber = (eventId: number) => void;
 
-/** All polls wait in one queue: each wants every task event. */
+/** All polls wait in one queue, because each waits for any task event. */
 const POLLS = "";
-/** How many events of the log one step of catching up scans: about a millisecond. */
+/** Events of the log that one step of catchUp() scans, in about a millisecond. */
 const LOG_WINDOW = 2_000;
 
 export class Feed {
@@ -68,8 +68,8 @@ export class Feed {
   }
 
   /**
-   * Events after `since`; null gives the newest. A cursor past the end of the log comes from before a backup was
-   * restored: nothing comes after it, and the batch has the end of the log as its cursor, to go on from.
+   * Events after `since`; null returns the newest. A cursor past the end of the log is from before a backup was restored:
+   * the batch is empty, and its cursor is the end of the log.
    */
   async events(since: number | null, kind: EventKind | null, limit: number): Promise<EventBatch> {
     if (since === null) {
@@ -83,7 +83,7 @@ export class Feed {
 
   /**
    * Long poll: task events after `since` (null: from now), at once if there are any, else as soon as one comes. A cursor
-   * past the end of the log is answered at once, as by `events`: what it waits for may have come and gone.
+   * past the end of the log is answered at once, as by `events`, because its next event may already exist.
    * @throws {WaitAborted} when the caller is gone
    */
   async poll(since: number | null, waitMs: number, signal: AbortSignal): Promise<EventBatch> {

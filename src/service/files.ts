@@ -17,7 +17,7 @@ import { fileSizes, filesBySeq, filesCount } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
 import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
-/** What the uploader says of a file. */
+/** The part of a file's record that its uploader decides. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
 
 export class FileService {
@@ -26,11 +26,11 @@ export class FileService {
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
   readonly #pages: ListPages;
-  /** Blobs being saved: their bytes may be there without a record, and are no orphans. */
+  /** Blobs being saved: they may have no record yet, but are not orphans. */
   readonly #saving = new Set<string>();
   #shard = 0;
 
-  /** `pinned`: whether a backup is copying files now. Then no bytes are removed: it may be about to copy them. */
+  /** `pinned`: whether a backup is running. Then no bytes are removed, because it may still have to copy them. */
   constructor(store: Store, clock: Clock, blobs: Blobs, pinned: () => boolean) {
     this.#store = store;
     this.#clock = clock;
@@ -39,14 +39,14 @@ export class FileService {
     this.#pages = new ListPages(store);
   }
 
-  /** A writer for the bytes of a new file; give it to `save`, or discard it. */
+  /** A writer for the bytes of a new file; pass it to `save`, or discard it. */
   begin(): Promise<BlobWriter> {
     return this.#blobs.begin();
   }
 
   /**
-   * Makes the bytes durable, then records the file. If the record is rejected, the bytes are removed. If it is unknown
-   * whether it was written, the bytes stay; without a record the next sweep removes them.
+   * Makes the bytes durable, then writes the record. If the record is rejected, the bytes are removed. If the outcome of
+   * the write is unknown, the bytes stay; the next sweep removes them if they have no record.
    * `boundTo`: the node of the caller's key, if it is bound to one.
    */
   async save(
@@ -77,7 +77,7 @@ export class FileService {
         upload(file, task, node, boundTo === null ? null : { nodeId: boundTo, node: own }),
       );
     } catch (error) {
-      // Bytes that may have a record stay. A failed removal is left to the sweep: the caller gets the first error.
+      // Bytes that may have a record stay. If the removal fails, the sweep does it, and the caller gets the first error.
       if (!(error instanceof OutcomeUnknown)) await this.#blobs.remove(file.fileId).catch(() => {});
       throw error;
     }
@@ -99,7 +99,7 @@ export class FileService {
   }
 
   /**
-   * The bytes from `start` to before `endExclusive`; null when the record stands and its bytes are missing.
+   * The bytes from `start` to before `endExclusive`; null when the record exists but its bytes are missing.
    * @throws {Rejection} file_not_found when it has been deleted since the record was read
    */
   async open(file: FileRecord, start: number, endExclusive: number): Promise<BlobContent | null> {
@@ -111,7 +111,7 @@ export class FileService {
   async remove(transact: Transact, fileId: string): Promise<FileRecord> {
     const now = this.#clock.now();
     const removed = await transact({ file: fileById(fileId) }, ({ file }) => remove(file, fileId, now));
-    // Asked after the commit: a backup that starts later does not find the record.
+    // pinned() after the commit: a backup that starts later does not find the record.
     if (!this.#pinned()) await this.#blobs.remove(fileId);
     return removed;
   }
@@ -120,7 +120,7 @@ export class FileService {
   async sweepShard(): Promise<number> {
     const shard = this.#shard;
     this.#shard = (shard + 1) % this.#blobs.shards;
-    // Blobs are recorded before they leave #saving: one that is listed and not in it has its record, or is an orphan.
+    // A blob gets its record before it leaves #saving, so a listed blob that is not in #saving has a record or is an orphan.
     const left = (await this.#blobs.list(shard)).filter((blobId) => !this.#saving.has(blobId));
     let removed = 0;
     while (left.length > 0) removed += await this.#sweepSome(left.splice(0, SWEEP_BATCH));

@@ -1,8 +1,9 @@
 /**
- * The key ring: finds a valid key by its secret, and tells who holds something open when its key is lost.
+ * The key ring: finds a valid key by its secret, comparing hashes in constant time, and notifies the open calls and
+ * streams of a key that was revoked or has expired.
  *
- * Other processes write keys too. The ring reads them again twice a second, so that a revoked key is refused within a
- * second; a secret that it does not know is looked up in the store, so that a new key is valid as soon as it is written.
+ * Other processes also write keys. The ring reloads them twice a second, so that a revoked key is refused within a second.
+ * It looks up an unknown secret in the store, so that a new key is valid as soon as it is written.
  */
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
 import { KEY_LOOKUPS_MAX } from "../domain/limits.ts";
@@ -20,7 +21,7 @@ export class KeyRing {
   readonly #primary: readonly KeyRecord[];
   /** By the first two bytes of the hash. */
   #byPrefix: KeyIndex;
-  /** Who hears of the loss of a key, by its id. */
+  /** The callbacks to notify when a key is lost, by its id. */
   readonly #holders = new Map<string, { readonly key: KeyRecord; readonly listeners: Set<() => void> }>();
   /** The lookup that has not begun. */
   #nextLookup: Lookup | null = null;
@@ -33,7 +34,7 @@ export class KeyRing {
     this.#byPrefix = indexed(this.#primary);
   }
 
-  /** Reads the keys again, and tells the holders of those that were revoked or have expired. */
+  /** Reloads the keys, and notifies the open calls and streams of keys that were revoked or have expired. */
   async refresh(): Promise<void> {
     try {
       const stored = await this.#store.read(allKeys());
@@ -89,9 +90,9 @@ export class KeyRing {
   }
 
   /**
-   * As find(), for a secret that find() does not know: another process may have written its key just now. One query at a
-   * time looks up all that were asked for meanwhile. Past KEY_LOOKUPS_MAX secrets, and when the store cannot be read, a
-   * key is unknown until the next refresh.
+   * Like find(), for a secret that find() does not know, because another process may just have written its key. One query
+   * at a time looks up all secrets that arrived meanwhile. Beyond KEY_LOOKUPS_MAX secrets, and when the store cannot be
+   * read, a key is unknown until the next refresh.
    */
   async findNew(secret: string, role: KeyRole): Promise<KeyRecord | null> {
     const lookup = (this.#nextLookup ??= this.#planLookup());

@@ -1,9 +1,8 @@
 /**
- * Paging of lists whose rows may be large. A query of sizes says which rows are on the page and how large they are; the
- * rows are then loaded in parts of LIST_PART_MAX_BYTES, each part when the caller has taken the one before.
+ * Paging of lists whose rows may be large. A query of sizes finds which rows are on the page and how large they are. Then
+ * the rows are loaded in parts of LIST_PART_MAX_BYTES, each when the caller has read the part before it.
  *
- * The sizes and the first part are one snapshot. A later part is read when it is loaded, and a row that was deleted by
- * then is left out.
+ * The sizes and the first part are from one snapshot. A row that is deleted before its part is loaded is left out.
  */
 import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS, LIST_PART_MAX_BYTES } from "../domain/limits.ts";
 import { TickQueue } from "../lib/semaphore.ts";
@@ -14,8 +13,8 @@ import type { Query, Read, Store } from "../store/store.ts";
 export type NextPart<T> = () => Promise<readonly T[] | null>;
 
 /**
- * The rows of a list: the first part, and how to load the others; `next` is null when there are none. No toJSON(): with
- * it JSON.stringify takes twice as long for the whole answer.
+ * The rows of a list: the first part, and a function that loads the others; null when there are none. It has no toJSON(),
+ * with which JSON.stringify would take twice as long for the whole answer.
  */
 export class Rows<T> {
   readonly first: readonly T[];
@@ -35,7 +34,7 @@ export class Rows<T> {
 /** Loads rows by their numbers, in the order of the list. */
 type RowsBySeq<T> = (seqs: readonly number[]) => Query<readonly T[]>;
 
-/** Loads the first part of the rows that were measured. `readLater` loads the others. */
+/** Loads the first part of the rows with these sizes. `readLater` loads the others. */
 export async function loadRows<T>(
   sizes: readonly Sized[],
   rowsBySeq: RowsBySeq<T>,
@@ -52,7 +51,7 @@ export async function loadRows<T>(
   });
 }
 
-/** The numbers in parts of a bounded size, each of at least one row. */
+/** Splits the rows into parts of at most LIST_PART_MAX_BYTES, but of at least one row. */
 function partsOf(sizes: readonly Sized[]): readonly (readonly number[])[] {
   const parts: number[][] = [];
   let left = 0;
@@ -77,7 +76,7 @@ export function upToBytes(sizes: readonly Sized[], maxBytes: number): readonly S
 /** `page` counts from 1. */
 export type PageRequest = { readonly page: number; readonly perPage: number };
 
-/** `pages`: how many there are, 0 of an empty list. */
+/** `pages`: the number of pages, 0 for an empty list. */
 export type Page<T> = PageRequest & {
   readonly rows: Rows<T>;
   readonly total: number;
@@ -103,7 +102,7 @@ export class PagesBusy extends Error {
 /** The pages of one resource's lists. */
 export class ListPages {
   readonly #store: Store;
-  /** An embedded store serves nobody while it skips rows: far pages go one per tick. */
+  /** SQLite blocks the event loop while it skips rows, so far pages are loaded one per tick. */
   readonly #farPages = new TickQueue();
 
   constructor(store: Store) {
@@ -112,7 +111,7 @@ export class ListPages {
 
   /**
    * Loads one page, or the first part of it.
-   * @param list reads what the list is; null: there is none
+   * @param list reads the number of rows and the queries of the list; null when there is no such list
    * @throws {PagesBusy}
    */
   async load<T>(request: PageRequest, list: (read: Read) => Promise<PageSource<T> | null>): Promise<Page<T>> {
@@ -133,7 +132,7 @@ export class ListPages {
   }
 }
 
-/** Counted from the end of the list from which fewer rows are skipped. */
+/** The slice, counted from the end of the list from which it skips fewer rows. */
 function nearerSlice(offset: number, limit: number, total: number): Slice {
   const older = Math.max(total - offset - limit, 0);
   if (offset <= older) return { from: "newest", limit, offset };

@@ -1,18 +1,18 @@
 /**
  * Saves memory while the hub is idle.
  *
- * Garbage collection: the JavaScript engine collects as it allocates, so a hub that ten thousand callers have just left
- * would keep their memory until the next requests. When work was done and the hub has become quiet, this collects garbage
- * and gives freed pages back to the system. It costs a few milliseconds for each 10 MiB in use.
+ * Garbage collection: the JavaScript engine collects as it allocates, so after ten thousand callers have left, a hub would
+ * keep their memory until the next requests. When the hub becomes quiet after work, this collects garbage and returns
+ * freed pages to the system. It costs a few milliseconds for each 10 MiB in use.
  *
- * JIT compilation: the compiler for hot code costs some 8 MiB for the life of the process, and the sweeps of an idle hub
- * alone would start it sooner or later. While the hub is quiet, as it is at the start (cli/cold-start.ts), only code that
- * runs very often is compiled; as soon as there is work, the engine's own threshold holds.
+ * JIT compilation: the compiler for hot code costs some 8 MiB for the life of the process, and the periodic work of an
+ * idle hub would start it sooner or later. While the hub is quiet, as it is at the start (cli/cold-start.ts), only code
+ * that runs very often is compiled; as soon as there is work, the engine's own threshold applies.
  */
 import { COLLECT_AFTER_CPU_MS, QUIET_CPU_SHARE, QUIET_JIT_RELUCTANCE } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 
-/** The process, replaced in tests. */
+/** The process, injectable for tests. */
 export type Machine = {
   /** Processor time of this process so far, in milliseconds. */
   cpuMs(): number;
@@ -46,7 +46,7 @@ export class MemorySaver {
     this.#collectedCpuMs = this.#seenCpuMs;
   }
 
-  /** Collects garbage if it was quiet since the last call and there was work since the last collection; sets the JIT. */
+  /** Collects garbage if the hub was quiet since the last call and worked since the last collection; sets the JIT. */
   adjust(): void {
     const cpuMs = this.#machine.cpuMs();
     const now = this.#clock.steady();

@@ -36,7 +36,7 @@ export type Patience = {
   readonly waitMs: number;
   /** Aborts when the caller is gone. */
   readonly signal: AbortSignal;
-  /** `transact` stores the answer for a repeat: what was taken is not lost when the caller is gone. */
+  /** `transact` stores the answer for a repeat, so a hang-up loses no message. */
   readonly repeatable: boolean;
 };
 
@@ -67,7 +67,7 @@ export class MessageService {
     this.#pages = new ListPages(store);
   }
 
-  /** To `draft.toNode`, or to every node that is online when that is null. */
+  /** Sends to `draft.toNode`; when that is null, to every node that is online. */
   send(transact: Transact, draft: MessageDraft): Promise<Sent> {
     const message: Message = { ...draft, messageId: this.#newId(), sentAt: this.#clock.now() };
     return draft.toNode === null
@@ -109,7 +109,7 @@ export class MessageService {
   }
 
   /**
-   * What a node sent or received, newest first: before the message `before`, if given.
+   * The messages that a node sent or received, newest first; with `before`, those before that message.
    * @throws {Rejection} node_not_found, message_not_found
    */
   async history(nodeId: string, before: string | null, count: number): Promise<MessageList> {
@@ -119,8 +119,8 @@ export class MessageService {
   }
 
   /**
-   * What a node received, newest first, without taking anything: the newest, or the first `limit` after the message
-   * `since`; and before the message `before`.
+   * The messages that a node received, newest first, without taking any: the newest, or the first `limit` after the
+   * message `since`; with `before`, only those before that message.
    * @throws {Rejection} node_not_found, message_not_found
    */
   async mailbox(
@@ -169,17 +169,17 @@ export class MessageService {
     return { rows, count: sizes.length, transport: this.#mail.transport };
   }
 
-  /** Redelivers or parks what was not acknowledged in time, one bounded step. The answer is how many. */
+  /** Redelivers or parks messages after their visibility timeout, in one bounded step. Returns how many. */
   expireSome(): Promise<number> {
     return this.#mail.expireSome(this.#clock.now(), this.#clock.steady());
   }
 
-  /** Removes what is left of broadcasts that failed or whose hub is gone, one bounded step. Whether there is more to do. */
+  /** Removes the rest of broadcasts that failed or whose hub is gone, in one bounded step. True if there is more to do. */
   dropUnfinished(): Promise<boolean> {
     return this.#mail.dropUnfinished(this.#clock.steady());
   }
 
-  /** Retries what could not be put back. Throws at the first failure; that one and the rest stay for the next time. */
+  /** Retries failed put-backs. Throws at the first failure, and keeps that one and the rest for the next call. */
   async retryPutBacks(): Promise<void> {
     for (let failed = this.#failedPutBacks[0]; failed; failed = this.#failedPutBacks[0]) {
       await this.#mail.putBack(failed.nodeId, failed.taken);

@@ -1,4 +1,4 @@
-/** The use cases of nodes: registration, heartbeats, listing, and the leases of nodes, which end when a node is silent. */
+/** The use cases of nodes: registration, heartbeats, listing, and the expiry of the leases of silent nodes. */
 import { NODES_DEFAULT_MAX, NODES_PART, SWEEP_BATCH, WAITING_PART_MAX } from "../domain/limits.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import type { Node, Pulse } from "../domain/model.ts";
@@ -35,10 +35,10 @@ import { NODE_DELETED, type TaskService } from "./tasks.ts";
 /** The shortest lease of any variant. */
 const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
 
-/** What a heartbeat returns: the node's counters, and how many messages wait for it. */
+/** The result of a heartbeat: the node's counters, and how many messages wait for it. */
 export type HeartbeatResult = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
 
-/** The lease in milliseconds, by the variant in which the node registered. */
+/** The length of a node's lease in milliseconds, by the variant in which it registered. */
 type LeaseOf = (node: Pick<Node, "variant">) => number;
 
 export type Registration = { readonly node: Node; readonly created: boolean };
@@ -48,7 +48,7 @@ export class NodeService {
   readonly #clock: Clock;
   readonly #tasks: TaskService;
   readonly #maxNodes: number;
-  /** Steady clock: no lease ends before this, so until then expireSome() has nothing to read. */
+  /** Steady clock: no lease ends before this time, so expireSome() reads nothing until then. */
   #leasesHoldUntil = 0;
   /** Mailboxes are counted one step per tick. */
   readonly #counting = new TickQueue();
@@ -60,7 +60,7 @@ export class NodeService {
     this.#maxNodes = maxNodes;
   }
 
-  /** `leaseMs`: how long the variant lets a node be silent. @throws {Rejection} nodes_limit */
+  /** `leaseMs`: how long a node of this variant may be silent. @throws {Rejection} nodes_limit */
   async register(transact: Transact, profile: NodeProfile, leaseMs: number): Promise<Registration> {
     const beat = this.#beat(leaseMs);
     const load = {
@@ -76,7 +76,7 @@ export class NodeService {
     return registered;
   }
 
-  /** The most frequent request, so the usual case is one short transaction; #comeBack has the rest (UNDECIDED). */
+  /** The most frequent request, so the usual case is one short transaction; #comeBack handles the others (UNDECIDED). */
   async heartbeat(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const load = { pulse: pulseOf(nodeId), mail: waitingPart(nodeId, 0) };
     const beat = this.#beat(0);
@@ -90,7 +90,7 @@ export class NodeService {
     return beaten ?? this.#comeBack(transact, nodeId, leaseOf);
   }
 
-  /** All nodes. Of a part that was loaded only the last id is kept, so that the nodes can be freed. */
+  /** All nodes, in parts. Between two parts only the last id is kept, so that the nodes can be freed. */
   async list(): Promise<Rows<Node>> {
     let last: string | null = "";
     const next: NextPart<Node> = async () => {
@@ -108,7 +108,7 @@ export class NodeService {
     return knownNode(this.#store, nodeId);
   }
 
-  /** Deletes a node; the balancer gives the tasks that it held to others. */
+  /** Deletes a node and makes its tasks open again; the balancer assigns them. */
   async remove(transact: Transact, nodeId: string): Promise<Node> {
     const now = this.#clock.now();
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
@@ -121,7 +121,7 @@ export class NodeService {
     return removed;
   }
 
-  /** Puts nodes offline whose lease has run out, SWEEP_BATCH at most. Returns how many. */
+  /** Puts at most SWEEP_BATCH nodes offline whose lease has expired. Returns how many. */
   async expireSome(): Promise<number> {
     const now = this.#clock.now();
     const steady = this.#clock.steady();
@@ -137,7 +137,7 @@ export class NodeService {
     return expired;
   }
 
-  /** A heartbeat of a node that was offline (it may get tasks), or whose mailbox takes several steps to count. */
+  /** The heartbeat of a node that was offline (and may get tasks), or whose mailbox takes several steps to count. */
   async #comeBack(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
     const messagesWaiting = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
@@ -152,7 +152,7 @@ export class NodeService {
     return back;
   }
 
-  /** Counts a mailbox in steps, one per tick. A message that is sent or received meanwhile may be counted or not. */
+  /** Counts a mailbox in steps, one per tick. Messages sent or received meanwhile may be counted or not. */
   async #countWaiting(nodeId: string): Promise<number> {
     let waiting = 0;
     for (let after = 0; ;) {
@@ -164,7 +164,7 @@ export class NodeService {
     }
   }
 
-  /** The call's own commit assigned up to SWEEP_BATCH tasks; a longer queue takes more commits. */
+  /** The first commit assigns up to SWEEP_BATCH tasks; for more tasks this makes further commits. */
   async #fillFurther(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
     if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fillIfPossible(node.nodeId);
   }

@@ -1,17 +1,17 @@
 /**
- * The periodic work: what the hub does without a request. choresOf() lists it, scheduler.ts runs it.
+ * The periodic work: the background jobs (chores) of the hub. choresOf() lists them, scheduler.ts runs them.
  *
- *   database, files   notice a full disk, and notice when it takes writes again
- *   clock             after a clock jump, a sleep or a standstill: renews all leases
- *   nodes             puts silent nodes offline (domain/node.ts expire); their tasks go back to the queue (domain/task.ts
+ *   database, files   notice a full disk, and notice when writes succeed again
+ *   clock             renews all leases after a clock jump, a sleep or a standstill
+ *   nodes             puts silent nodes offline (domain/node.ts expire) and makes their tasks open again (domain/task.ts
  *                     requeue)
- *   owed              puts messages back whose receiver hung up, where that failed at the time (messages.ts)
+ *   put-backs         retries to put back messages whose receiver hung up (messages.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes broadcasts that were not finished (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
- *   prune             deletes messages, events and stored answers past their retention; tells of messages that nobody took
- *   answers           deletes the oldest stored answers of a key, or of all, that take more than they may
+ *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
+ *   answers           deletes the oldest stored answers of a key, or of all, beyond their limit of bytes
  *   orphans           deletes bytes of files without a record (files.ts)
  */
 import type { Blobs } from "../blobs/blobs.ts";
@@ -64,7 +64,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   const memory = new MemorySaver(parts.clock);
   const balancer = new PeriodicBalancer(parts.store, parts.clock);
   const everySweep = 0;
-  /** A chore that writes is skipped until writes succeed, and the leases nobody could renew meanwhile are renewed. */
+  /** A chore that writes. It is skipped while writes fail, until they succeed and all leases have been renewed. */
   const writing = (name: string, everyMs: number, run: Chore["run"]): Chore => ({
     name,
     everyMs,
@@ -77,11 +77,11 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     writing("nodes", everySweep, (signal, lateMs) =>
       expireNodes(parts, balancer, signal, () => clock.check(lateMs)),
     ),
-    // Each hub remembers in its own memory what it could not put back.
+    // Each hub has its failed put-backs in its own memory.
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
       untilFewer(signal, async () => {
-        await clock.check(lateMs); // a standstill since the chore above ends no visibility timeout
+        await clock.check(lateMs); // a standstill since the last check must not end visibility timeouts
         return messages.expireSome();
       }),
     ),
@@ -97,9 +97,9 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
 }
 
 /**
- * Renews all leases: of nodes (how long they may be silent) and of messages (the visibility timeout). For when the hub or
- * the machine stood still, or could not write: nodes and receivers are not to blame for that. A broadcast that was being
- * written then is given up: its hub may be gone.
+ * Renews all leases: of nodes (how long they may be silent) and of messages (the visibility timeout), after the hub or the
+ * machine stood still or could not write, because heartbeats and ACKs could not arrive then. An unfinished broadcast is
+ * given up, because its hub may be gone.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   await store.transact({}, () => accept(null, renewalAt(clock)));
@@ -121,16 +121,16 @@ const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 
 
 /**
  * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last
- * check), or that the process stood still. It is asked in each sweep, and again right before leases are judged. Retention is measured in time that the hub has lived through: a jump of the
- * clock makes nothing older.
+ * check), or that the process stood still. It checks in each sweep, and again right before leases expire. Retention
+ * counts only the time while the hub runs: a clock jump makes nothing older.
  */
 class ClockWatch {
   readonly #parts: ChoreParts;
   /** Wall clock minus steady clock at the last check. */
   #apart: number;
-  /** How long the process stood still, until the leases are renewed. */
+  /** How long the process stood still; 0 after the leases have been renewed. */
   #lateMs = 0;
-  /** Steady clock: until then dates may be wrong about age. */
+  /** Steady clock: until then ages by date may be wrong. */
   #pausedUntil: number;
 
   constructor(parts: ChoreParts) {
@@ -150,7 +150,7 @@ class ClockWatch {
     const after = before - limit.IDEMPOTENCY_RETAIN_MS;
     const shift: Change = { kind: "answers.shifted", after, upTo: before, movedMs };
     await store.transact({}, () => accept(null, [...(jumped ? [shift] : []), ...renewalAt(clock)]));
-    // Only after the commit: if it fails, the next check notices the jump or standstill again.
+    // After the commit: if that fails, the next check notices the jump or standstill again.
     if (jumped) this.#remember(movedMs);
     const what = jumped ? "the clock jumped or the machine slept" : "the hub stood still";
     const fields = jumped ? { moved_ms: movedMs } : { late_ms: Math.round(this.#lateMs) };
@@ -164,7 +164,7 @@ class ClockWatch {
     return Math.min(clock.now(), clock.steady() + this.#apart);
   }
 
-  /** Whether the age of messages and events cannot be judged by their dates. */
+  /** Whether the dates of messages and events may be wrong about their age. */
   get pausesPruning(): boolean {
     return this.#parts.clock.steady() < this.#pausedUntil;
   }
@@ -172,7 +172,7 @@ class ClockWatch {
   #remember(movedMs: number): void {
     const { clock, retainMs } = this.#parts;
     this.#apart += movedMs;
-    // For as long as the jump was long, and no longer than the retention. A jump back shortens the pause again.
+    // The pause is as long as the jump, at most the retention. A jump back shortens it.
     const steady = clock.steady();
     const paused = Math.max(this.#pausedUntil, steady) - steady + movedMs;
     this.#pausedUntil = steady + Math.min(Math.max(paused, 0), retainMs);
@@ -184,8 +184,8 @@ class ClockWatch {
 }
 
 /**
- * Notices that the database or the files refuse writes (usually a full disk), logs it, and tries again in each sweep
- * until a write succeeds: nobody has to restart the hub, or to write first.
+ * Notices that the database or the files refuse writes (usually a full disk), logs it, and tries a write in each sweep
+ * until one succeeds. So the hub recovers without a restart and without a request.
  */
 class WriteWatch {
   readonly #name: string;
@@ -201,7 +201,7 @@ class WriteWatch {
     this.#attempt = attempt;
   }
 
-  /** Whether writes succeed; after a refusal, whether the attempt has succeeded since. */
+  /** Whether writes succeed; after a refused write, only once an attempt has succeeded. */
   get isWritable(): boolean {
     return this.#target.writable && !this.#refused;
   }
@@ -228,10 +228,10 @@ async function expireNodes(
   checkClock: () => Promise<void>,
 ): Promise<void> {
   await untilFewer(signal, async () => {
-    await checkClock(); // a standstill since the last check ends no lease
+    await checkClock(); // a standstill since the last check must not end leases
     return nodes.expireSome();
   });
-  // Every time, not only after a node expired: so what a stop left half done is completed.
+  // Not only after a node has expired: the hub may have stopped in the middle of a requeue.
   const requeued = requeueOffline ? await tasks.requeueStranded(signal) : 0;
   const released = await tasks.releaseDeleted(signal);
   if (requeued + released > 0) await balancer.run(signal);
@@ -245,7 +245,7 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
   const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
   await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
   if (watch.pausesPruning) return;
-  // Deliveries first: they are found through their messages.
+  // Deliveries before messages: the deliveries are found through their messages.
   const broadcasts = oldDeliveries(limits, true);
   const pruned: Change = { kind: "deliveries.pruned", broadcast: true, ...limits };
   await untilFewer(signal, () =>
@@ -272,7 +272,7 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
   await remove({ store, signal }, oldEvents(limits), [{ kind: "events.pruned", ...limits }]);
 }
 
-/** One key's answers are summed at a time, and other work goes on in between. */
+/** Sums the answers of one key at a time, with other work in between. */
 async function evictAnswers({ store, maxAnswersBytes }: ChoreParts, signal: AbortSignal): Promise<void> {
   let total = 0;
   let next = await store.read(nextAnswers(null));

@@ -1,7 +1,7 @@
 /**
- * Compares this hub's secrets with those of the other hubs on its database: each hub accepts only its own, so callers
- * behind a proxy would be refused now and then. Every hub leaves a mark of each secret with its row in the database: a slow
- * hash, salted with the id of the database.
+ * Compares this hub's secrets with those of the other hubs on its database. Each hub accepts only its own secrets, so if
+ * they differ, a proxy in front of the hubs makes some calls fail. Each hub stores a mark of each secret in its row of the
+ * database: a slow hash, salted with the id of the database.
  *
  * Must not: store, send or log a secret, or refuse to serve.
  */
@@ -15,10 +15,10 @@ import type { Chore } from "./scheduler.ts";
 const MARK_BYTES = 16;
 const VARIABLES = ["LUXHUB_SECRET", "LUXHUB_ADMIN_KEY"] as const;
 
-/** Leaves this hub's marks with its row, and returns those of the other hubs that run. */
+/** Stores this hub's marks in its row, and returns the marks of the other running hubs. */
 export type ShareMarks = (marks: string) => Promise<readonly string[]>;
 
-/** Warns when another hub has another secret, and says when that is over. */
+/** Warns when another hub has different secrets, and logs when they are the same again. */
 export function compareSecretsChore(
   share: ShareMarks,
   databaseId: () => Promise<string>,

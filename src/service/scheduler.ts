@@ -1,47 +1,48 @@
 /**
  * The scheduler of the periodic work (periodic-work.ts): when each chore runs, and on which of several hubs.
  *
- * One chore runs at a time. One that fails is logged, once for a cause, and runs again when it is due next. Of several hubs on one database
- * the leader alone runs the chores, but for those that each hub does for itself.
+ * One chore runs at a time. A failure is logged, once for each cause, and the chore runs again when it is next due. Of
+ * several hubs on one database only the leader runs the chores, except those marked `onEveryHub`.
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type Store, StoreFull } from "../store/store.ts";
 
 /**
- * A piece of periodic work. It may run at any time and any number of times: what it does follows from the stored rows and
- * the clock. It works in bounded steps, so that requests are not kept waiting, and stops between two when `signal` says so.
+ * A periodic background job. It may run at any time and any number of times, because its work follows from the stored
+ * rows and the clock. It works in bounded steps, so that requests do not wait long, and stops after a step when `signal`
+ * is aborted.
  */
 export type Chore = {
   readonly name: string;
   readonly everyMs: number;
-  /** Every hub runs it, not the leader alone. */
+  /** Every hub runs it, not only the leader. */
   readonly onEveryHub?: boolean;
-  /** `lateMs`: for how long the process stood still since it was last asked, as far as the timer shows. */
+  /** `lateMs`: how long the process stood still since the last call of lateMs(), measured by the timer. */
   readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<void>;
 };
 
 /**
- * Whether this hub leads. The store holds the election: of several hubs on one database one is the leader at a time; a hub
- * with a database of its own always is.
+ * Whether this hub is the leader. The store runs the election (store/postgres/leader-election.ts): one hub of those on a
+ * database is the leader; the only hub of a database always is.
  */
 export class Leadership {
   readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
-  /** Elected after a time without a leader, and the leases have not been renewed yet. */
+  /** This hub was elected after a time without a leader, and has not renewed the leases yet. */
   #afterGap = false;
 
-  /** `renewLeases`: without a leader no hub may have been there to hear the nodes, so their silence does not count. */
+  /** `renewLeases`: without a leader perhaps no hub ran that could accept heartbeats, so the nodes' silence does not count. */
   constructor(election: Pick<Store, "lead">, renewLeases: () => Promise<void>) {
     this.#election = election;
     this.#renewLeases = renewLeases;
   }
 
-  /** When it resolves to true, the leases are fit to be judged. */
+  /** When it resolves to true, the leases can be trusted. */
   async isLeader(): Promise<boolean> {
     const result = await this.#election.lead();
     if (result === "follower") return false;
-    this.#afterGap ||= result === "elected after a gap"; // the store says so once; renewing may fail and be tried again
+    this.#afterGap ||= result === "elected after a gap"; // kept, because the store says so once and renewing may fail
     if (this.#afterGap) {
       await this.#renewLeases();
       this.#afterGap = false;
@@ -55,7 +56,7 @@ export type SchedulerParts = {
   readonly log: Log;
   readonly leadership: Pick<Leadership, "isLeader">;
   readonly chores: readonly Chore[];
-  /** The period of the sweeps. A tick during a sweep starts no other. */
+  /** The period of the sweeps. A tick during a sweep does not start another. */
   readonly pauseMs: number;
 };
 
@@ -66,7 +67,7 @@ export class Scheduler {
   readonly #chores: { readonly chore: Chore; dueAt: number; lastError: string | null }[];
   readonly #pauseMs: number;
   readonly #stopping = new AbortController();
-  /** Set during a sweep too: by its lateness a standstill is noticed whenever it happens. */
+  /** Also set during a sweep: its lateness reveals a standstill at any time. */
   #timer: Timer | null = null;
   #timerDueAt = Number.POSITIVE_INFINITY;
   #lateMs = 0;
@@ -90,14 +91,14 @@ export class Scheduler {
     }, this.#pauseMs);
   }
 
-  /** Runs the chores that are due, after a sweep that is under way. */
+  /** Runs the chores that are due; waits for a running sweep first. */
   sweep(): Promise<void> {
     this.#sweeps++;
     this.#running = this.#running.then(() => this.#runDue()).finally(() => this.#sweeps--);
     return this.#running;
   }
 
-  /** Counts a timer that should have fired by now, too: after a standstill, other work may continue before it fires. */
+  /** Includes a timer that is overdue: after a standstill, other work may run before the timer fires. */
   #lateness(): number {
     return Math.max(this.#lateMs, this.#clock.timers() - this.#timerDueAt);
   }
@@ -132,7 +133,7 @@ export class Scheduler {
     }
   }
 
-  /** Starts nothing more, and waits until the running chore has ended its step. */
+  /** Starts no more chores, and waits until the running one has finished its step. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     if (this.#timer !== null) clearTimeout(this.#timer);

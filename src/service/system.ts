@@ -62,7 +62,11 @@ export class SystemService {
     try {
       const found = await Promise.race([this.#measure(), timeIsUp]);
       if (found) return { engine, found, fault: null };
-      return { engine, found, fault: `The database has not answered for ${DIAGNOSIS_MAX_MS / SECOND_MS} s.` };
+      return {
+        engine,
+        found,
+        fault: `The database did not answer within ${DIAGNOSIS_MAX_MS / SECOND_MS} s.`,
+      };
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       return { engine, found: null, fault: error.message };

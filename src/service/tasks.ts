@@ -100,7 +100,7 @@ export class TaskService {
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const now = this.#clock.now();
-    // The candidates depend on the task, so it is read first; the rule checks both again.
+    // The candidates depend on the task, so the task is read first. The rule checks both again.
     const before = await this.#store.read(taskById(asked.taskId));
     const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
     const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
@@ -134,7 +134,7 @@ export class TaskService {
         const item = { taskId, nodeId, by: "assign" } as const;
         const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, now);
         if (taken.kind === "rejected") return { taskId, nodeId, code: taken.code };
-        tasks.set(taskId, taken.answer); // a later item sees what an earlier one did
+        tasks.set(taskId, taken.answer); // later items see the effect of earlier ones
         changes.push(...taken.changes);
         return { taskId, nodeId, code: null };
       });
@@ -142,7 +142,7 @@ export class TaskService {
     });
   }
 
-  /** batch-assign of variant B: BALANCE_ROUND_MAX tasks at most; a caller that gets as many calls again. */
+  /** batch-assign of variant B: at most BALANCE_ROUND_MAX tasks; a caller that gets that many should call again. */
   async runBalancer(transact: Transact): Promise<BalanceReport> {
     const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => ({
@@ -152,8 +152,8 @@ export class TaskService {
   }
 
   /**
-   * Assigns open tasks to a node that has room. The caller's own write is on disk by then, so a failure here is not
-   * reported to it: the balancer's next round makes up for it.
+   * Assigns open tasks to a node that has room. The caller's own write is already on disk, so a failure here is not
+   * reported: the balancer's next round assigns the tasks.
    */
   async fillIfPossible(nodeId: string): Promise<void> {
     await this.#fill(nodeId).catch(() => {});
@@ -162,7 +162,7 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     const node = await this.#store.read(nodeById(nodeId));
     if (!node || !isAvailable(node)) return;
-    // The rest of a very long queue is left to the balancer's next round.
+    // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
       const now = this.#clock.now();
       const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH) };
@@ -175,7 +175,7 @@ export class TaskService {
     }
   }
 
-  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many there were. */
+  /** Makes the tasks of offline nodes open again, in bounded steps. Returns how many. */
   async requeueStranded(signal: AbortSignal): Promise<number> {
     let total = 0;
     while (!signal.aborted) {
@@ -188,7 +188,7 @@ export class TaskService {
     return total;
   }
 
-  /** Makes the tasks that a deleted node still holds open again, in bounded steps. Returns how many there were. */
+  /** Makes the tasks of deleted nodes open again, in bounded steps. Returns how many. */
   async releaseDeleted(signal?: AbortSignal): Promise<number> {
     let total = 0;
     while (!signal?.aborted && (await this.#store.read(tasksOfDeleted(1))).length > 0) {
@@ -199,19 +199,19 @@ export class TaskService {
     return total;
   }
 
-  /** After a node was deleted: frees what its own commit did not, and gives the tasks to others; else periodic work does. */
+  /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
   async giveOnIfPossible(): Promise<void> {
     try {
       await this.releaseDeleted();
       await this.#rounds.run(true);
     } catch {
-      // The deletion is on disk, so its caller does not hear of it.
+      // Not reported: the deletion itself is on disk.
     }
   }
 
   /**
-   * One page of the tasks in any of `statuses`, of one node if given, newest first.
-   * @param unfinishedFirst of the first page: the unfinished ones, newest first, then the others, newest first
+   * One page of the tasks in any of `statuses` (of one node, if given), newest first.
+   * @param unfinishedFirst the first page begins with the unfinished tasks, newest first
    */
   list(
     statuses: readonly TaskStatus[],
@@ -235,11 +235,11 @@ export class TaskService {
     });
   }
 
-  /** The open tasks that the node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
+  /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities } = await knownNode(this.#store, nodeId);
     const sizes = await this.#store.read(claimableSizes(capabilities, limit));
-    // A task that was open when the list began may have been taken by the time its part is loaded: openTasks() omits it.
+    // A task may have been claimed before its part is loaded: openTasks() omits it.
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
 
@@ -249,7 +249,7 @@ export class TaskService {
   }
 }
 
-/** A node has no open tasks: an open task is not assigned to anyone. */
+/** `open` is 0, because an open task has no node. */
 function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
   return { open: 0, assigned: tasksAssigned, completed: tasksCompleted };
 }

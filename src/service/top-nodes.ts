@@ -2,8 +2,8 @@
  * The leaderboard of task/stats: the nodes with the most completed tasks. It is cached, because an index of the order
  * would cost a write with every completed task, for a few reads.
  *
- * Invariant: the answer is what the store holds now. The event log says what happened since the last read: a completed
- * task can only move its own node up; after a deleted task or node all nodes are read again.
+ * Invariant: the answer is current. The event log says which tasks were completed since the last read, and a completed
+ * task can only move its own node up. After a deleted task or node, all nodes are read again.
  */
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
@@ -11,9 +11,9 @@ import { completersAfter, firstEventId, lastEventId, lastEventOf } from "../stor
 import { deletedNodesCount, nodesById, topNodes } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
 
-/** Read before `nodes` was. */
+/** The other fields are read before `nodes`. */
 type Cached = {
-  /** Ids of events: of the newest task.completed, and of any kind. */
+  /** The ids of the newest task.completed and of the newest event. */
   readonly completed: number;
   readonly last: number;
   /** Changes with each task and node that is deleted, and with each deleted node that registers again. */
@@ -54,7 +54,7 @@ export class TopNodes {
     return cached && (await this.#store.read(firstEventId())) <= cached.last + 1 ? cached : null;
   }
 
-  /** The cached nodes and those that completed a task since, ranked again; null when these are too many. */
+  /** The cached nodes and the nodes that completed a task since, ranked; null when these are too many. */
   async #updated({ last, nodes }: Cached): Promise<readonly Node[] | null> {
     const completers = await this.#store.read(completersAfter(last, TOP_NODES_STEPS_MAX));
     if (completers.length === TOP_NODES_STEPS_MAX) return null;

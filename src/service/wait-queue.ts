@@ -1,12 +1,13 @@
 /**
- * FIFO wait queues, one for each key: where blocking calls sleep until a commit may have brought what they wait for.
+ * FIFO wait queues, one for each key: long polls and blocking receives sleep here until a commit may have brought rows
+ * for them.
  *
- * A waiter joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its place from join() to leave(),
- * however often it sleeps. wakeOne() wakes the first in the queue that sleeps.
+ * A waiter joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its position from join() to leave(),
+ * however often it sleeps. wakeOne() wakes the first sleeper in the queue.
  *
- * Invariant: nobody stays asleep beside a row that had its wakeOne(). Either
- *   - it woke a sleeper, which then reads the store, or passes the wake-up on to the next sleeper when it leaves; or
- *   - nobody slept: whoever was awake may have read too early, so the next wait() of each returns "woken" at once.
+ * Invariant: no waiter stays asleep while there is a row for it whose wakeOne() was called. That call
+ *   - woke a sleeper, which then reads the store, or passes the wake-up on to the next sleeper when it leaves; or
+ *   - found no sleeper: the waiters awake may have read too early, so the next wait() of each returns "woken" at once.
  *
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
@@ -54,20 +55,20 @@ export class WaitQueue {
     else if (carriesWakeUp) queue.wakeOne();
   };
 
-  /** For what one waiter takes: one more is there. Wakes the first sleeper; O(1) amortised. */
+  /** For a new row that one waiter takes. Wakes the first sleeper; O(1) amortised. */
   wakeOne(key: string): void {
     this.#queues.get(key)?.wakeOne();
   }
 
   /**
-   * For what one waiter of each key takes: one more is there for everyone. In slices, for the woken read the store, and
-   * others are to be served meanwhile. Who joins later finds it there.
+   * For a new row for each key, as after a broadcast. It wakes in slices, so that other requests are served between the
+   * reads of the woken. A waiter that joins later reads the row at once.
    */
   wakeOneOfEach(): void {
     for (const key of this.#queues.keys()) this.#slices.run(() => this.wakeOne(key));
   }
 
-  /** For what everyone reads. Wakes in slices, one per tick of the event loop, so that others are served in between. */
+  /** For a new row that every waiter reads. Wakes in slices, one per tick, so that requests are served in between. */
   wakeAll(key: string): void {
     this.#queues.get(key)?.wakeAll();
   }
@@ -97,11 +98,11 @@ class Queue {
   drained: boolean;
   first: QueuedWaiter | undefined;
   last: QueuedWaiter | undefined;
-  /** No waiter before this one sleeps; undefined when none sleeps at all. */
+  /** No waiter before this one sleeps; undefined when no waiter sleeps. */
   firstAsleep: QueuedWaiter | undefined;
-  /** Where wakeAll() goes on at the next tick. */
+  /** Where wakeAll() continues at the next tick. */
   nextToWake: QueuedWaiter | undefined;
-  /** Counts wake-ups that did not find a sleeper: a waiter sees by it whether one came while it was awake. */
+  /** Counts wake-ups that found no sleeper, so that a waiter notices one that came while it was awake. */
   missedWakeUps = 0;
 
   constructor(key: string, drained: boolean) {
@@ -122,13 +123,13 @@ class Queue {
   }
 
   wakeAll(): void {
-    this.missedWakeUps++; // for those who are awake
+    this.missedWakeUps++; // for the waiters that are awake
     const isUnderWay = this.nextToWake !== undefined;
-    this.nextToWake = this.first; // again from the first: those who were woken may sleep again
+    this.nextToWake = this.first; // from the first, because woken waiters may sleep again
     if (!isUnderWay) this.#wakeSlice();
   }
 
-  /** Those who fell asleep after the last wakeAll() have read what it was for: they sleep on. */
+  /** Skips waiters that fell asleep after the last wakeAll(), because they have read since. */
   #wakeSlice(): void {
     let left = WAKE_SLICE;
     for (; this.nextToWake && left > 0; this.nextToWake = this.nextToWake.next) {
@@ -154,7 +155,7 @@ class QueuedWaiter {
   next: QueuedWaiter | undefined;
   /** Set while it sleeps. */
   endSleep: ((outcome: Outcome) => void) | undefined;
-  /** wakeOne() woke it; since then it has neither been served nor read in vain. */
+  /** wakeOne() woke it, and since then it has neither found a row nor waited again. */
   carriesWakeUp = false;
   #missedBefore: number;
   #left = false;
@@ -172,14 +173,14 @@ class QueuedWaiter {
   }
 
   /**
-   * Sleeps until the first of: a wake-up, `remainingMs` gone by, `signal` aborted, the drain. Returns "woken" at once if
-   * there was a wake-up for which nobody slept since the waiter joined or last woke. Rejects only a second wait at a time.
+   * Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the drain. Returns "woken" at once if a
+   * wake-up found no sleeper since the waiter joined or last woke. Rejects only a second wait at the same time.
    */
   wait(remainingMs: number, signal?: AbortSignal): Promise<Outcome> {
-    if (this.endSleep) return Promise.reject(new Error("a waiter waits once at a time"));
+    if (this.endSleep) return Promise.reject(new Error("the waiter is waiting already"));
     if (this.queue.drained) return Promise.resolve("drained");
     if (this.#left || signal?.aborted) return Promise.resolve("aborted");
-    this.carriesWakeUp = false; // it has read since, in vain
+    this.carriesWakeUp = false; // it has read since, and found nothing
     if (this.missedWakeUp) {
       this.#missedBefore = this.queue.missedWakeUps;
       return Promise.resolve("woken");
@@ -207,8 +208,8 @@ class QueuedWaiter {
   }
 
   /**
-   * Says that the waiter found something, so that leave() does not pass its wake-up on. Optional: without it the next
-   * sleeper reads once in vain. Only right where every row has a wakeOne() of its own.
+   * Says that the waiter found a row, so that leave() does not pass its wake-up on. Optional: without it the next sleeper
+   * reads once in vain. Correct only where wakeOne() is called for each row.
    */
   markServed(): void {
     this.carriesWakeUp = false;

@@ -1,4 +1,4 @@
-/** A transaction in a group commit, where an engine decides and writes several in one: queued, decided, written, answered. */
+/** The transactions of a group commit, which an engine decides and writes in one: queued, decided, written, answered. */
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import type { CommitListener, Load, Origin } from "./store.ts";
@@ -14,10 +14,10 @@ export type Outcome = { readonly job: Job; readonly decision: Decision<unknown> 
 
 export type Written = { readonly changes: readonly Change[]; readonly eventIds: readonly number[] };
 
-/** What was decided and what was written, before anybody is notified or answered. */
+/** A committed group, before anybody is notified or answered. */
 export type Group = { readonly outcomes: readonly Outcome[]; readonly written: readonly Written[] };
 
-/** Notifies the listeners of a transaction that is on disk. What one of them throws keeps no other from it. */
+/** Notifies the listeners of a transaction that is on disk. An error of one listener does not affect the others. */
 export function notify(
   listeners: readonly CommitListener[],
   { changes, eventIds }: Written,
@@ -33,7 +33,7 @@ export function notify(
   }
 }
 
-/** Gives a transaction its answer, once what it decided is on disk. */
+/** Answers a transaction, after its commit is on disk. */
 export function answer({ job, decision }: Outcome): void {
   if (decision.kind === "accepted") job.resolve(decision.answer);
   else if (decision.kind === "rejected") job.reject(new Rejection(decision));

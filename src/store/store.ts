@@ -7,13 +7,13 @@ import type { Decision, Undecided } from "../domain/decision.ts";
 
 export type Param = string | number | bigint | null;
 
-/** A row as the drivers give it: column name to value. */
+/** A row as the drivers return it: column name to value. */
 export type Row = Readonly<Record<string, Param>>;
 
-/** The type of a parameter, as a statement for many rows declares it. Whole numbers are BIGINT, whatever is the column's type. */
+/** The type of a parameter in a bulk statement. Whole numbers are BIGINT, whatever the column's type is. */
 export type ParamType = "text" | "bigint";
 
-/** A statement that many transactions load with different parameters: an engine may load it for all of them at once. */
+/** A read that many transactions run with different parameters: an engine may load it for all of them at once. */
 export type ReadByKey = {
   readonly sql: string;
   readonly types: readonly ParamType[];
@@ -27,22 +27,22 @@ export type Query<R> = {
   readonly params: readonly Param[];
   readonly shape: (rows: readonly Row[]) => R;
   /**
-   * Its read set, in conflict keys (store/sql/conflict-keys.ts): an engine may load it before the transactions ahead of
-   * it are written, if none of them writes one of these.
+   * Its read set, in conflict keys (store/sql/conflict-keys.ts): an engine may load it before earlier transactions are
+   * written, if none of them writes one of these keys.
    */
   readonly reads: readonly string[];
   readonly byKey?: ReadByKey;
-  /** What SQLite runs in its place, for the same rows. */
+  /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
 };
 
 /** Runs a query. */
 export type Read = <R>(query: Query<R>) => Promise<R>;
 
-/** What a decision needs: a query for each name. */
+/** The queries that a decision needs, by name. */
 export type Load = Readonly<Record<string, Query<unknown>>>;
 
-/** The values of a Load, by the same names. */
+/** The results of a Load, by the same names. */
 export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Query<infer R> ? R : never };
 
 /**
@@ -50,16 +50,16 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  *
  * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
  * - `decide` is synchronous and pure; an engine may call it more than once for one transaction.
- * - Transactions are serialisable, over all hubs on one database: of those that arrive at the same engine, the first
- *   asked is the first decided, and each sees the changes of all before it.
+ * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
+ *   and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
- * - What throws in `decide` or in the store rejects this transaction alone. A commit that fails rejects the transactions
- *   that were to share it, and no other; nothing of them can be seen, and no CommitListener is notified.
- * @throws {StoreBusy} when more work waits than the engine takes.
+ * - An error in `decide` or in the store rejects only this transaction. A failed commit rejects the transactions that
+ *   share it, and no other; none of their changes is visible, and no CommitListener is notified.
+ * @throws {StoreBusy} when the queue is full.
  * @throws {StoreFull} when there is no room for the changes.
- * @throws {StoreDamaged} when what is stored is damaged.
- * @throws {StoreUnavailable} when the database is away: nothing was written.
- * @throws {OutcomeUnknown} when it went away in the middle of the commit: the changes may be on disk or not.
+ * @throws {StoreDamaged} when the database is damaged.
+ * @throws {StoreUnavailable} when the database cannot be reached: nothing was written.
+ * @throws {OutcomeUnknown} when the connection was lost during the commit: the changes may be on disk or not.
  */
 export type Transact = {
   <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A>): Promise<A>;
@@ -67,11 +67,11 @@ export type Transact = {
 };
 
 /**
- * A commit notification: one transaction that is on disk now, with the changes it wrote and the log ids of its
- * `event.logged` changes, in their order. What a listener throws is reported, and changes nothing.
+ * A commit notification: one transaction that is on disk now, with its changes and the log ids of its `event.logged`
+ * changes, in order. An error of a listener is reported, and changes nothing.
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
- * are made from the log: the `event.logged`, a `delivery.queued` for each mailbox that may hold something new, and a
+ * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
  * `key.saved` for every key when one was changed. `origin` says whether this hub wrote it.
  */
 export type CommitListener = (
@@ -84,9 +84,9 @@ export type CommitListener = (
 export type Origin = "own" | "remote";
 
 /**
- * `elected after a gap`: this hub is the leader, and there was none before it: nobody had the leader lease since before
- * this store was opened, so that no hub could take a heartbeat, or this store could not reach its database for longer
- * than the lease. Answered once, then `leader`.
+ * `elected after a gap`: this hub is the leader, after a time without one: no hub has held the leader lease since before
+ * this store was opened, so no hub could accept a heartbeat, or this store could not reach its database for longer than
+ * the lease. Returned once, then `leader`.
  */
 export type ElectionResult = "leader" | "elected after a gap" | "follower";
 
@@ -97,7 +97,7 @@ export type Diagnosis = {
   readonly migration: number;
   /** Transactions that wait for their commit. */
   readonly queued: number;
-  /** More that helps to find a fault, by engine. */
+  /** Further facts about the engine, for finding a fault. */
   readonly details: Readonly<Record<string, string | number | boolean>>;
 };
 
@@ -106,15 +106,15 @@ export interface Store {
   readonly engine: "sqlite" | "postgresql";
   readonly transact: Transact;
   /**
-   * False from a write that failed for lack of room, or a commit that failed for whatever reason, to the next commit
-   * that wrote something; for good once what is stored was found to be damaged.
+   * False after a write that found no room, or a failed commit, until the next commit that writes something; always
+   * false once damage was found.
    */
   readonly writable: boolean;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /**
-   * Several reads of one snapshot, each of which may depend on the one before it: the snapshot is that of the first read,
-   * whoever commits meanwhile. `reads` awaits nothing else, and reads nothing more when it has ended.
+   * Several reads of one snapshot, each of which may depend on the one before it. The first read takes the snapshot.
+   * `reads` must await nothing but its reads, and must not read after it has ended.
    */
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R>;
   /**
@@ -123,17 +123,17 @@ export interface Store {
    */
   onCommit(listener: CommitListener): void;
   /**
-   * Leader election among the hubs on one database: the leader does the periodic work. There is one at most at a time;
-   * when it is gone, another is elected within 15 s.
+   * Leader election among the hubs on one database: the leader does the periodic work. There is at most one leader;
+   * after it fails, another is elected within 15 s.
    */
   lead(): Promise<ElectionResult>;
-  /** @throws {StoreUnavailable} when the database is away; its message says how, and no path, address or credential */
+  /** @throws {StoreUnavailable} when the database cannot be reached; its message has no path, address or credential */
   diagnose(): Promise<Diagnosis>;
-  /** Finishes what is queued, then releases everything. Further calls fail. */
+  /** Finishes the queued transactions, then releases everything. Further calls fail. */
   close(): Promise<void>;
 }
 
-/** More work waits than is taken: the caller tries again later. */
+/** The queue is full: the caller tries again later. */
 export class StoreBusy extends Error {
   override readonly name = "StoreBusy";
 }
@@ -145,9 +145,9 @@ export class StoreFull extends Error {
 
 /** For the operator, who finds it in the log. */
 const AFTER_DAMAGE =
-  "Stop the hub, see with luxhub doctor what is wrong, and bring a backup back with luxhub restore.";
+  "Stop the hub, run luxhub doctor to see what is wrong, and restore a backup with luxhub restore.";
 
-/** What is stored is not what was written. */
+/** The database does not hold what was written to it. */
 export class StoreDamaged extends Error {
   override readonly name = "StoreDamaged";
 

@@ -1,8 +1,8 @@
 /**
- * A tar archive on disk, written and read in one pass, one file after the other. The format is modern-tar's business
- * (POSIX ustar; a file above 8 GiB has a pax head); the disk and the checksums are ours.
+ * Writes and reads the tar archive of a backup, in one pass, one file after the other. modern-tar handles the format
+ * (POSIX ustar; a file above 8 GiB has a pax header); this file handles the disk and the checksums.
  *
- * Invariant: the memory held does not grow with a file; an archive is finished only when all of it is on disk.
+ * Invariant: memory use does not grow with the size of a file. finish() returns only when the whole archive is on disk.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { type ParsedTarEntry, createTarDecoder, createTarPacker } from "modern-tar";
@@ -11,10 +11,10 @@ import { reasonOf } from "../lib/reason.ts";
 const CHUNK_BYTES = 1024 * 1024;
 const FILE_MODE = 0o600;
 
-/** What was copied: its SHA-256 in lower-case hex. `whole` is false when it could not be read to its end. */
+/** A copied file. `sha256` is lower-case hex; `whole` is false when the file could not be read to its end. */
 export type Copied = { readonly size: number; readonly sha256: string; readonly whole: boolean };
 
-/** Called with the number of bytes after each chunk; throws to end the copying. */
+/** Called with the number of bytes of each chunk; may throw to cancel the copy. */
 export type OnBytes = (bytes: number) => void;
 
 /** The archive cannot be written; the cause is the system's error. */
@@ -34,14 +34,14 @@ export class ArchiveWriter {
   readonly #file: FileHandle;
   readonly #modifiedAt: Date;
   readonly #packer = createTarPacker();
-  /** Settles when the packer's output has been written to the file, or cannot be. */
+  /** Settles when the packer's output has been written to the file; rejects when a write fails. */
   readonly #written: Promise<void>;
   #size = 0;
 
   private constructor(file: FileHandle, modifiedAt: number) {
     this.#file = file;
     this.#modifiedAt = new Date(modifiedAt);
-    // A failed write fails the packer with the same error, and with it whoever adds to the archive.
+    // A failed write fails the packer, and so every later add, with the same error.
     this.#written = this.#packer.readable.pipeTo(
       new WritableStream({
         write: async (bytes) => {
@@ -54,8 +54,8 @@ export class ArchiveWriter {
   }
 
   /**
-   * Creates the archive in a new file, readable by its owner only. `modifiedAt`: epoch milliseconds, for every entry.
-   * @throws {ArchiveUnwritten} as every method that writes
+   * Creates the archive in a new file that only its owner can read. `modifiedAt`: epoch milliseconds, for every entry.
+   * @throws {ArchiveUnwritten} like every method that writes
    */
   static async create(path: string, modifiedAt: number): Promise<ArchiveWriter> {
     return new ArchiveWriter(await open(path, "wx", FILE_MODE).catch(unwritten), modifiedAt);
@@ -67,7 +67,7 @@ export class ArchiveWriter {
   }
 
   /**
-   * Appends a file. Bytes that can no longer be read are replaced by zeros: the size is in the head already.
+   * Appends a file. Unreadable bytes are replaced by zeros, because the header already has the size.
    * @throws the system's error when the file cannot be opened
    */
   async addFile(name: string, path: string, onBytes: OnBytes): Promise<Copied> {
@@ -78,7 +78,7 @@ export class ArchiveWriter {
       const hash = new Bun.CryptoHasher("sha256");
       let whole = true;
       for (let left = size; left > 0;) {
-        const buffer = new Uint8Array(Math.min(left, CHUNK_BYTES)); // a new one: the packer keeps what it is given
+        const buffer = new Uint8Array(Math.min(left, CHUNK_BYTES)); // not reused: the packer keeps a reference
         const read: number = whole ? await readSome(source, buffer, size - left) : 0;
         whole = read > 0;
         const chunk = whole ? buffer.subarray(0, read) : buffer;
@@ -109,15 +109,15 @@ export class ArchiveWriter {
   }
 
   async close(): Promise<void> {
-    this.#packer.controller.error(new Error("the archive is closed")); // does nothing to a finished one
-    await this.#written.catch(() => {}); // no write may be under way when the file is closed
+    this.#packer.controller.error(new Error("the archive is closed")); // has no effect after finish()
+    await this.#written.catch(() => {}); // the file must not be closed during a write
     await this.#file.close();
   }
 
   #add(name: string, size: number): WritableStreamDefaultWriter<Uint8Array> {
     const header = { name, size, mtime: this.#modifiedAt, mode: FILE_MODE };
     const body = this.#packer.controller.add(header).getWriter();
-    body.closed.catch(() => {}); // write() and close() say it too
+    body.closed.catch(() => {}); // write() and close() reject with the same error
     return body;
   }
 }
@@ -127,7 +127,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
     done += (await file.write(bytes, done, bytes.length - done)).bytesWritten;
 }
 
-/** How much was read; 0 at the end of the file, or when the disk cannot read it. */
+/** The number of bytes read; 0 at the end of the file and on a read error. */
 async function readSome(file: FileHandle, into: Uint8Array, at: number): Promise<number> {
   try {
     return (await file.read(into, 0, into.length, at)).bytesRead;
@@ -136,10 +136,10 @@ async function readSome(file: FileHandle, into: Uint8Array, at: number): Promise
   }
 }
 
-/** An entry of an archive; next() answers only plain files. */
+/** An entry of an archive; next() returns only plain files. */
 export type Entry = ParsedTarEntry;
 
-/** Reads an archive from its beginning: next(), then copyTo() or bytes() for that entry, and so on. */
+/** Reads an archive in order: next(), then copyTo() or bytes() for that entry, and so on. */
 export class ArchiveReader {
   readonly #file: FileHandle;
   readonly #entries: ReturnType<typeof entriesOf>;
@@ -163,7 +163,7 @@ export class ArchiveReader {
     return value;
   }
 
-  /** Copies an entry's bytes into a new file, readable by its owner only, and returns when they are on disk. */
+  /** Copies an entry into a new file that only its owner can read; returns when it is on disk. */
   async copyTo(path: string, { header, body }: Entry, onBytes: OnBytes): Promise<Copied> {
     const hash = new Bun.CryptoHasher("sha256");
     const target = await open(path, "wx", FILE_MODE);
@@ -198,7 +198,7 @@ function entriesOf(file: FileHandle) {
     .getReader();
 }
 
-/** The file's bytes from its beginning. An error says why in words, without a code: it is about the archive. */
+/** The bytes of a file. Errors have no code, which tells them from errors about other files (restore.ts). */
 function bytesOf(file: FileHandle): ReadableStream<Uint8Array> {
   return new ReadableStream({
     pull: async (controller) => {

@@ -1,9 +1,9 @@
 /**
  * Makes a backup of a data directory, also while a hub runs on it.
  *
- * Invariant: a backup is a snapshot as of the moment when the database was copied. The bytes of a file never change, and
- * none are removed while the directory is pinned, so they can be copied after the database that names them.
- * Invariant: a file under the backup's name is whole and on disk.
+ * Invariant: a backup is a snapshot as of the copy of the database. The bytes of a file never change and are not removed
+ * while the directory is pinned, so they can be copied after the database.
+ * Invariant: a file under the backup's name is complete and on disk.
  */
 import { Database } from "bun:sqlite";
 import { existsSync, lstatSync } from "node:fs";
@@ -29,15 +29,14 @@ import {
   sizeText,
 } from "./upkeep.ts";
 
-/** What was backed up. */
 export type BackupReport = {
   readonly manifest: Manifest;
   readonly sizeBytes: number;
-  /** Whether it contains the hub's secrets: not when the hub has them from its environment. */
+  /** False when the hub gets its secrets from the environment, so that they are not in the backup. */
   readonly hasSecrets: boolean;
 };
 
-/** @throws {Error} one line: no hub there, a name that is taken, a damaged database, no room */
+/** @throws {Error} one line: no hub, the backup's name is in use, a damaged database, a full disk */
 export async function backUp(
   dir: DataDir,
   to: string,
@@ -63,19 +62,19 @@ export async function backUp(
       : error;
   } finally {
     pin.release();
-    // What cannot be removed was not made, and the error says why.
+    // rm fails only when these files could not be made either, and then that error is thrown.
     for (const path of [partial, copy]) await rm(path, { force: true }).catch(() => {});
   }
 }
 
-/** A dangling link counts as taken: the archive would replace it. */
+/** Refuses an existing name, also that of a dangling link, which the archive would replace. */
 function refuseTaken(to: string): void {
   try {
     if (lstatSync(to, { throwIfNoEntry: false }) === undefined) return;
   } catch (error) {
     throw new Error(`cannot write ${to}: ${reasonOf(error)}`, { cause: error });
   }
-  throw new Error(`${to} is there already; choose another name`);
+  throw new Error(`${to} already exists; choose another name`);
 }
 
 function refuseUnsound(dir: DataDir): void {
@@ -88,7 +87,7 @@ function refuseUnsound(dir: DataDir): void {
   }
 }
 
-/** Copies a snapshot into a database of its own; a hub goes on writing meanwhile. */
+/** Copies a snapshot into a new database, while the hub may go on writing. */
 function copyDatabase(from: string, to: string): void {
   const db = new Database(from, { readonly: true });
   try {

@@ -31,14 +31,14 @@ const READ_BYTES = 1024 * 1024;
 /** How many files a finding names. */
 const SHOWN = 5;
 
-/** The findings, as they are made. @throws {Error} one line when there is nothing to check */
+/** Yields each finding as soon as it is known. @throws {Error} one line when there is nothing to check */
 export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Finding> {
   await readdir(dir.path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") throw new Error(`there is no hub in ${dir.path}`);
-    throw new Error(`cannot look into ${dir.path}: ${reasonOf(error)}`);
+    throw new Error(`cannot list ${dir.path}: ${reasonOf(error)}`);
   });
   const live = isHeld(dir.lock);
-  yield ok("hub", live ? "one is at work here" : "none is at work here");
+  yield ok("hub", live ? "a hub is running here" : "no hub is running here");
   yield* examineSqlite();
   tools.onProgress(`checking the database (${sizeText(Bun.file(dir.database).size)})`);
   const found = inspectDatabase(dir.database, { wholeMaxBytes: Number.POSITIVE_INFINITY, live });
@@ -47,7 +47,7 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
     if (trace === null) throw new Error(`there is no hub in ${dir.path}`);
     yield bad(
       "database",
-      `there is none, but ${trace} shows that there was; put it back or restore a backup`,
+      `it is missing, but ${trace} shows that there was one; put it back or restore a backup`,
     );
   } else if (found.kind === "damaged") {
     yield bad("database", `it is damaged: ${found.what}; restore a backup`);
@@ -55,10 +55,10 @@ export async function* examine(dir: DataDir, tools: Tools): AsyncGenerator<Findi
     yield* examineSchema(found.schema, found.sizeBytes);
     const db = new Database(dir.database, { readonly: true });
     try {
-      db.run("BEGIN"); // a snapshot, so that all facts are of one moment
+      db.run("BEGIN"); // one snapshot for all checks of rows
       yield* examineFacts(db, tools);
       yield examineClock(db, tools);
-      db.run("COMMIT"); // what follows takes long, and a snapshot keeps the hub from truncating its log
+      db.run("COMMIT"); // the checks of files take long, and a snapshot keeps the hub from truncating its log
       yield* examineFiles(db, dir, tools);
       yield* examineOrphans(db, dir, tools);
     } finally {
@@ -75,7 +75,8 @@ export function* examineSecrets(dir: DataDir, env: Parameters<typeof secretWarni
     refuseWorldWritable(dir.path, "the data directory");
     const warnings = secretWarnings(dir, env);
     for (const text of warnings) yield { grade: "warn", about: "secrets", text };
-    if (warnings.length === 0) yield ok("secrets", "long enough, and nobody else may write or read them");
+    if (warnings.length === 0)
+      yield ok("secrets", "long enough, and only their owner may write or read them");
   } catch (error) {
     yield bad("secrets", messageOf(error));
   }
@@ -98,7 +99,8 @@ function* examineSchema(schema: number, sizeBytes: number): Generator<Finding> {
   yield ok("database", `${sizeText(sizeBytes)}, every page and every index is in order`);
   const known = SQLITE_MIGRATIONS.length;
   if (schema === known) yield ok("schema", `${schema}`);
-  else if (schema < known) yield note("schema", `${schema}; the next start of the hub brings it to ${known}`);
+  else if (schema < known)
+    yield note("schema", `${schema}; the next start of the hub migrates it to ${known}`);
   else yield bad("schema", `${schema}, of a newer luxhub; this one knows ${known}`);
 }
 
@@ -119,7 +121,7 @@ function examineClock(db: Database, { clock }: Tools): Finding {
   const now = clock.now();
   const latest = Number(db.query(LATEST_TIME).values()[0]?.[0] ?? 0);
   if (latest <= now + CLOCK_SLACK_MS) return ok("clock", isoTime(now));
-  return bad("clock", `it says ${isoTime(now)}, but the hub has stored ${isoTime(latest)}: set the clock`);
+  return bad("clock", `it shows ${isoTime(now)}, but the hub has stored ${isoTime(latest)}: set the clock`);
 }
 
 type FileRow = { readonly file_id: string; readonly size_bytes: number; readonly sha256: string };
@@ -145,8 +147,8 @@ async function* examineFiles(
     for (const row of rows) {
       files++;
       const state = await stateOfBytes(join(dir.path, blobFileOf(row.file_id)), row, onBytes);
-      // Deleted meanwhile by a running hub.
-      if (state === "well" || !hasRecord(db, row.file_id)) continue;
+      // A running hub may have deleted the file meanwhile.
+      if (state === "intact" || !hasRecord(db, row.file_id)) continue;
       (state === "missing" ? missing : damaged).push(row.file_id);
     }
     after = rows.at(-1)?.seq ?? 0;
@@ -155,14 +157,14 @@ async function* examineFiles(
   if (missing.length > 0) yield bad("files", `the bytes of ${several(missing)} are gone`);
   if (damaged.length > 0) yield bad("files", `the bytes of ${several(damaged)} are not what was uploaded`);
   if (missing.length + damaged.length === 0)
-    yield ok("files", `${files}, ${sizeText(bytes)}, each as it was uploaded`);
+    yield ok("files", `${files}, ${sizeText(bytes)}, all as uploaded`);
 }
 
 async function stateOfBytes(
   path: string,
   row: FileRow,
   onBytes: (bytes: number) => void,
-): Promise<"well" | "missing" | "damaged"> {
+): Promise<"intact" | "missing" | "damaged"> {
   const file = await open(path, "r").catch(() => null);
   if (file === null) return "missing";
   try {
@@ -176,7 +178,7 @@ async function stateOfBytes(
       size += bytesRead;
       onBytes(bytesRead);
     }
-    return size === row.size_bytes && hash.digest("hex") === row.sha256 ? "well" : "damaged";
+    return size === row.size_bytes && hash.digest("hex") === row.sha256 ? "intact" : "damaged";
   } catch (error) {
     if (codeOf(error) === "EIO") return "damaged";
     throw error;
@@ -185,7 +187,7 @@ async function stateOfBytes(
   }
 }
 
-/** Files without a record; an upload that is not recorded yet is among them. */
+/** Counts blobs without a record; that includes an upload whose record is not written yet. */
 async function* examineOrphans(
   db: Database,
   dir: DataDir,
@@ -198,11 +200,11 @@ async function* examineOrphans(
     signal.throwIfAborted();
     const fileId = basename(name);
     if (!isBlobId(fileId) || join("files", name) !== blobFileOf(fileId)) continue;
-    onProgress("looking for bytes without a record");
+    onProgress("searching for bytes without a record");
     if (!hasRecord(db, fileId)) orphans++;
   }
   if (orphans > 0)
-    yield note("orphans", `${orphans} files have bytes and no record; the hub removes such in time`);
+    yield note("orphans", `${orphans} files have bytes but no record; a running hub removes them`);
   else yield ok("orphans", "no bytes without a record");
 }
 
@@ -210,11 +212,10 @@ function hasRecord(db: Database, fileId: string): boolean {
   return db.query("SELECT 1 FROM files WHERE file_id = ?").get(fileId) !== null;
 }
 
-/** The finding for this much free space. */
 export function judgeSpace(freeBytes: number): Finding {
   const free = `${sizeText(freeBytes)} free`;
   if (freeBytes >= FREE_SPACE_MIN_BYTES) return ok("space", free);
-  return bad("space", `${free}: make room, the hub wants at least ${sizeText(FREE_SPACE_MIN_BYTES)}`);
+  return bad("space", `${free}: make room, the hub needs at least ${sizeText(FREE_SPACE_MIN_BYTES)}`);
 }
 
 function several(ids: readonly string[]): string {

@@ -1,8 +1,8 @@
 /**
- * Copies the bytes of files from one blob store to another. A file that is there already, byte for byte, is skipped, so
- * that a move that was cut off goes on where it stopped.
+ * Copies the bytes of files from one blob store to another. A file that the target already has, byte for byte, is skipped,
+ * so that an interrupted move continues where it stopped.
  *
- * Invariant: a file is finished at its new place only when its bytes match the checksum in its record.
+ * Invariant: a file becomes visible in the target only when its bytes match the checksum in its record.
  */
 import type { BlobContent, Blobs } from "../blobs/blobs.ts";
 import { type Tools, sizeText } from "./upkeep.ts";
@@ -12,14 +12,14 @@ export type FileRecord = { readonly fileId: string; readonly size: number; reado
 
 export type FilesCopied = { readonly files: number; readonly bytes: number; readonly found: number };
 
-/** Copied concurrently: one waits for a flush while another is read. */
+/** Files copied concurrently: one waits for a flush while another is read. */
 const AT_ONCE = 3;
 /** How many files an error names. */
 const SHOWN = 5;
 
 /**
  * Copies every file that `records` names.
- * @throws {Error} one line, after all the others have been copied, that names those whose bytes are gone or damaged
+ * @throws {Error} one line that names the files whose bytes are missing or damaged, after all others have been copied
  */
 export async function copyFiles(
   from: Blobs,
@@ -49,7 +49,7 @@ export async function copyFiles(
   const more = damaged.length > SHOWN ? ` and ${damaged.length - SHOWN} more` : "";
   throw new Error(
     `the bytes of ${damaged.slice(0, SHOWN).join(", ")}${more} are gone or not what was uploaded: ` +
-      `bring them back from a backup, or start the hub, delete these files and stop it; then move again`,
+      `restore them from a backup, or start the hub, delete these files and stop it; then move again`,
   );
 }
 
@@ -60,7 +60,7 @@ async function copyFile(
   onBytes: (bytes: number) => void,
 ): Promise<"copied" | "found" | "damaged"> {
   if (await isThere(to, record, onBytes)) return "found";
-  await to.remove(record.fileId); // one that is there has other bytes
+  await to.remove(record.fileId); // an existing blob of this id has other bytes
   const content = await from.open(record.fileId, 0, record.size);
   if (content === null) return "damaged";
   const writer = await to.begin(record.fileId);
@@ -73,7 +73,7 @@ async function copyFile(
     await writer.finish();
     return "copied";
   } finally {
-    await writer.discard(); // does nothing to a finished one
+    await writer.discard(); // has no effect after finish()
   }
 }
 
@@ -86,7 +86,7 @@ async function isThere(place: Blobs, record: FileRecord, onBytes: (bytes: number
     onBytes(chunk.byteLength);
   }).catch((error: unknown) => gone(error));
   if (sha256 === record.sha256) return true;
-  onBytes(-bytes); // they are counted again when they are copied
+  onBytes(-bytes); // copying counts them again
   return false;
 }
 
@@ -103,7 +103,7 @@ async function hashOf(
   return hash.digest("hex");
 }
 
-/** Bytes that the disk can no longer read count as gone. */
+/** Bytes that the disk cannot read count as missing. */
 function gone(error: unknown): null {
   if (codeOf(error) === "EIO") return null;
   throw error;

@@ -1,8 +1,8 @@
 /**
  * The PostgreSQL end of a move. All rows are read or written in one transaction; files are copied before it.
  *
- * Invariant: a move holds the lock that every hub takes to write, so no hub can start here meanwhile. From the first step
- * into an empty database until the rows are committed, the table `moving` exists, and no hub starts while it does.
+ * Invariant: a move holds the write lock of the hubs, so no hub can start on the database meanwhile. From the first write
+ * to an empty database until the commit of the rows, the table `moving` exists, and no hub starts while it does.
  * Must not: show the address, or change rows that it has not written.
  */
 import { LEADER_LEASE_MS } from "../domain/limits.ts";
@@ -30,10 +30,10 @@ import {
   sizeOf,
 } from "./move-tables.ts";
 
-/** The first batch of a table; the sizes of its rows decide the size of the next. */
+/** Rows in the first batch of a table. The sizes of its rows decide how many the next batch has. */
 const FIRST_ROWS = 50;
 
-/** A move may take any time, but a lock that it does not get within 5 s is held by a hub or by another move. */
+/** A move has no time limit, but a lock that it does not get within 5 s is held by a hub or by another move. */
 const SESSION = {
   idle_in_transaction_session_timeout: "0",
   idle_session_timeout: "0",
@@ -45,7 +45,7 @@ const SESSION = {
 type Pool = ReturnType<typeof openPool>;
 type Held = Awaited<ReturnType<Pool["reserve"]>>;
 
-/** What a database holds: nothing, the rows of a hub, or an unfinished move into it. */
+/** The content of a database: nothing, the rows of a hub, or an unfinished move into it. */
 export type Found =
   | { readonly kind: "empty" }
   | { readonly kind: "hub"; readonly identity: string; readonly schema: number }
@@ -64,11 +64,11 @@ export class PostgresEnd implements Target {
 
   /**
    * Connects, and keeps every hub from writing until close().
-   * @param columns of each table, in their order
-   * @throws {StoreUnavailable}; {Error} one line: a server that cannot be used, a hub or another move at work
+   * @param columns the columns of each table, in order
+   * @throws {StoreUnavailable}; {Error} one line: a server that cannot be used, a running hub or another move
    */
   static async open(url: string, columns: ReadonlyMap<string, readonly string[]>): Promise<PostgresEnd> {
-    const pool = openPool(url, 2, SESSION); // one is held; one migrates the schema
+    const pool = openPool(url, 2, SESSION); // one connection holds the lock, the other migrates the schema
     try {
       await checkServer(pool);
       const held = await pool.reserve();
@@ -95,17 +95,17 @@ export class PostgresEnd implements Target {
     return { kind: "hub", schema, identity: String(row?.["database_id"]) };
   }
 
-  /** Creates the tables in an empty database, or finds those of the same move. No hub starts on it from here on. */
+  /** Creates the tables, unless an interrupted run of this move has. From here on no hub starts on the database. */
   async begin(identity: string): Promise<void> {
     if (!(await isHalfMoved(this.#held))) {
-      // First, so that no hub ever takes the tables for those of a new database.
+      // Before the other tables, so that no hub mistakes them for a new database.
       await query(this.#held, "BEGIN");
       await query(this.#held, "CREATE TABLE moving (database_id TEXT NOT NULL)");
       await query(this.#held, "INSERT INTO moving VALUES ($1)", [identity]);
       await query(this.#held, "COMMIT");
     }
     await migrate(this.#pool, true);
-    // Unfinished files of the same move, which was killed; no hub runs here that could have any.
+    // An interrupted run of this move may have left unfinished files. No hub is running that could own them.
     await query(this.#held, "DELETE FROM blobs WHERE size_bytes IS NULL");
   }
 
@@ -114,7 +114,8 @@ export class PostgresEnd implements Target {
     await query(this.#held, "BEGIN");
     try {
       await query(this.#held, LOCK.write); // already held, unless the connection was replaced
-      if (!(await this.#isBare())) throw new Error("another process has written to the database meanwhile");
+      if (!(await this.#isBare()))
+        throw new Error("another process has written to the database during the move");
       for (const table of SINGLETONS) await query(this.#held, `DELETE FROM ${table}`);
       const answer = await fill();
       for (const { name } of TABLES) await this.#setSequences(name);
@@ -128,12 +129,13 @@ export class PostgresEnd implements Target {
     }
   }
 
-  /** Begins a snapshot: every read from here on is as of one moment. @throws {Error} one line for another schema */
+  /** Begins a snapshot for all later reads. @throws {Error} one line for another schema */
   async readAsOfNow(schema: number): Promise<void> {
     const known = POSTGRES_MIGRATIONS.length;
     if (schema !== known) {
       const age = schema < known ? "an older" : "a newer";
-      const remedy = schema < known ? "start this one on it once, stop it, then move" : "use that one";
+      const remedy =
+        schema < known ? "start this version on it once, stop it, then move" : "use that version";
       throw new Error(
         `the database is of ${age} luxhub (schema ${schema}, this one knows ${known}): ${remedy}`,
       );
@@ -152,7 +154,7 @@ export class PostgresEnd implements Target {
     const select = selectText(table, this.#columns.get(table.name) ?? []);
     await query(this.#held, `DECLARE ${cursor} NO SCROLL CURSOR FOR ${select}`);
     for (let rows = FIRST_ROWS; ;) {
-      // The cast is the boundary to the driver: every value is a text or null, as selectText() has it.
+      // The cast is safe: selectText() casts every value to text.
       const batch = (await query(this.#held, `FETCH ${rows} FROM ${cursor}`)) as readonly TextRow[];
       if (batch.length === 0) break;
       yield batch;
@@ -171,7 +173,7 @@ export class PostgresEnd implements Target {
   }
 
   async close(): Promise<void> {
-    await this.#held.close({ timeout: 0 }).catch(() => {}); // it may be gone already
+    await this.#held.close({ timeout: 0 }).catch(() => {}); // it may be closed already
     await this.#pool.close({ timeout: 0 });
   }
 
@@ -180,11 +182,11 @@ export class PostgresEnd implements Target {
     if (!(await isHubAtWork(this.#held))) return;
     const seconds = LEADER_LEASE_MS / SECOND_MS;
     throw new Error(
-      `a hub is at work on the database: stop it first (one that was killed counts for ${seconds} s)`,
+      `a hub is running on the database: stop it first (a killed hub counts as running for ${seconds} s)`,
     );
   }
 
-  /** Whether it holds only the rows that every new database has. */
+  /** Whether the database holds only the rows that every new database has. */
   async #isBare(): Promise<boolean> {
     for (const { name } of TABLES) {
       if (SINGLETONS.has(name) || !(await this.#hasTable(name))) continue;
@@ -213,5 +215,5 @@ export class PostgresEnd implements Target {
 function toMoveError(error: unknown, url: string): unknown {
   const known = toOpenError(error, url);
   if (!isLocked(error) && !(known instanceof StoreBusy)) return known;
-  return new Error("another luxhub is at work on the database: stop it first", { cause: error });
+  return new Error("another luxhub is using the database: stop it first", { cause: error });
 }

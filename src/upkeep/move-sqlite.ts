@@ -26,7 +26,7 @@ import { type Tools, flushDirectory, sizeText } from "./upkeep.ts";
 const CACHE_KIB = 64 * 1024;
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** The files that SQLite keeps next to a database, and the database. */
+/** The endings of the database's file and of those that SQLite keeps next to it. */
 const COMPANIONS = ["", "-wal", "-shm", "-journal"];
 
 /** @throws {Error} one line: no database, a damaged one, another schema */
@@ -39,7 +39,7 @@ export function refuseUnsound(path: string, about: string, tools: Tools): void {
   if (found.schema < known) {
     throw new Error(
       `the database ${path} is of an older luxhub (schema ${found.schema}, this one knows ${known}): ` +
-        `start this one on it once, stop it, then move`,
+        `start this version on it once, stop it, then move`,
     );
   }
   if (found.schema > known) {
@@ -62,13 +62,13 @@ export class SqliteEnd implements Target {
     this.#db = db;
   }
 
-  /** Opens a sound database and keeps others from writing to it. @throws {Error} one line */
+  /** Opens an intact database and keeps others from writing to it. @throws {Error} one line */
   static read(path: string): SqliteEnd {
     const db = new Database(path, { readwrite: true, create: false, strict: true });
     try {
       db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
       db.run("PRAGMA cell_size_check = ON");
-      db.run("BEGIN IMMEDIATE"); // `luxhub keys` could be at work
+      db.run("BEGIN IMMEDIATE"); // excludes `luxhub keys`
       return new SqliteEnd(db);
     } catch (error) {
       db.close();
@@ -76,7 +76,7 @@ export class SqliteEnd implements Target {
     }
   }
 
-  /** Creates a new one. A power cut may damage it until it is finished: the next run creates it again. */
+  /** Creates a new database. A power cut before the end may damage it, so the next run creates it again. */
   static create(path: string): SqliteEnd {
     for (const ending of COMPANIONS) rmSync(`${path}${ending}`, { force: true });
     const db = new Database(path, { readwrite: true, create: true, strict: true });
@@ -123,14 +123,14 @@ export class SqliteEnd implements Target {
 
   async insert(table: Table, rows: readonly TextRow[]): Promise<void> {
     const columns = this.#columnsOf(table);
-    // The tables are STRICT: text that is a number becomes one in a column of numbers, and nothing else does.
+    // The tables are STRICT: a column of numbers converts text to a number, or refuses it.
     const statement = this.#db.query(
       `INSERT INTO ${table.name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
     );
     for (const row of rows) statement.run(...columns.map((column) => row[column] ?? null));
   }
 
-  /** Checks the rows against one another. @throws {Error} one line that names those that disagree */
+  /** Runs the consistency checks. @throws {Error} one line that names the violations */
   audit({ onProgress, signal }: Tools, hint: string): void {
     for (const { name, sql } of FACTS) {
       signal.throwIfAborted();
@@ -146,12 +146,11 @@ export class SqliteEnd implements Target {
     return { files: Number(files), bytes: Number(bytes) };
   }
 
-  /** The sum of all payments in micro-LUX, in decimal. */
+  /** The sum of all payments in millionths of a LUX, as decimal text. */
   paidMicro(): string {
     return this.#text("SELECT CAST(coalesce(sum(amount_micro), 0) AS TEXT) FROM ledger");
   }
 
-  /** Ends the transaction: what was written is in the file. */
   commit(): void {
     this.#db.run("COMMIT");
   }
@@ -173,7 +172,7 @@ export class SqliteEnd implements Target {
   }
 }
 
-/** The columns of each table in the newest schema, which both ends of a move must have. */
+/** The columns of each table in the newest schema, which both ends of a move must use. */
 export function newestColumns(): ReadonlyMap<string, readonly string[]> {
   const model = new Database(":memory:");
   try {

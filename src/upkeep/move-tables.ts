@@ -1,15 +1,15 @@
 /**
- * The rows of a move: every row of these tables is read on one side, written on the other, and read back.
+ * The rows of a move: every row of these tables is read from the source, written to the target, and read back.
  *
- * Invariant: each value is carried as text, whole numbers in decimal, so that no conversion can change a number. The digest
- * of what was read from one side equals that of what is read back from the other.
+ * Invariant: each value travels as text, whole numbers in decimal, so that no conversion can change a number. The digest
+ * of the rows in the source equals the digest of the rows read back from the target.
  */
 import type { Tools } from "./upkeep.ts";
 
 /** A table, and the columns that order its rows. */
 export type Table = { readonly name: string; readonly key: readonly string[] };
 
-/** The tables of both engines. Further tables of PostgreSQL are about its hubs (leader election), or hold files. */
+/** The tables that both engines have. */
 export const TABLES: readonly Table[] = [
   { name: "identity", key: ["one"] },
   { name: "nodes", key: ["seq"] },
@@ -26,30 +26,30 @@ export const TABLES: readonly Table[] = [
   { name: "keys", key: ["key_id"] },
 ];
 
-/** Tables of PostgreSQL only. */
+/** Tables of PostgreSQL only: for the bytes of files, leader election and the schema's version. They are not moved. */
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;
 
 /** Tables of one row, which every new database has. */
 export const SINGLETONS: ReadonlySet<string> = new Set(["identity", "task_totals"]);
 
-/** A value as text by the name of its column. */
+/** Values as text, by column. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
 /** A batch ends after this many characters or rows; a larger row is a batch of its own. */
 export const BATCH_CHARS = 2 ** 20;
 export const BATCH_ROWS = 2_000;
 
-/** One end of a move, read as of one moment. */
+/** One end of a move, read from one snapshot. */
 export type Side = {
-  /** The rows of a table by its key, some at a time. */
+  /** The rows of a table in the order of its key, in batches. */
   batches(table: Table): AsyncGenerator<readonly TextRow[]>;
   count(table: Table): Promise<number>;
 };
 
-/** The end that is filled. */
+/** The end that is written. */
 export type Target = Side & { insert(table: Table, rows: readonly TextRow[]): Promise<void> };
 
-/** The number of rows in a table, and the digest of them. */
+/** The number of rows in a table, and their digest. */
 export type Summary = { readonly table: string; readonly rows: number; readonly sha256: string };
 
 class Digest {
@@ -71,27 +71,27 @@ class Digest {
   }
 }
 
-/** Copies every table into an empty target, reads it back there, and answers its summary. @throws {Error} one line when they differ */
+/** Copies every table into an empty target, reads it back and returns its summary. @throws {Error} one line if they differ */
 export async function copyTables(from: Side, to: Target, tools: Tools): Promise<readonly Summary[]> {
   const copied: Summary[] = [];
   for (const table of TABLES) copied.push(await copyTable(from, to, table, tools));
   const read = await summarize(to, tools);
   const wrong = copied.find((one, i) => one.sha256 !== read[i]?.sha256);
-  if (wrong) throw new Error(`what was written of the ${wrong.table} is not what was read; run it again`);
+  if (wrong) throw new Error(`the copied rows of ${wrong.table} differ from the source; run it again`);
   return read;
 }
 
 async function copyTable(from: Side, to: Target, table: Table, tools: Tools): Promise<Summary> {
   const total = await from.count(table);
   const digest = new Digest(table.name);
-  // The next batch is read while one is written.
+  // Reads the next batch while one is written.
   let writing: Promise<void> = Promise.resolve();
   let done = 0;
   for await (const rows of from.batches(table)) {
     await writing;
     tools.signal.throwIfAborted();
     writing = to.insert(table, rows);
-    writing.catch(() => {}); // awaited above or below
+    writing.catch(() => {}); // the awaits throw it
     digest.add(rows);
     done += rows.length;
     tools.onProgress(`copying ${table.name}: ${done} of ${total}`);
@@ -117,13 +117,13 @@ export async function summarize(side: Side, tools: Tools): Promise<readonly Summ
   return summaries;
 }
 
-/** The statement that reads a table: every value as text, in the order of its key. */
+/** SQL that reads a table: every value as text, in the order of its key. */
 export function selectText({ name, key }: Table, columns: readonly string[]): string {
   const values = columns.map((column) => `CAST(t.${column} AS TEXT) AS ${column}`);
   return `SELECT ${values.join(", ")} FROM ${name} AS t ORDER BY ${key.map((column) => `t.${column}`).join(", ")}`;
 }
 
-/** Roughly the characters that a row takes in memory. */
+/** The number of characters in a row. */
 export function sizeOf(row: TextRow): number {
   return Object.values(row).reduce((sum, value) => sum + (value?.length ?? 0), 0);
 }

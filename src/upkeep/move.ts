@@ -1,9 +1,9 @@
 /**
  * Moves a stopped hub from SQLite into PostgreSQL, or back: every row and the bytes of every file.
  *
- * Invariant: the target is empty at the beginning, and carries a mark that keeps every hub from starting until all rows
- * and files are there and compared; the last step is atomic. So a move that was cut off anywhere can be run again and ends
- * the same. The source is not changed. Both ends are locked against hubs and other moves.
+ * Invariant: the target is empty at first, and has a mark that keeps every hub from starting on it until all rows and
+ * files are copied and compared; the last step is atomic. So an interrupted move can be repeated, with the same result.
+ * The source is not changed. Both ends are locked against hubs and other moves.
  */
 import { existsSync } from "node:fs";
 import { openDiskBlobs } from "../blobs/disk.ts";
@@ -20,17 +20,17 @@ import { type Side, type Summary, copyTables, summarize } from "./move-tables.ts
 import type { Tools } from "./upkeep.ts";
 import { codeOf } from "../lib/reason.ts";
 
-/** What the target holds. `files` is null when the hub had been moved before: then nothing was done. */
+/** The content of the target. `files` is null when the hub had already been moved, and nothing was done. */
 export type Moved = {
   readonly tables: readonly Summary[];
   readonly files: FilesCopied | null;
-  /** The sum of all payments in micro-LUX, in decimal. */
+  /** The sum of all payments in millionths of a LUX, as decimal text. */
   readonly paidMicro: string;
 };
 
-const EMPTY_WANTED = "name an empty database or schema: nothing is written over";
+const EMPTY_WANTED = "name an empty database or schema: a move overwrites nothing";
 
-/** From the data directory into the database. @throws {Error} one line: what is in the way, or what differs */
+/** Moves the data directory into the database. @throws {Error} one line: the obstacle, or what differs */
 export async function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise<Moved> {
   if (existsSync(dir.unfinishedMove))
     throw new Error(`a move into ${dir.path} was not finished: run luxhub move --from again`);
@@ -53,7 +53,7 @@ export async function moveToPostgres(dir: DataDir, url: string, tools: Tools): P
   });
 }
 
-/** From the database into the data directory. @throws {Error} one line: what is in the way, or what differs */
+/** Moves the database into the data directory. @throws {Error} one line: the obstacle, or what differs */
 export async function moveFromPostgres(path: string, url: string, tools: Tools): Promise<Moved> {
   const dir = makeDataDir(path);
   return withLock(dir, async () => {
@@ -62,7 +62,7 @@ export async function moveFromPostgres(path: string, url: string, tools: Tools):
     const { from } = await openSource(url, opened);
     const to = opened.add(SqliteEnd.create(dir.unfinishedMove));
     const tables = await copyTables(from, to, tools);
-    to.audit(tools, "They came so from PostgreSQL");
+    to.audit(tools, "They are the same in PostgreSQL");
     const paidMicro = to.paidMicro();
     const blobs = { from: opened.add(openPostgresBlobs(url)), to: opened.add(await openDiskBlobs(dir.path)) };
     await blobs.to.sweepUnfinished();
@@ -89,10 +89,10 @@ class Opened implements AsyncDisposable {
   }
 }
 
-/** Runs `work` under the lock of the data directory: no hub and no other move uses it meanwhile. */
+/** Runs `work` under the lock of the data directory, which excludes hubs and other moves. */
 async function withLock<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
   const lock = takeLock(dir.lock);
-  if (!lock) throw new Error(`another luxhub is at work on the data directory ${dir.path}: stop it first`);
+  if (!lock) throw new Error(`another luxhub is using the data directory ${dir.path}: stop it first`);
   try {
     return await work();
   } catch (error) {
@@ -102,14 +102,14 @@ async function withLock<T>(dir: DataDir, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The error for the operator, for one of the system, of SQLite or of PostgreSQL. */
+/** Converts an error of the system, of SQLite or of PostgreSQL into one for the operator. */
 function toOperatorError(error: unknown, { path }: DataDir): unknown {
   const code = codeOf(error);
   const isFull = /^(?:SQLITE_(?:FULL|IOERR_SHMSIZE)|ENOSPC|EDQUOT)$/.test(code);
   if (isFull) return new Error(`the disk of ${path} is full: make room, then run it again`, { cause: error });
   const known = toStoreError(error);
   const full = known instanceof StoreFull || known instanceof BlobsFull;
-  return full ? new Error("there is no room: make some, then run it again", { cause: error }) : known;
+  return full ? new Error("a disk is full: make room, then run it again", { cause: error }) : known;
 }
 
 type Source = { readonly from: PostgresEnd; readonly hub: Extract<Found, { kind: "hub" }> };
@@ -139,7 +139,7 @@ async function* recordsOf(end: SqliteEnd): AsyncGenerator<FileRecord> {
   }
 }
 
-/** The database holds a hub already: that is fine if it is this one and every row is the same. */
+/** For a database that already holds a hub: succeeds if it is this hub and every row is the same. */
 async function alreadyThere(
   from: SqliteEnd,
   to: PostgresEnd,
@@ -152,15 +152,15 @@ async function alreadyThere(
   const other = await firstDifference(tables, from, tools);
   if (other !== null) {
     throw new Error(
-      `the database holds this hub already, and one of the two has gone on since (${other}): nothing was done`,
+      `the database already holds this hub, and one of the two has changed since (${other}): nothing was done`,
     );
   }
   return { tables, files: null, paidMicro: from.paidMicro() };
 }
 
-/** The data directory holds a database already: that is fine if every row is the same in PostgreSQL. */
+/** For a data directory that already holds a database: succeeds if every row is the same in PostgreSQL. */
 async function compareWithPostgres(dir: DataDir, url: string, opened: Opened, tools: Tools): Promise<Moved> {
-  const inTheWay = `${dir.database} is there already`;
+  const inTheWay = `${dir.database} already exists`;
   const remedy = `move it away first, with its -wal if there is one`;
   const { from, hub } = await openSource(url, opened);
   try {
@@ -169,15 +169,15 @@ async function compareWithPostgres(dir: DataDir, url: string, opened: Opened, to
     throw new Error(`${inTheWay}, and cannot be used; ${remedy}`, { cause: error });
   }
   const to = opened.add(SqliteEnd.read(dir.database));
-  if (to.identity() !== hub.identity) throw new Error(`${inTheWay}, and is another hub's; ${remedy}`);
+  if (to.identity() !== hub.identity) throw new Error(`${inTheWay}, and belongs to another hub; ${remedy}`);
   const tables = await summarize(to, tools);
   const other = await firstDifference(tables, from, tools);
   if (other !== null)
-    throw new Error(`${inTheWay}, and one of the two has gone on since (${other}); ${remedy}`);
+    throw new Error(`${inTheWay}, and one of the two has changed since (${other}); ${remedy}`);
   return { tables, files: null, paidMicro: to.paidMicro() };
 }
 
-/** Null when every row is the same. */
+/** The first table that differs, with its numbers of rows; null when every row is the same. */
 async function firstDifference(tables: readonly Summary[], side: Side, tools: Tools): Promise<string | null> {
   const others = await summarize(side, tools);
   const at = tables.findIndex((one, i) => one.sha256 !== others[i]?.sha256);

@@ -2,7 +2,7 @@
  * Restores a backup into an empty directory.
  *
  * Invariant: every byte is checked against its checksum before anything is moved into place, and the database is moved
- * last: a hub finds all of it, or refuses to start.
+ * last. So a hub finds the complete restore or, after an interrupted one, refuses to start.
  */
 import { Database } from "bun:sqlite";
 import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
@@ -25,12 +25,12 @@ import {
 } from "./upkeep.ts";
 
 const DIR_MODE = 0o700;
-/** A manifest names missing and damaged files: a million of them fit. */
+/** A manifest names missing and damaged files; a million names fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
-/** What is moved into place, in this order. */
+/** The entries that are moved into place, in this order. */
 const PLACES = ["files", SECRET_ENTRY, ADMIN_KEY_ENTRY, DATABASE_ENTRY] as const;
 
-/** @throws {Error} one line: a directory that is in use, an archive that is none or not whole, no room */
+/** @throws {Error} one line: a directory in use, a file that is no backup or is incomplete, a full disk */
 export async function restore(from: string, path: string, tools: Tools): Promise<Manifest> {
   const archive = await ArchiveReader.open(from).catch((error: unknown) => {
     throw new Error(`cannot read ${from}: ${reasonOf(error)}`);
@@ -51,7 +51,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
       return manifest;
     } catch (error) {
       await rm(dir.unfinishedRestore, { recursive: true, force: true });
-      if (isNew) await rmdir(dir.path).catch(() => {}); // unless something was put there meanwhile
+      if (isNew) await rmdir(dir.path).catch(() => {}); // fails if someone else has put a file there
       throw error;
     }
   } finally {
@@ -59,19 +59,19 @@ export async function restore(from: string, path: string, tools: Tools): Promise
   }
 }
 
-/** Whether the directory does not exist yet. */
+/** Refuses a directory with files in it; true when the directory does not exist. */
 async function refuseInUse(path: string): Promise<boolean> {
   const names = await readdir(path).catch((error: unknown) => {
     if (codeOf(error) === "ENOENT") return null;
-    throw new Error(`cannot look into ${path}: ${reasonOf(error)}`);
+    throw new Error(`cannot list ${path}: ${reasonOf(error)}`);
   });
   if (names !== null && names.length > 0) {
-    throw new Error(`${path} is not empty; name a directory that is, or that is not there`);
+    throw new Error(`${path} is not empty; name an empty directory or a new one`);
   }
   return names === null;
 }
 
-/** What has been unpacked so far. */
+/** The progress of unpacking. */
 class Unpacked {
   readonly sha256 = new Map<string, string>();
   /** Files whose bytes do not match the database. */
@@ -143,7 +143,7 @@ async function readManifest(archive: ArchiveReader, entry: Entry): Promise<Manif
   }
 }
 
-/** Checks that everything in the backup is here and unchanged. */
+/** Checks that everything in the backup was unpacked and is unchanged. */
 function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
   const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
@@ -163,7 +163,7 @@ async function putInPlace(dir: DataDir): Promise<void> {
   await flushDirectories(dir.unfinishedRestore);
   for (const name of PLACES.filter((place) => there.includes(place))) {
     await rename(join(dir.unfinishedRestore, name), join(dir.path, name));
-    await flushDirectory(dir.path); // so that the order is the same on disk
+    await flushDirectory(dir.path); // keeps the same order on disk
   }
   await rmdir(dir.unfinishedRestore);
   await flushDirectory(dir.path);
@@ -176,7 +176,7 @@ async function flushDirectories(path: string): Promise<void> {
   await flushDirectory(path);
 }
 
-/** Whether an error is about the archive. Errors of the system have a code, and are about the directory. */
+/** Whether an error is about the archive. The system's errors, which have a code, are about the directory. */
 function isAbout(error: unknown): error is Error {
   return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
 }

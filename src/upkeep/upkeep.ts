@@ -1,19 +1,19 @@
 /**
- * What the commands on a data directory share: the format of a backup, and progress, cancellation and sizes.
+ * What the commands on a data directory share: the format of a backup, progress, cancellation, and sizes as text.
  *
  * A backup is one tar archive: luxhub.db first, then the secrets that are in the directory, the bytes of every file that
- * the database names, and backup.json last, so that an archive that was cut short cannot be taken for a whole one.
+ * the database names, and backup.json last. So an archive without backup.json is recognised as cut short.
  */
 import { open } from "node:fs/promises";
 import * as z from "zod/mini";
 import type { Clock } from "../lib/clock.ts";
 
-/** What every such command is given. */
+/** The parameters of every such command. */
 export type Tools = {
   readonly clock: Clock;
-  /** Called with what is being done and how far it is. */
+  /** Called with a line that says what is being done and how far it is. */
   readonly onProgress: (text: string) => void;
-  /** Aborts the work; nothing unfinished is left behind. */
+  /** Aborts the work, which then removes what is unfinished. */
   readonly signal: AbortSignal;
 };
 
@@ -21,27 +21,27 @@ export const DATABASE_ENTRY = "luxhub.db";
 export const SECRET_ENTRY = "secret";
 export const ADMIN_KEY_ENTRY = "admin-key";
 export const MANIFEST_ENTRY = "backup.json";
-/** The version of the format; any other is refused. */
+/** The version of the format; others are refused. */
 export const BACKUP_FORMAT = 1;
 
 /** The last entry of a backup. */
 export const manifestSchema = z.object({
   format: z.literal(BACKUP_FORMAT),
   software: z.string(),
-  /** The moment of the snapshot, ISO 8601. */
+  /** The time of the snapshot, ISO 8601. */
   at: z.string(),
-  /** SHA-256 of the database and of the secrets, by entry; those of the files are in the database. */
+  /** SHA-256 of the database and of the secrets, by entry. The database has those of the files. */
   sha256: z.record(z.string(), z.string()),
   /** How many files the database names. */
   files: z.int(),
-  /** Those of them whose bytes were gone, or were not what had been uploaded, when the backup was made. */
+  /** The files whose bytes were missing or differed from the upload when the backup was made. */
   missing: z.array(z.string()),
   damaged: z.array(z.string()),
 });
 
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** Flushes a directory: its names are on disk then. */
+/** fsync of a directory: makes the names in it durable. */
 export async function flushDirectory(path: string): Promise<void> {
   const directory = await open(path, "r");
   try {

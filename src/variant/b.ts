@@ -16,7 +16,7 @@ export const VARIANT_B: Variant = {
   claimOnComplete: true,
   listedBatch: false,
   unpaged: WHOLE_PAGE,
-  unfinishedFirst: true, // its nodes look for their work there, and must find it however much is finished
+  unfinishedFirst: true, // nodes of B search the list for their tasks, which must not be behind finished ones
   statusWords: ["pending", "completed"],
   statusWord: (status) => (status === "completed" ? "completed" : "pending"),
   priorityWord: (priority) => WORDS[priority],

@@ -12,7 +12,7 @@ export interface Variant {
   readonly publicEndpoints: boolean;
   readonly heartbeatIntervalMs: number;
   readonly offlineAfterMs: number;
-  /** Whether the hub assigns a new task to a node at once, and whether a new node wants that, if it does not say. */
+  /** Whether the hub assigns a new task to a node at once, and the default of a new node's `auto_assign`. */
   readonly autoAssign: boolean;
   /** Whether task/complete also claims a task that is still open. */
   readonly claimOnComplete: boolean;

@@ -33,7 +33,7 @@ describe("the log tells", () => {
     await until(() => messages(hub).includes("worker-1 deleted"));
     expect(messages(hub)).toContain("worker-1 changed its name, port");
     expect(messages(hub)).toContain(
-      `"Say hello" of worker-1 back in the pool, "the node was deleted" (task ${taskId})`,
+      `"Say hello" of worker-1 open again, "the node was deleted" (task ${taskId})`,
     );
   });
 
@@ -76,7 +76,7 @@ describe("the log tells", () => {
     expect(hub.logged.join("")).not.toContain("top-secret");
   });
 
-  test("who went offline and how many tasks are back in the pool, in one warning", async () => {
+  test("who went offline and how many tasks are open again, in one warning", async () => {
     await using hub = await startHub({ alone: "ownHead" });
     await hub.post("/node/register", { node_id: "worker-2", name: "Worker Two" });
     await hub.post("/node/register", { node_id: "idle", name: "Idle" });
@@ -90,7 +90,7 @@ describe("the log tells", () => {
     const offline = activity(hub).filter(({ event }) => event === "node.offline");
     expect(offline.map(({ message }) => message).toSorted()).toEqual([
       "idle offline",
-      "worker-2 offline, 2 tasks back in the pool",
+      "worker-2 offline, 2 tasks open again",
     ]);
     expect(offline.find(({ node_id }) => node_id === "worker-2")).toMatchObject({
       level: "warn",

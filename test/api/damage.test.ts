@@ -49,7 +49,7 @@ test("a damaged page is 500 for what reads it, writes stop, and the rest stays r
     expect((await hub.get("/task/stats")).body["total"]).toBe(2);
     await hub.close();
     const advice =
-      /The database is damaged \(database disk image is malformed\)\. Stop the hub, see with luxhub doctor/;
+      /The database is damaged \(database disk image is malformed\)\. Stop the hub, run luxhub doctor/;
     await until("the log says it", async () => advice.test(hub.logged.join(""))); // its lines are gathered first
     await expect(startHub({ dataDir })).rejects.toThrow(/is damaged: .*luxhub restore FILE --data DIR/);
   } finally {

@@ -1,6 +1,5 @@
-// Everything the bench leaves behind if nobody clears up: child processes and temporary directories.
-// Invariant: whatever is made here is gone when the bench ends, be it by the end of its work, an error,
-// Ctrl-C, SIGTERM or its own deadline.
+// The bench's child processes and temporary directories. Invariant: all are gone when the bench ends, whether it
+// finishes, fails, or is ended by Ctrl-C, SIGTERM or its own deadline.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

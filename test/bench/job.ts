@@ -1,4 +1,4 @@
-// What the bench and its load client say to each other, checked on both sides. Times in milliseconds.
+// The messages between the bench and its load client, checked on both sides. Times in milliseconds.
 import { z } from "zod";
 
 /** One measurement: `connections` nodes repeat one scenario against one server for `windowMs`. */

@@ -6,7 +6,7 @@ import { keepChild } from "./children.ts";
 export type LoadClient<Job, Found> = { run(job: Job): Promise<Found>; stop(): Promise<void> };
 
 /**
- * Starts a load client's process: what `command` runs serves jobs (job-server.ts), each answered with a `shape`.
+ * Starts a load client's process. `command` runs a job server (job-server.ts) that answers each job with a `shape`.
  * `run` rejects when the job failed or the process ended.
  */
 export function startLoadClient<Job extends object, Found>(

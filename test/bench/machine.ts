@@ -1,5 +1,5 @@
-// What the numbers depend on: the machine, its disk, and what the kernel says of a process. Linux tells all of
-// it through /proc; elsewhere what cannot be known is null, never a guess.
+// Facts on which the numbers depend: the machine, its disk, and the kernel's counters of a process. On Linux they
+// come from /proc; elsewhere an unknown one is null, never a guess.
 import { closeSync, fdatasyncSync, openSync, readFileSync, realpathSync, writeSync } from "node:fs";
 import { availableParallelism, cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { makeDirectory, removeDirectory } from "./children.ts";
 import { median } from "./median.ts";
 
 const SYNCS = 50;
-/** What /proc/PID/stat counts in; 100 a second on every Linux that runs Bun. */
+/** The unit of /proc/PID/stat: 100 a second on every Linux that runs Bun. */
 const TICK_MS = 10;
 
 /** The conditions of a run. */

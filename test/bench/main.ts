@@ -1,6 +1,6 @@
-// `bun run bench`: measures luxhub beside a bare Bun.serve, in one run and on loopback only, and prints the
-// the tables of docs/benchmarks.md. Everything it starts is bounded in time and gone when it ends. Exit 1: a request
-// failed, or the run did.
+// `bun run bench`: measures luxhub and a bare Bun.serve in the same run, on loopback only, and prints the tables of
+// docs/benchmarks.md. Everything it starts is bounded in time and gone when it ends. Exit 1: a request or the run
+// failed.
 import { join } from "node:path";
 import { clearUpAtExit } from "./children.ts";
 import { GROWTH_LIMIT_MS, LARGE, REQUESTS, SMALL, measureGrowth } from "./growth/growth.ts";

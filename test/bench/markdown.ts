@@ -1,4 +1,4 @@
-// What the reports of the bench are laid out with.
+// The layout of the bench's reports.
 import type { Machine } from "./machine.ts";
 
 /** The conditions of a run, in two lines. */

@@ -1,6 +1,6 @@
-// What a process holds when nobody asks it anything: hub beside bare Bun.serve, from source and as executable.
-// Every process runs from its own copy of its program file: Pss divides shared pages among those who map them,
-// and would otherwise depend on how many other Bun processes there happen to be.
+// The memory of an idle process: the hub and a bare Bun.serve, from source and as executable. Each process runs from
+// its own copy of its program file, because Pss divides shared pages among all processes that map them, and would
+// otherwise depend on how many other Bun processes run.
 import { chmodSync, copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json";

@@ -1,4 +1,4 @@
-// The bench's command line: what may be asked of it, and the usage text.
+// The bench's command line and its usage text.
 import { parseArgs } from "node:util";
 import { tmpdir } from "node:os";
 import { REQUESTS } from "./growth/growth.ts";

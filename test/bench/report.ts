@@ -5,7 +5,7 @@ import type { IdleMemory } from "./memory.ts";
 import type { Row, Side } from "./rounds.ts";
 import type { Start } from "./start.ts";
 
-/** All that one run found. */
+/** All results of one run. */
 export type Report = {
   machine: Machine;
   seconds: number;

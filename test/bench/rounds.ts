@@ -1,6 +1,6 @@
-// One row of the report: hub and bare server measured in turns (A B A B), so that what else the machine does
-// meets both alike, and medians over the rounds. Invariant: each row has a hub and a data directory of its own,
-// so that no row depends on the rows before it.
+// One row of the report: the hub and the bare server measured alternately (A B A B), so that other load affects both
+// alike, and medians over the rounds. Invariant: each row has a hub and a data directory of its own, so that no row
+// depends on the rows before it.
 import { z } from "zod";
 import type { Job, Measurement } from "./job.ts";
 import type { LoadClient } from "./load-client.ts";

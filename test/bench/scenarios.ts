@@ -1,11 +1,11 @@
-// What is measured: each scenario is the cycle of requests that one connection, working as one node, repeats.
-// Invariant: the hub and the bare server are sent the same bytes, but for the task ids the hub gives out.
-// It must hold no measuring code.
+// The measured scenarios: each is the cycle of requests that one connection, acting as one node, repeats.
+// Invariant: the hub and the bare server are sent the same bytes, except for the task ids of the hub.
+// Must not: have measuring code.
 import { encodeRequest } from "./wire.ts";
 
 const PREFIX = "/api/v1";
 
-/** Stands where a task id goes until the hub has given one out: as long as a UUID. */
+/** The placeholder of a task id that the hub has not made yet: as long as a UUID. */
 export const PLACEHOLDER_ID = "00000000-0000-7000-8000-000000000000";
 
 /** One request of a cycle. `body` is null for a GET. */

@@ -1,6 +1,6 @@
-// Starts and stops what is measured: the hub and the bare server, each a process of its own on a free port of
-// 127.0.0.1. Invariant: a server is handed out only once it has said where it listens, and its output is
-// always read on, or it would stand still on a full pipe.
+// Starts and stops the measured servers: the hub and the bare server, each a process of its own on a free port of
+// 127.0.0.1. Invariant: a server is returned only after it has printed its address, and its output is always read,
+// because a full pipe would block it.
 import { join } from "node:path";
 import { keepChild, makeDirectory, removeDirectory, stopChild } from "./children.ts";
 

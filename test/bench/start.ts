@@ -1,6 +1,6 @@
-// How long a first start takes, from the spawn of the process to its line with the address: hub beside bare Bun.serve,
-// from source and as executable. One at a time and in turns, so that both meet the same machine; the ratio is what holds
-// on another one. The first round only fills the disk's cache and does not count.
+// The time of a first start, from the spawn of the process to its line with the address: the hub and a bare Bun.serve,
+// from source and as executable. They start one at a time and alternately, so that both meet the same load; the ratio
+// holds on other machines. The first round only fills the disk's cache and does not count.
 import { makeDirectory, removeDirectory } from "./children.ts";
 import { type Subject, prepareSubjects } from "./memory.ts";
 import { median } from "./median.ts";

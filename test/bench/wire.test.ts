@@ -69,7 +69,7 @@ test.each([
   await expect(connection.exchange(REQUEST)).rejects.toThrow(message);
 });
 
-test("a failure is told: an answer nobody asked for", async () => {
+test("an unexpected answer is reported as a failure", async () => {
   const connection = await connectTo([WHOLE, WHOLE]);
   await connection.exchange(REQUEST);
   const failed = Promise.withResolvers<Error>();

@@ -1,7 +1,7 @@
 // HTTP/1.1 over a raw socket, just enough for a load client: one keep-alive connection, one request
-// outstanding, answers framed by Content-Length. Invariant: bytes that do not parse, an answer nobody asked
-// for and a hang-up all reach `onFail`; nothing is skipped. It must not know tasks or nodes, and it must stay
-// cheap: what the client spends, the server under test cannot.
+// outstanding, answers framed by Content-Length. Invariant: bytes that do not parse, an unexpected answer and a
+// hang-up all reach `onFail`; nothing is skipped. It must not know tasks or nodes, and it must stay cheap, because
+// it uses CPU time that the measured server lacks.
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LENGTH_HEADER = Buffer.from("\r\nContent-Length: ");

@@ -1,4 +1,4 @@
-/** The contract of src/blobs/blobs.ts, tested on every engine; then what only the disk engine guarantees. */
+/** The contract of src/blobs/blobs.ts, tested on every engine; then the guarantees of the disk engine alone. */
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -225,7 +225,7 @@ for (const engine of ENGINES) {
       expect(await read(await blobs.open(writer.blobId, 0, 5))).toEqual(pattern(5));
     });
 
-    test("remove() answers whether there was a blob", async () => {
+    test("remove() returns whether there was a blob", async () => {
       const { blobs } = await engine.start();
       const id = await put(blobs, pattern(10));
       expect(await blobs.remove(id)).toBe(true);
@@ -244,7 +244,7 @@ for (const engine of ENGINES) {
       await open.discard();
     });
 
-    test("the sweep deletes what a crash has left, and nothing else", async () => {
+    test("the sweep deletes unfinished blobs of a crash, and nothing else", async () => {
       const { blobs: crashed, reopen } = await engine.start();
       const finished = await put(crashed, pattern(10));
       await (await crashed.begin()).write(pattern(10)); // never finished

@@ -1,6 +1,6 @@
 /**
- * The look at a database before it is opened: what counts as damage, what a crash leaves and is none, and that looking
- * changes nothing.
+ * The integrity check of a database before it is opened: what counts as damage, what a crash leaves and is no damage, and
+ * that the check changes nothing.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -77,7 +77,7 @@ function ask(file: string, sql: string): unknown {
   }
 }
 
-/** Looks, and sees to it that the database and its log are as they were. */
+/** Runs the check, and asserts that it changes neither the database nor its log. */
 function inspect(options = OPTIONS): Inspection {
   const before = contents();
   const found = inspectDatabase(path, options);
@@ -97,7 +97,7 @@ const damaged = (what: RegExp): object => ({ kind: "damaged", what: expect.strin
 describe("no database yet", () => {
   test("no file", () => expect(inspect()).toEqual({ kind: "none" }));
 
-  test("a first start that was cut off: an empty file, or one with no table", () => {
+  test("an interrupted first start: an empty file, or one with no table", () => {
     writeFileSync(path, "");
     expect(inspect()).toEqual({ kind: "none" });
     const db = new Database(path);
@@ -118,18 +118,18 @@ describe("no database yet", () => {
 });
 
 describe("a database", () => {
-  test("closed in order, or killed, is well", async () => {
+  test("of a hub that was closed or killed is intact", async () => {
     await makeDatabase();
     const schema = SQLITE_MIGRATIONS.length;
-    expect(inspect()).toMatchObject({ kind: "well", schema, whole: true });
+    expect(inspect()).toMatchObject({ kind: "intact", schema, whole: true });
     rmSync(path);
     await makeKilled(20);
-    expect(inspect()).toMatchObject({ kind: "well", schema, whole: true });
+    expect(inspect()).toMatchObject({ kind: "intact", schema, whole: true });
   });
 
-  test("too large to be checked whole is checked as far as is cheap", async () => {
+  test("too large for a full check gets the cheap checks", async () => {
     await makeDatabase();
-    expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject({ kind: "well", whole: false });
+    expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject({ kind: "intact", whole: false });
     truncateSync(path, 5 * PAGE);
     expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject(damaged(/malformed/));
   });
@@ -149,7 +149,7 @@ describe("a database", () => {
     ["whose schema version was lost", () => change(path, 63, () => 0), /no schema version/],
     ["with other tables", () => ask(path, "ALTER TABLE keys RENAME COLUMN hash TO hush"), /tables are not/],
     [
-      "with an index that does not find a row: only a look at the whole sees it",
+      "with an index that lacks a row, which only the full check finds",
       () => {
         const root = ask(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'events_kind'");
         flip(path, readFileSync(path).indexOf("hub.started", (Number(root) - 1) * PAGE));
@@ -174,7 +174,7 @@ describe("a log", () => {
     expect(inspect()).toMatchObject(damaged(/its log \(-wal\) is damaged after \d+ pages/));
   });
 
-  test("with a damaged head", async () => {
+  test("with a damaged header", async () => {
     await makeKilled(20);
     flip(`${path}-wal`, 17);
     expect(inspect()).toMatchObject(damaged(/head of its log/));
@@ -183,21 +183,21 @@ describe("a log", () => {
   test("is not checked while a hub writes it", async () => {
     await makeKilled(20);
     flip(`${path}-wal`, LOG_HEAD + 5 * FRAME + 1_000);
-    expect(inspect({ ...OPTIONS, live: true })).toMatchObject({ kind: "well" });
+    expect(inspect({ ...OPTIONS, live: true })).toMatchObject({ kind: "intact" });
   });
 
-  test("with a last commit that is not whole is what a power cut leaves", async () => {
+  test("with an incomplete last commit, as after a power cut, is intact", async () => {
     await makeKilled(20);
     const whole = logBytes();
     flip(`${path}-wal`, whole - 100);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
     truncateSync(`${path}-wal`, whole - 2_000);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
     truncateSync(`${path}-wal`, 10);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
   });
 
-  test("that was restarted has older frames behind its end, and is well", async () => {
+  test("that was restarted, with older frames behind its end, is intact", async () => {
     const at = join(folder, "alive.db");
     const store = openSqlite(at, () => {});
     for (let i = 0; i < 40; i++) await logEvent(store, i);
@@ -207,6 +207,6 @@ describe("a log", () => {
     copyFileSync(`${at}-wal`, `${path}-wal`);
     await store.close();
     expect(logBytes()).toBeGreaterThan(LOG_HEAD + 40 * FRAME);
-    expect(inspect()).toMatchObject({ kind: "well" });
+    expect(inspect()).toMatchObject({ kind: "intact" });
   });
 });

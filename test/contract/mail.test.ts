@@ -174,7 +174,7 @@ for (const engine of ENGINES) {
   const suite = engine.skip === null ? describe : describe.skip;
   suite(`mail: ${engine.name}${engine.skip === null ? "" : ` (skipped: ${engine.skip})`}`, () => {
     describe("send", () => {
-      test("answers who gets it and what carries it", async () => {
+      test("answers with the recipients and the transport", async () => {
         const { mail, store } = await openMail(engine);
         const sent = await mail.send(store.transact, message("m1"), "n1");
         expect(sent).toEqual({ messageId: "m1", receivers: ["n1"], transport: mail.transport });
@@ -202,7 +202,7 @@ for (const engine of ENGINES) {
         expect(await eventsOf(opened)).toEqual([]);
       });
 
-      test("keeps what is sent to an offline node", async () => {
+      test("keeps messages to an offline node", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["m1"], { toNode: "n0" });
         expect(idsOf(await opened.mail.take(opened.store.transact, "n0", 10, STEADY))).toEqual(["m1"]);
@@ -357,7 +357,7 @@ for (const engine of ENGINES) {
     });
 
     describe("take", () => {
-      test("nothing waits", async () => {
+      test("an empty mailbox", async () => {
         const { mail, store } = await openMail(engine);
         expect(await mail.take(store.transact, "n1", 10, STEADY)).toBeUndefined();
       });
@@ -368,7 +368,7 @@ for (const engine of ENGINES) {
         expect(await codeOf(mail.takeNothing(store.transact, "n9"))).toBe("node_not_found");
       });
 
-      test("takeNothing answers no messages, and takes none", async () => {
+      test("takeNothing returns and takes no messages", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["m1"]);
         const nothing = await opened.mail.takeNothing(opened.store.transact, "n1");
@@ -376,7 +376,7 @@ for (const engine of ENGINES) {
         expect(idsOf(await opened.mail.take(opened.store.transact, "n1", 10, STEADY))).toEqual(["m1"]);
       });
 
-      test("oldest first, no more than asked, each once", async () => {
+      test("oldest first, at most the requested number, each once", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["a", "b", "c", "d", "e"]);
         const take = async () => idsOf(await opened.mail.take(opened.store.transact, "n1", 2, STEADY));
@@ -425,7 +425,7 @@ for (const engine of ENGINES) {
 
     describe("putBack", () => {
       for (const requireAck of [false, true])
-        test(`as if it had not been taken, in its old place (require_ack ${requireAck})`, async () => {
+        test(`restores a message to its old position (require_ack ${requireAck})`, async () => {
           const opened = await openMail(engine);
           const { mail, store } = opened;
           await sendAll(opened, ["a", "b"], { requireAck });
@@ -441,7 +441,7 @@ for (const engine of ENGINES) {
           ]);
         });
 
-      test("not what was acknowledged meanwhile", async () => {
+      test("skips a message that was acknowledged meanwhile", async () => {
         const opened = await openMail(engine);
         const { mail, store } = opened;
         await sendAll(opened, ["a", "b"], { requireAck: true });
@@ -451,7 +451,7 @@ for (const engine of ENGINES) {
         expect(idsOf(await mail.take(store.transact, "n1", 10, STEADY))).toEqual(["b"]);
       });
 
-      test("not what was redelivered meanwhile", async () => {
+      test("skips a message that was redelivered meanwhile", async () => {
         const opened = await openMail(engine);
         const { mail, store } = opened;
         await sendAll(opened, ["a"], { requireAck: true });
@@ -523,7 +523,7 @@ for (const engine of ENGINES) {
         expect(again?.deliveries).toMatchObject([{ deliveries: 2 }]);
       });
 
-      test("leaves messages alone that want no ACK", async () => {
+      test("ignores messages that require no ACK", async () => {
         const opened = await openMail(engine);
         await sendAll(opened, ["a"]);
         await opened.mail.take(opened.store.transact, "n1", 1, STEADY);

@@ -1,4 +1,4 @@
-/** What was stored under an older schema is the same after the steps of a newer one, on both engines. */
+/** Migrations keep the rows of an older schema, on both engines. */
 import { Database } from "bun:sqlite";
 import { SQL } from "bun";
 import { expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-/** Bringing a database forward, with steps of the test's own: what is copied, what is kept when a step fails. */
+/** Runs migrations that the test defines: which copy is kept, and what is left when a step fails. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -43,20 +43,20 @@ function copied(name: string): { version: number; rows: unknown; check: unknown 
   }
 }
 
-test("a new database gets every step, and there is nothing to copy", () => {
+test("a new database gets every step and no copy", () => {
   expect(migrate(db, path, [FIRST, SECOND])).toBeNull();
   expect([schemaVersion(db), rowsOf(db)]).toEqual([2, [{ x: 1, y: "second" }]]);
   expect(copies()).toEqual([]);
 });
 
-test("one of this schema is not changed", () => {
+test("a database of this schema is not changed", () => {
   migrate(db, path, [FIRST]);
   expect(migrate(db, path, [FIRST])).toBeNull();
   expect(rowsOf(db)).toEqual([{ x: 1 }]); // the step did not run again
   expect(copies()).toEqual([]);
 });
 
-test("an older one is copied whole, and migrated by the steps it has not seen", () => {
+test("an older database is copied, and migrated by the steps that it lacks", () => {
   migrate(db, path, [FIRST]);
   db.run("INSERT INTO a VALUES (7)"); // in the log, not in the file yet
   const copy = `${path}.schema-1.bak`;
@@ -76,7 +76,7 @@ test("an older one is copied whole, and migrated by the steps it has not seen", 
   });
 });
 
-test("a step that fails changes nothing, and the copy is there", () => {
+test("a failing step changes nothing, and the copy is kept", () => {
   migrate(db, path, [FIRST]);
   const faulty = [FIRST, SECOND, "INSERT INTO none VALUES (1)"];
   expect(() => migrate(db, path, faulty)).toThrow("no such table: none");
@@ -85,7 +85,7 @@ test("a step that fails changes nothing, and the copy is there", () => {
   expect(migrate(db, path, [FIRST, SECOND])).toMatchObject({ from: 1, to: 2 }); // and it can be tried again
 });
 
-test("no copy, no step: a database that cannot be copied is not touched", () => {
+test("a database that cannot be copied is not changed", () => {
   migrate(db, path, [FIRST]);
   writeFileSync(join(folder, "in-the-way"), "");
   const blocked = join(folder, "in-the-way", "luxhub.db"); // in no directory
@@ -93,7 +93,7 @@ test("no copy, no step: a database that cannot be copied is not touched", () => 
   expect([schemaVersion(db), rowsOf(db)]).toEqual([1, [{ x: 1 }]]);
 });
 
-test("what a copy that was cut off left behind is no obstacle", () => {
+test("the remains of an interrupted copy are replaced", () => {
   migrate(db, path, [FIRST]);
   writeFileSync(`${path}.schema-1.bak.partial`, "half of a copy");
   writeFileSync(`${path}.schema-1.bak`, "an older one");
@@ -102,7 +102,7 @@ test("what a copy that was cut off left behind is no obstacle", () => {
   expect(copied("luxhub.db.schema-1.bak").version).toBe(1);
 });
 
-test("one of a newer luxhub is refused and left alone", () => {
+test("a database of a newer luxhub is refused and not changed", () => {
   migrate(db, path, [FIRST, SECOND, THIRD]);
   expect(() => migrate(db, path, [FIRST, SECOND])).toThrow(
     "The database is of a newer luxhub (schema 3, this one knows 2). Run that one.",

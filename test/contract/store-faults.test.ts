@@ -1,6 +1,6 @@
 /**
- * A commit that fails (src/store/store.ts, Transact): an injected error of the disk rejects exactly the group that was to
- * share the commit, nothing of it is seen by anyone, and the next group goes on as if nothing had been.
+ * A failing commit (src/store/store.ts, Transact): an injected disk error rejects exactly the group that shares the
+ * commit, none of its changes is visible, and the next group is not affected.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -85,7 +85,7 @@ const FAULTS: readonly (readonly [CommitFault, unknown])[] = [
 
 for (const [fault, error] of FAULTS) {
   describe(`store: sqlite: a commit fails with ${fault}`, () => {
-    test("exactly its group is rejected; the one before stands, the one after succeeds", async () => {
+    test("exactly its group is rejected; the group before stays, the group after succeeds", async () => {
       const { store, disk, names, count } = await openScene();
       expect(await outcomes([log(store, "a"), log(store, "b")])).toEqual(["a", "b"]);
       disk.commitFault = fault;
@@ -118,7 +118,7 @@ for (const [fault, error] of FAULTS) {
       expect(names()).toEqual(["next"]);
     });
 
-    test("what one of the group was refused for by the rules is lost with the commit, like all of it", async () => {
+    test("a member that a rule rejected fails with the commit like all others", async () => {
       const { store, disk, names } = await openScene();
       disk.commitFault = fault;
       const group = [log(store, "a"), store.transact({}, () => nodeNotFound("n1"))];
@@ -160,7 +160,7 @@ for (const [fault, error] of FAULTS) {
       receiver.leave();
     });
 
-    test("writable: false from the failed commit to the next that writes something", async () => {
+    test("writable is false from the failed commit to the next commit that writes something", async () => {
       const { store, disk } = await openScene();
       expect(store.writable).toBe(true);
       disk.commitFault = fault;
@@ -175,7 +175,7 @@ for (const [fault, error] of FAULTS) {
   });
 }
 
-test("what one transaction is to blame for does not touch writable", async () => {
+test("the fault of one transaction does not affect writable", async () => {
   const { store } = await openScene();
   const thrown = new Error("a bug");
   const faulty = store.transact({}, () => {

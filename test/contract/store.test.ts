@@ -1,6 +1,6 @@
 /**
- * The contract of src/store/store.ts and every query of the store, run against every engine: what is read is held
- * against a plain computation over the same values. Then what only SQLite promises: its schema, its plans, a full disk.
+ * The contract of src/store/store.ts and every query of the store, run against every engine: each result is compared with
+ * a plain computation over the same values. Then the promises of SQLite alone: its schema, its plans, a full disk.
  */
 import { Database } from "bun:sqlite";
 import { SQL } from "bun";
@@ -199,7 +199,7 @@ for (const engine of ENGINES) {
       expect(await store.transact({}, () => accept({ a: [1] }))).toEqual({ a: [1] });
     });
 
-    test("decides in the order of asking, and each sees what those before it did", async () => {
+    test("decides in order of arrival, and each transaction sees the changes of all before it", async () => {
       const { store } = await openFresh(engine);
       const load = { last: eventReads.lastEventId() };
       const seen = await Promise.all(
@@ -229,7 +229,7 @@ for (const engine of ENGINES) {
       });
     });
 
-    test("what throws in decide rejects only itself; the others of the same group commit once", async () => {
+    test("an error in decide rejects only its transaction; the others of the group commit once", async () => {
       const { store, place } = await openFresh(engine);
       const fault = new Error("a bug");
       const outcomes = [
@@ -248,7 +248,7 @@ for (const engine of ENGINES) {
       expect(await place.look(COUNT_EVENTS)).toBe(2);
     });
 
-    test("what the store refuses rejects only itself, with all its changes", async () => {
+    test("a change that the store refuses rejects only its transaction, with all its changes", async () => {
       const { store } = await openFresh(engine);
       const created: Change = { kind: "task.created", task: task("t") };
       const outcomes = await Promise.all([
@@ -260,7 +260,7 @@ for (const engine of ENGINES) {
       expect(await names(store)).toEqual(["first", "after"]);
     });
 
-    test("takes as much as QUEUE_MAX, then answers StoreBusy, then goes on", async () => {
+    test("queues QUEUE_MAX transactions, rejects more with StoreBusy, and continues", async () => {
       const { store } = await openFresh(engine);
       const decide = (): Decision<number> => accept(1);
       const taken = Array.from({ length: QUEUE_MAX }, () => store.transact({}, decide));
@@ -271,7 +271,7 @@ for (const engine of ENGINES) {
   });
 
   suite(`store: ${engine.name}${reason}: onCommit, read, close`, () => {
-    test("notifies listeners of each commit and what it wrote, in order, after the commit and before the answers", async () => {
+    test("notifies listeners of each commit and its changes, in order, after the commit and before the answers", async () => {
       const { store, place } = await openFresh(engine);
       const told: string[] = [];
       const looks: Promise<number>[] = [];
@@ -303,7 +303,7 @@ for (const engine of ENGINES) {
       counts.forEach((count, i) => expect(count).toBeGreaterThanOrEqual(i + 1));
     });
 
-    test("does not notify of what was not written", async () => {
+    test("does not notify when nothing was written", async () => {
       const { store } = await openFresh(engine);
       let calls = 0;
       store.onCommit(() => calls++);
@@ -354,7 +354,7 @@ for (const engine of ENGINES) {
       expect(told.flatMap(([, ids]) => ids)).toEqual(stored.map(({ id }) => id));
     });
 
-    test("a listener that throws undoes nothing, repeats nothing, and the other listeners are notified", async () => {
+    test("a listener that throws affects neither the commit nor the other listeners", async () => {
       const faults: unknown[] = [];
       const { store, place } = await openFresh(engine, (error) => faults.push(error));
       const told: unknown[] = [];
@@ -378,7 +378,7 @@ for (const engine of ENGINES) {
       expect(await place.look(COUNT_EVENTS)).toBe(2);
     });
 
-    test("reads see what is committed and nothing else", async () => {
+    test("reads see committed changes and nothing else", async () => {
       const { store } = await openFresh(engine);
       expect(await store.read(eventReads.lastEventId())).toBe(0);
       const failed = store.transact({}, () => {
@@ -393,7 +393,7 @@ for (const engine of ENGINES) {
       expect(await store.read(eventReads.lastEventId())).toBe(1);
     });
 
-    test("a read that the store cannot do rejects, and the store goes on", async () => {
+    test("a failing read rejects, and the store continues", async () => {
       const { store } = await openFresh(engine);
       const wrong: Query<null> = { sql: "SELECT * FROM nowhere", params: [], shape: () => null, reads: [] };
       expect(await outcome(store.read(wrong))).toBeInstanceOf(Error);
@@ -401,7 +401,7 @@ for (const engine of ENGINES) {
       expect(await store.transact({}, log("a"))).toBe("a");
     });
 
-    test("close finishes what is queued, and everything is there when it is opened again", async () => {
+    test("close finishes the queue, and every change is there after opening again", async () => {
       const { store, place } = await openFresh(engine);
       const queued = Array.from({ length: 2_000 }, (_, i) => store.transact({}, log(`${i}`)));
       const closed = store.close();
@@ -412,7 +412,7 @@ for (const engine of ENGINES) {
       expect(await names(again)).toEqual(Array.from({ length: 2_000 }, (_, i) => `${i}`));
     });
 
-    test("reads together see one snapshot, whoever commits meanwhile", async () => {
+    test("readTogether sees one snapshot, whatever is committed meanwhile", async () => {
       const { store, place } = await openFresh(engine);
       await write(store, event("first"));
       const commits: Promise<unknown>[] = [];
@@ -433,7 +433,7 @@ for (const engine of ENGINES) {
       expect(await place.look("SELECT count(*) AS n FROM events")).toBe(Number(seen[0]) + 100);
     });
 
-    test("reads together that fail reject with the cause, and the store goes on", async () => {
+    test("a failing readTogether rejects with the cause, and the store continues", async () => {
       const { store } = await openFresh(engine);
       await write(store, event("a"));
       const wrong: Query<null> = { sql: "SELECT 1 FROM nowhere", params: [], shape: () => null, reads: [] };
@@ -760,7 +760,7 @@ function queriesOf(engine: Engine): void {
   taskQueries(rows, read);
   otherQueries(rows, read);
   mailQueries(rows, read);
-  test("candidatesFor finds the node that the balancer's rule picks, and no other", async () => {
+  test("candidatesFor finds exactly the node that the balancer's rule picks", async () => {
     for (const taskType of TYPES)
       for (const revokedFrom of [null, ...rows.nodes.map(({ nodeId }) => nodeId)]) {
         const asked = task("t", { taskType, revokedFrom });
@@ -808,7 +808,7 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
 
-  test("expiredNodes: whose lease has run out, longest first", async () => {
+  test("expiredNodes: nodes with an expired lease, longest expired first", async () => {
     for (const steady of [0, 1_000, 1_005, 9_999])
       for (const limit of [1, 3, 100]) {
         const late = nodes.filter((one) => one.online && one.leaseUntil <= steady);
@@ -817,7 +817,7 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
       }
   });
 
-  test("nextLeaseEnd: the first of the leases that still run", async () => {
+  test("nextLeaseEnd: the earliest end of the running leases", async () => {
     for (const steady of [0, 1_000, 1_005, 9_999]) {
       const running = nodes.filter((one) => one.online && one.leaseUntil > steady);
       const expected = running.length === 0 ? null : Math.min(...running.map((one) => one.leaseUntil));
@@ -825,7 +825,7 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     }
   });
 
-  test("availableNodes, availableAfter: what the balancer reads of available nodes", async () => {
+  test("availableNodes, availableAfter: the columns that the balancer needs", async () => {
     const expected = nodes
       .filter(isAvailable)
       .toSorted(byId)
@@ -846,7 +846,7 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
       expect(again.capabilities).toBe(all.find(({ nodeId }) => nodeId === again.nodeId)?.capabilities ?? []);
   });
 
-  test("topNodes: by completed, then lux, without who completed nothing", async () => {
+  test("topNodes: by completed tasks, then LUX, without nodes that completed none", async () => {
     const expected = nodes
       .filter((one) => one.tasksCompleted > 0)
       .toSorted((a, b) => b.tasksCompleted - a.tasksCompleted || Number(b.luxEarnedMicro - a.luxEarnedMicro));
@@ -981,7 +981,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       });
   }
 
-  test("openTasks: those that are open, best first", async () => {
+  test("openTasks: only open tasks, best first", async () => {
     const some = tasks.slice(3, 40);
     const expected = backlog((one) => some.includes(one));
     expect(expected.length).toBeGreaterThan(2);
@@ -989,14 +989,14 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     expect(await read(balancer.openTasks([]))).toEqual([]);
   });
 
-  test("tasksHeld: unfinished ones of a node, oldest first", async () => {
+  test("tasksHeld: the assigned tasks of a node, oldest first", async () => {
     const expected = tasks.filter((one) => one.status === "assigned" && one.assignedNode === "n01");
     expect(expected.length).toBeGreaterThan(1);
     expect(await read(taskReads.tasksHeld("n01", 500))).toEqual(expected);
     expect(await read(taskReads.tasksHeld("n01", 1))).toEqual(expected.slice(0, 1));
   });
 
-  test("strandedTasks: unfinished ones whose node is offline and counts some", async () => {
+  test("strandedTasks: assigned tasks of offline nodes", async () => {
     const away = nodes.filter((one) => !one.online && one.tasksAssigned > 0).map(({ nodeId }) => nodeId);
     const expected = tasks.filter(
       (one) => one.status === "assigned" && away.includes(one.assignedNode ?? ""),
@@ -1060,7 +1060,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
     }
   });
 
-  test("events: after a cursor by any set of kinds, the newest, the last, by id", async () => {
+  test("events: after a cursor by any set of kinds, the newest, the last id, by id", async () => {
     expect(await read(eventReads.lastEventId())).toBe(events.length);
     for (const kinds of [
       [],
@@ -1096,7 +1096,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
   const isShown = ({ kind, nodeId, data }: LoggedEvent, to: string): boolean =>
     nodeId === to || (kind === "message.sent" && nodeId === null) || senderOf({ kind, data }) === to;
 
-  test("a node's events in a part of the log: after one end, up to and with the other", async () => {
+  test("a node's events in a range of the log: first id exclusive, last id inclusive", async () => {
     for (const nodeId of ["n00", "n03", "nobody"])
       for (const after of [0, 1, 57, 200, 399, 400, 1_000])
         for (const upTo of [0, 1, 58, 200, 201, 400, 1_000])
@@ -1167,7 +1167,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("messageFates: some of them, in the order of the list", async () => {
+  test("messageFates: in the requested order", async () => {
     for (const length of [1, 3, 64])
       for (const order of ["newest first", "oldest first"] as const) {
         const some = messages.slice(5, 5 + length);
@@ -1180,7 +1180,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
       }
   });
 
-  test("waitingDeliveriesIfSmall: as waitingDeliveries, or null where all together are large", async () => {
+  test("waitingDeliveriesIfSmall: as waitingDeliveries, or null when they are large together", async () => {
     for (const nodeId of nodeIds)
       for (const limit of [1, 10, 33]) {
         const all = await read(mail.waitingDeliveries(nodeId, limit));
@@ -1205,7 +1205,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
       }
   });
 
-  test("historySizes: what a node sent or got, newest first, each once", async () => {
+  test("historySizes: messages that a node sent or got, newest first, each once", async () => {
     for (const nodeId of nodeIds) {
       const own = messages
         .filter(
@@ -1227,7 +1227,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
     }
   });
 
-  test("mailboxSizes: what a node got: the newest first, or the oldest after a place", async () => {
+  test("mailboxSizes: messages that a node got: newest first, or oldest first after a seq", async () => {
     for (const nodeId of nodeIds) {
       const own = messages.filter(({ message: { messageId } }) =>
         deliveries.some((got) => got.messageId === messageId && got.toNode === nodeId),
@@ -1250,7 +1250,7 @@ function mailQueries({ messages, deliveries }: Rows, read: Read): void {
 
 /** Long messages: an answer holds so many bytes, whatever was asked. */
 function budgetQueries(engine: Engine): void {
-  test("the contents of one answer stay within the byte budget, and the first is always there", async () => {
+  test("the contents of one answer stay within the limit, except for a single message", async () => {
     const { store } = await openFresh(engine);
     const content = "ß".repeat(CONTENT_MAX_BYTES / 2); // two bytes each: characters would be too few
     const long = Array.from({ length: 40 }, (_, i) =>
@@ -1284,7 +1284,7 @@ function budgetQueries(engine: Engine): void {
 
 /** What is cut off costs nothing: 64 MiB that an answer has no room for are not read to find that out. */
 function unreadQueries(engine: Engine): void {
-  test("messages that an answer has no room for are not read", async () => {
+  test("messages that do not fit into an answer are not read", async () => {
     const { store } = await openFresh(engine);
     const content = "c".repeat(CONTENT_MAX_BYTES);
     for (let i = 0; i < 288; i += 32) {
@@ -1319,7 +1319,7 @@ function unreadQueries(engine: Engine): void {
 }
 
 function pruneQueries(engine: Engine): void {
-  test("old rows: counted and removed alike, the oldest first, at most so many, the newest event never", async () => {
+  test("old rows: the same are counted and deleted, oldest first, up to the limit, never the newest event", async () => {
     const { store, place } = await openFresh(engine);
     // Every other one is a broadcast, to three nodes.
     const changes = Array.from({ length: 10 }, (_, i): Change[] => [
@@ -1374,7 +1374,7 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(eventReads.lastEventId())).toBe(11);
   });
 
-  test("rows dated ahead of now stay, and those behind them go", async () => {
+  test("rows dated later than now stay, and older rows behind them are deleted", async () => {
     const { store, place } = await openFresh(engine);
     const stored = (id: string, at: number): Change[] => [
       { kind: "message.stored", message: message(id, { sentAt: at }) },
@@ -1392,7 +1392,7 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(mail.messageById("f1"))).not.toBeNull();
   });
 
-  test("stored answers that are live move with a clock that jumps, the others stay", async () => {
+  test("live stored answers are shifted by a clock jump, the others are not", async () => {
     const { store, place } = await openFresh(engine);
     const ages = { past: 10, live: 11, now: 20, ahead: 21 };
     const answer = { asked: "h", status: 200, body: "{}" };
@@ -1410,7 +1410,7 @@ function pruneQueries(engine: Engine): void {
     expect(await Promise.all(rows.map(([scope]) => at(scope)))).toEqual([10, 6, 15, 21]);
   });
 
-  test("the deliveries of broadcasts go by a step of their own, the others by theirs", async () => {
+  test("the deliveries of broadcasts and of other messages are deleted in separate steps", async () => {
     const { store, place } = await openFresh(engine);
     const queued = (messageId: string, toNode: string, broadcast: boolean): Change => ({
       kind: "delivery.queued",
@@ -1437,14 +1437,14 @@ function pruneQueries(engine: Engine): void {
     expect(await left()).toBe(30);
   });
 
-  test("a delivery of a message that is not there is refused", async () => {
+  test("a delivery of a missing message is refused", async () => {
     const { store } = await openFresh(engine);
     const queued: Change = { kind: "delivery.queued", messageId: "none", toNode: "a", broadcast: false };
     expect(await outcome(write(store, queued, event("never")))).toBeInstanceOf(Error);
     expect(await names(store)).toEqual([]);
   });
 
-  test("a stored answer is found until it is too old, and a newer one takes its place", async () => {
+  test("a stored answer is found until it is too old, and a newer one replaces it", async () => {
     const { store } = await openFresh(engine);
     const answer = { scope: "s", asked: "h", status: 409, body: '{"ä":1}', storedAt: 50 };
     await write(store, { kind: "answer.stored", answer });
@@ -1538,7 +1538,7 @@ function pruneQueries(engine: Engine): void {
     expect(await store.read(nodeReads.nodeById("n3"))).toMatchObject({ online: true, lastHeartbeatAt: 8 });
   });
 
-  test("the heartbeat of a node that is not there is refused, and is nobody's", async () => {
+  test("the heartbeat of a missing node is refused and changes no row", async () => {
     const { store, place } = await openFresh(engine);
     const beat = { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 } as const;
     expect(await outcome(write(store, beat))).toBeInstanceOf(Error);
@@ -1547,7 +1547,7 @@ function pruneQueries(engine: Engine): void {
     expect(await place.look("SELECT count(*) AS n FROM beats")).toBe(1);
   });
 
-  test("nodes that register in one commit, and beat in one, have each their own heartbeat", async () => {
+  test("nodes that register, or send heartbeats, in one commit each get their own last heartbeat", async () => {
     const { store } = await openFresh(engine);
     const ids = Array.from({ length: 40 }, (_, i) => `n${i}`);
     const beat = (nodeId: string, at: number): Change => ({
@@ -1566,7 +1566,7 @@ function pruneQueries(engine: Engine): void {
     }
   });
 
-  test("a task that is deleted is gone; an entry of the ledger and a day's sign-in can be entered once", async () => {
+  test("a deleted task is gone; a ledger entry and a day's sign-in can be inserted only once", async () => {
     const { store } = await openFresh(engine);
     await write(store, { kind: "task.created", task: task("t") }, { kind: "task.deleted", taskId: "t" });
     expect(await store.read(taskReads.taskById("t"))).toBeNull();
@@ -1601,7 +1601,7 @@ describe("store: sqlite: schema", () => {
     expect(await place.look("SELECT count(*) AS n FROM sqlite_schema")).toBe(tables);
   });
 
-  test("a file of a newer schema is refused and left alone", async () => {
+  test("a file of a newer schema is refused and not changed", async () => {
     const place = await sqlitePlace();
     closing.push(() => place.remove());
     const db = new Database(place.path, { create: true });
@@ -1614,7 +1614,7 @@ describe("store: sqlite: schema", () => {
     );
   });
 
-  test("processes that open the same new file at the same moment all find it whole", async () => {
+  test("processes that open the same new file at the same moment all find a complete schema", async () => {
     const place = await sqlitePlace();
     closing.push(() => place.remove());
     const children = Array.from({ length: 4 }, () =>
@@ -1637,7 +1637,7 @@ describe("store: sqlite: schema", () => {
     expect(await place.look("SELECT count(*) AS n FROM task_totals")).toBe(1);
   });
 
-  test("what is no database is refused", async () => {
+  test("a file that is no database is refused", async () => {
     const place = await sqlitePlace();
     closing.push(() => place.remove());
     await Bun.write(place.path, "this is no database ".repeat(100));
@@ -1690,7 +1690,7 @@ describe("store: sqlite: a listener that throws", () => {
 });
 
 describe("store: sqlite: a full disk", () => {
-  test("what does not fit answers StoreFull and writes nothing; what fits commits; with room again all is well", async () => {
+  test("a transaction that does not fit fails with StoreFull and writes nothing; one that fits commits; with room all commit", async () => {
     const { store, place } = await openFresh(SQLITE);
     await write(store, event("before"));
     const pragma = (text: string): Query<number> => ({
@@ -1833,7 +1833,7 @@ describe("store: sqlite: plans", () => {
     oldestAnswers: retention.oldestAnswers("k", 500),
   };
   for (const [name, query] of Object.entries(hot))
-    test(`${name} walks through no table and sorts none`, async () => {
+    test(`${name} scans no table and sorts nothing`, async () => {
       expect(await scans(query)).toEqual([]);
       expect(await sorts(query)).toEqual([]);
     });
@@ -1855,7 +1855,7 @@ describe("store: sqlite: plans", () => {
     oldEvents: [oldEvents({ before: 1, limit: 500, now: 2 }), /^SCAN events$/],
   };
   for (const [name, [query, expected]] of Object.entries(ordered))
-    test(`${name} walks in order, to its limit`, async () => {
+    test(`${name} reads in order, up to its limit`, async () => {
       const found = await scans(query);
       expect(found).toHaveLength(1);
       expect(found[0]).toMatch(expected);
@@ -1878,7 +1878,7 @@ describe("store: sqlite: plans", () => {
   for (const from of ["newest", "oldest"] as const)
     for (const [name, statuses] of Object.entries(skipping))
       for (const whose of [null, "n1"])
-        test(`what lies before a page is skipped in indexes, unsorted: ${name} of ${whose ?? "anybody"}, ${from} first`, async () => {
+        test(`the rows before a page are skipped in indexes, without a sort: ${name} of ${whose ?? "any node"}, ${from} first`, async () => {
           const far = { from, limit: 50, offset: 499_950 };
           const query = taskReads.taskSizes(statuses, whose, far);
           const found = await ways(query, "tasks");
@@ -1892,26 +1892,26 @@ describe("store: sqlite: plans", () => {
           expect(await sorts(query)).toEqual([]);
         });
 
-  test("a node's page looks only at what the node holds and at what it has done", async () => {
+  test("a node's page reads only the node's assigned and completed tasks", async () => {
     expect((await ways(pageOf("assigned", "completed"), "tasks")).toSorted()).toEqual([
       "SEARCH tasks USING COVERING INDEX tasks_done (assigned_node=?)",
       "SEARCH tasks USING COVERING INDEX tasks_held (assigned_node=?)",
     ]);
   });
 
-  test("a node's page does not walk through the open tasks, of which no node has one", async () => {
+  test("a node's page does not read open tasks, which have no node", async () => {
     for (const way of await ways(pageOf("open", "assigned", "completed"), "tasks"))
       expect(way).toMatch(/\((?:assigned_node|.*rowid)=\?\)/);
   });
 
-  test("stranded tasks are those that their nodes hold", async () => {
+  test("stranded tasks are found through the index of their nodes' tasks", async () => {
     expect(await ways(taskReads.strandedTasks(500), "t")).toEqual([
       "SEARCH t USING INDEX tasks_held (assigned_node=?)",
     ]);
   });
 
   for (const limit of [1, 1_000])
-    test(`a receive of ${limit} looks only at what waits, not at all that the node ever got`, async () => {
+    test(`a receive of ${limit} reads only waiting deliveries, not all that the node ever got`, async () => {
       expect((await ways(mail.waitingDeliveries("n1", limit), "deliveries")).toSorted()).toEqual([
         "SEARCH deliveries USING COVERING INDEX deliveries_waiting (to_node=?)",
       ]);
@@ -1920,7 +1920,7 @@ describe("store: sqlite: plans", () => {
       ]);
     });
 
-  test("a node's events are looked for in the window alone", async () => {
+  test("a node's events are read only within the range", async () => {
     const query = eventReads.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 32);
     expect(await ways(query, "events")).toEqual([
       "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
@@ -1944,11 +1944,11 @@ describe("store: sqlite: plans", () => {
     "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
   };
   for (const [name, change] of Object.entries(writes))
-    test(`${name} walks through no table`, async () => {
+    test(`${name} scans no table`, async () => {
       expect(await scans(writeOf(change))).toEqual([]);
     });
 
-  test("the heartbeats of a large fleet are on few pages, with no index", async () => {
+  test("the last heartbeats of many nodes are on few pages, without an index", async () => {
     const fresh = await openFresh(SQLITE);
     const fleet = Array.from({ length: 2_000 }, (_, i) => saved(node(`n${i}`))).flat();
     await fresh.store.transact({}, () => accept(null, fleet));
@@ -1976,7 +1976,7 @@ describe("store: sqlite: plans", () => {
     ],
   ];
   for (const [broadcast, expected] of deliveryPrunes)
-    test(`deliveries.pruned (broadcast: ${broadcast}) walks through the oldest messages and nothing else`, async () => {
+    test(`deliveries.pruned (broadcast: ${broadcast}) reads only the oldest messages`, async () => {
       const query = writeOf({ kind: "deliveries.pruned", broadcast, ...old });
       expect(await scans(query)).toEqual(["SCAN messages"]);
       expect(await ways(query, "deliveries")).toEqual([...expected]);
@@ -1985,7 +1985,7 @@ describe("store: sqlite: plans", () => {
     ["messages.pruned", "messages"],
     ["events.pruned", "events"],
   ] as const)
-    test(`${kind} walks through the oldest alone`, async () => {
+    test(`${kind} reads only the oldest rows`, async () => {
       const query = writeOf({ kind, ...old });
       expect(await scans(query)).toEqual([`SCAN ${table}`]);
       expect(await sorts(query)).toEqual([]);
@@ -2074,14 +2074,14 @@ describe("store: sqlite: plans", () => {
     expect(queries.filter((name) => !checked.has(name))).toEqual([]);
   });
 
-  test("a read set without a table that is read would be seen", async () => {
+  test("the check finds a read set that lacks a table", async () => {
     expect([...(await tablesOf({ ...taskReads.taskById("t1"), reads: [] }))].toSorted()).toEqual([
       "files",
       "tasks",
     ]);
   });
 
-  test("a plan without an index would be seen", async () => {
+  test("the check finds a plan without an index", async () => {
     const slow: Query<null> = {
       sql: "SELECT * FROM tasks t WHERE title = $1",
       params: ["x"],

@@ -1,4 +1,4 @@
-/** The balancer's rule (domain/balancer.ts): whom it picks, as a table; what holds for any nodes and tasks, as properties. */
+/** The balancer's rule (domain/balancer.ts): which node it picks, as a table; its invariants, as properties. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Candidate, balance, fits, isAvailable, pick, typesTaken } from "../../src/domain/balancer.ts";
@@ -72,7 +72,7 @@ const tasks = fc
   .map((list) => list.map((patch, i) => task(`t${i}`, patch)));
 
 describe("balance", () => {
-  test("never gives to who is offline, full, unfit or was relieved of the task, and never more than fits", () => {
+  test("never assigns to a node that is offline, full, unfit or had the task revoked, and never above a limit", () => {
     fc.assert(
       fc.property(someNodes, tasks, (nodes, list) => {
         const given = balance(list, nodes, NOW);
@@ -92,7 +92,7 @@ describe("balance", () => {
     );
   });
 
-  test("gives each task, in turn, to the best of those who could have it then; leaves out only what nobody could", () => {
+  test("assigns each task, in order, to the best node that can take it; leaves only tasks that no node can take", () => {
     fc.assert(
       fc.property(someNodes, tasks, (nodes, list) => {
         const given = new Map(balance(list, nodes, NOW).map((g) => [g.task.taskId, g.nodeId]));
@@ -127,7 +127,7 @@ describe("balance", () => {
     );
   });
 
-  test("does not touch the nodes it is given", () => {
+  test("does not change its input", () => {
     const nodes = [node("a", { maxTasks: 2 })];
     balance([task("t1"), task("t2"), task("t3")], nodes, NOW);
     expect(nodes).toEqual([node("a", { maxTasks: 2 })]);

@@ -33,7 +33,7 @@ describe("files", () => {
     const file = { ...FILE, taskId: "t", nodeId: "n1" };
     expect(sketch(upload(file, task("t"), node("n1")), words)).toContain(`file.uploaded n1 t ${data}`);
   });
-  test("upload for what does not exist", () => {
+  test("upload for a task or a node that does not exist", () => {
     const file = { ...FILE, taskId: "t", nodeId: "n1" };
     expect(sketch(upload(file, null, null), words)).toContain(`file.uploaded null null ${data}`);
     expect(sketch(upload(file, task("t"), null), words)).toContain(`file.uploaded null t ${data}`);
@@ -90,7 +90,7 @@ test("a key is valid until it expires, and not once revoked", () => {
   for (const [patch, expected] of rows) expect(isValid({ ...key, ...patch }, NOW)).toBe(expected);
 });
 
-test("the kinds of events are these, and poll waits for those of tasks", () => {
+test("the kinds of events, and those of tasks, for which poll waits", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
       "node.registered node.updated node.online node.offline node.deleted task.created task.assigned task.requeued " +

@@ -15,7 +15,7 @@ function decimal(units: number, decimals: number): string {
 }
 
 describe("amounts", () => {
-  test("every amount with 6 decimals is read exactly, and given back as it was written", () => {
+  test("every amount with 6 decimals is parsed exactly and encoded as it was", () => {
     const amount = fc.oneof(
       fc.integer({ min: 0, max: MICRO_MAX }),
       fc.integer({ min: MICRO_MAX - 10_000_000, max: MICRO_MAX }),
@@ -79,7 +79,7 @@ describe("sign-in", () => {
   };
 
   test("the first pays", () => paid(day(12), NEW));
-  test("pays on top of what is there", () => paid(day(12), { entries: 41, balanceMicro: 123n }));
+  test("pays on top of the balance", () => paid(day(12), { entries: 41, balanceMicro: 123n }));
 
   const rows: readonly (readonly [string, number | null, number, "pays" | "already"])[] = [
     ["again in the same moment", day(12), day(12), "already"],
@@ -102,7 +102,7 @@ describe("sign-in", () => {
       }
     });
 
-  test("says when it pays again: after the day that was paid last", () => {
+  test("says when it pays next: after the last paid day", () => {
     const nextOf = (last: number | null, now: number): unknown => {
       const decision = ask(last, now);
       return decision.kind === "accepted" && new Date(decision.answer.nextSigninAt).toISOString();
@@ -112,7 +112,7 @@ describe("sign-in", () => {
     expect(nextOf(day(1), day(23, 14))).toBe("2025-06-16T00:00:00.000Z");
   });
 
-  test("what a clock that was wrong has dated is beyond the horizon: later than tomorrow", () => {
+  test("sign-ins later than tomorrow, dated by a wrong clock, are beyond the horizon", () => {
     expect(signinHorizon(day(12))).toBe(day(0, 17));
     expect(signinHorizon(day(0))).toBe(day(0, 17));
     expect(signinHorizon(midnight - 1)).toBe(day(0, 17));
@@ -122,7 +122,7 @@ describe("sign-in", () => {
     expect(sketch(signIn(null, null, { nodeId: "n1", entryId: "e" }, day(12)), words)).toBe("node_not_found");
   });
 
-  test("never twice on one UTC day, in whatever order the clock's readings come", () => {
+  test("never pays twice on one UTC day, even if the clock goes back", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 4 * 86_400_000 }), { maxLength: 30 }), (times) => {
         const entries: LedgerEntry[] = [];
@@ -150,11 +150,12 @@ describe("the balance limit", () => {
   const reward = task("t", { luxRewardMicro: 7 });
   const pay = (balanceMicro: bigint) =>
     sketch(payReward(node("n1", { entries: 8, balanceMicro }), reward, "e", 1), String);
-  test("takes the last that fits", () => {
+  test("accepts the last payment that fits", () => {
     expect(pay(BALANCE_MAX_MICRO - 7n)).toContain(`ledger n1 #9 reward 7 ${BALANCE_MAX_MICRO}`);
   });
-  test("refuses what does not fit", () => expect(pay(BALANCE_MAX_MICRO - 6n)).toBe("lux_balance_limit"));
-  test("refuses a sign-in that does not fit", () => {
+  test("rejects a payment that does not fit", () =>
+    expect(pay(BALANCE_MAX_MICRO - 6n)).toBe("lux_balance_limit"));
+  test("rejects a sign-in that does not fit", () => {
     const asked = { nodeId: "n1", entryId: "e" };
     const rich = node("n1", { entries: 1, balanceMicro: BALANCE_MAX_MICRO });
     const decision = signIn(rich, null, asked, 1);

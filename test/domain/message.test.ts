@@ -1,4 +1,4 @@
-/** Messages (domain/message.ts): the state diagram of a delivery, every state with every step. */
+/** Messages (domain/message.ts): the state diagram of a delivery, every state with every command. */
 import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { ACK_LEASE_MS, REDELIVERIES_MAX } from "../../src/domain/limits.ts";
@@ -71,7 +71,7 @@ describe("receive", () => {
   const take = (...waiting: readonly Delivery[]) => receive(node("n1"), "n1", waiting, STEADY);
   test("an unknown node", () =>
     expect(sketch(receive(null, "n1", [], STEADY), String)).toBe("node_not_found"));
-  test("nothing waits", () => expect(sketch(take(), String)).toBe("undecided"));
+  test("an empty mailbox", () => expect(sketch(take(), String)).toBe("undecided"));
   test("without an ACK it is gone", () => {
     expect(sketch(take(delivery()), String).slice(1)).toEqual(["n1 #1 gone 1 null"]);
   });
@@ -81,11 +81,11 @@ describe("receive", () => {
       `n1 #1 leased 1 ${until}`,
     ]);
   });
-  test("a redelivery counts on", () => {
+  test("a redelivery increments the count", () => {
     const again = delivery({ deliveries: 3 }, { requireAck: true });
     expect(take(again)).toMatchObject({ answer: [{ deliveries: 4, state: "leased" }] });
   });
-  test("answers what it took, in order", () => {
+  test("returns the messages in order", () => {
     const decision = take(delivery({ seq: 3 }), delivery({ seq: 5 }, { requireAck: true, messageId: "m2" }));
     expect(decision).toMatchObject({ answer: [{ seq: 3 }, { seq: 5 }] });
     expect(decision).toMatchObject({ changes: [{ messageId: "m1" }, { messageId: "m2" }] });

@@ -41,7 +41,7 @@ describe("register", () => {
       const decision = register(profile("n1"), STATES[state], [], BEAT);
       expect(sketch(decision, ({ created }) => String(created))).toEqual(cells[state]);
     });
-    test(`${state}, given what waits`, () => {
+    test(`${state}, with waiting tasks`, () => {
       const decision = register(profile("n1"), STATES[state], waiting, BEAT);
       expect(sketch(decision, ({ created }) => String(created))).toEqual([
         ...cells[state],
@@ -52,13 +52,13 @@ describe("register", () => {
     });
   }
 
-  test("a new node starts with nothing", () => {
+  test("a new node starts with empty totals", () => {
     expect(register(profile("n1"), null, [], BEAT).answer.node).toEqual(
       node("n1", { ...ALIVE, registeredAt: NOW, idleSince: NOW }),
     );
   });
 
-  test("a known node takes the new profile and keeps its history", () => {
+  test("a known node gets the new profile and keeps its history", () => {
     const changed = profile("n1", {
       name: "New",
       host: "h",
@@ -81,7 +81,7 @@ describe("register", () => {
     );
   });
 
-  test("after a deletion is a new registration that goes on from the old totals", () => {
+  test("after a deletion is a new registration that keeps the old totals", () => {
     const former = node("n1", {
       online: false,
       tasksCompleted: 3,
@@ -97,14 +97,14 @@ describe("register", () => {
     expect(answer.node.balanceMicro).toBe(9n);
   });
 
-  test("is given no more than its limit, and only what it can", () => {
+  test("is assigned tasks up to its limit, and only those that it can take", () => {
     const tasks = [task("t0", { taskType: "y" }), ...waiting, task("t3")];
     const decision = register(profile("n1", { maxTasks: 2, capabilities: ["x"] }), null, tasks, BEAT);
     const moved = decision.changes.flatMap((c) => (c.kind === "task.moved" ? [c.task.taskId] : []));
     expect(moved).toEqual(["t1", "t2"]);
   });
 
-  test("counts what it holds against a limit that is set lower", () => {
+  test("counts its assigned tasks against a lowered limit", () => {
     const decision = register(profile("n1", { maxTasks: 2 }), STATES.online, waiting, BEAT);
     expect(decision.changes.some((c) => c.kind === "task.moved")).toBe(false);
   });
@@ -120,7 +120,7 @@ describe("heartbeat", () => {
     test(state, () =>
       expect(sketch(heartbeat(STATES[state], "n1", BEAT), (n) => n.nodeId)).toEqual(cells[state]),
     );
-  test("renews the lease and says when it came", () => {
+  test("renews the lease and stores the time", () => {
     const decision = heartbeat(STATES.online, "n1", BEAT);
     expect(decision).toMatchObject({
       answer: STATES.online,
@@ -145,7 +145,7 @@ describe("comeBack", () => {
       expect(sketch(comeBack(STATES[state], "n1", [], BEAT), (n) => n.nodeId)).toEqual(cells[state]),
     );
     if (state !== "unknown")
-      test(`${state}, given what waits`, () => {
+      test(`${state}, with waiting tasks`, () => {
         const decision = comeBack(STATES[state], "n1", waiting, BEAT);
         expect(sketch(decision, (n) => n.nodeId)).toEqual([...cells[state], ...given("t1"), ...given("t2")]);
         expect(decision).toMatchObject({ answer: { ...ALIVE, tasksAssigned: 4 } });

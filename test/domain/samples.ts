@@ -1,6 +1,6 @@
 /**
- * Values for the tests of the rules: a whole one each, of which a test names only what it is about. And sketches: what
- * a decision answers and writes, in short words, so that a table can hold it.
+ * Sample values for the tests of the rules, of which a test overrides only the fields that it is about. And sketches: a
+ * decision's answer and changes as short strings, for use in tables.
  */
 import type { Change } from "../../src/domain/change.ts";
 import type { Decision, RejectionCode, Undecided } from "../../src/domain/decision.ts";

@@ -105,7 +105,7 @@ for (const by of ["claim", "assign"] as const) {
       if (decision.kind === "accepted" && before) expectStamped(decision, before);
     });
 
-    test("a node over its limit may still ask, and any type may be asked for", () => {
+    test("a node over its limit may still claim, and any type may be claimed", () => {
       const full = node("n1", { maxTasks: 1, tasksAssigned: 1, capabilities: ["coding"] });
       const asked = { taskId: "t", nodeId: "n1", by };
       const decision = take(task("t", { taskType: "research" }), full, asked, NOW);
@@ -204,7 +204,7 @@ describe("complete", () => {
     });
   }
 
-  test("stores the result, and what the task was", () => {
+  test("stores the result, and keeps the other fields", () => {
     const decision = ask(STAGES.assigned, node("n1"), "n1", false);
     const moved = decision.kind === "accepted" ? decision.changes.find((c) => c.kind === "task.moved") : null;
     expect(moved?.task).toEqual({
@@ -241,7 +241,7 @@ describe("complete", () => {
     });
   }
 
-  test("pays nothing where there is no reward", () => {
+  test("pays nothing for a task without a reward", () => {
     const before = task("t", { status: "assigned", assignedNode: "n1" });
     expect(sketch(ask(before, node("n1"), "n1", false), words)).toEqual([
       "answers t pays 0",
@@ -260,7 +260,7 @@ describe("complete", () => {
     expect(ask(STAGES.assigned, node("n1"), "n1", false, last).kind).toBe("accepted");
   });
 
-  test("makes room where there is a limit, once", () => {
+  test("reports room for a node with a limit, once", () => {
     const limited = node("n1", { maxTasks: 1, tasksAssigned: 1 });
     const room = (decision: Decision<Completion>): boolean | null =>
       decision.kind === "accepted" ? decision.answer.madeRoom : null;
@@ -373,7 +373,7 @@ describe("revoke", () => {
     for (const [name, before, candidates, cell] of [...rows, ...balancedRows])
       test(name, () => expect(sketch(ask(before, null, candidates), sketchTask)).toEqual(cell));
 
-    test("remembers from whom, and does not count as an attempt", () => {
+    test("stores the node it was revoked from, and does not count as an attempt", () => {
       expect(ask(balanced, null, [])).toMatchObject({
         answer: { revokedFrom: "n1", attempts: 0, updatedAt: NOW },
       });
@@ -382,7 +382,7 @@ describe("revoke", () => {
 });
 
 describe("requeue", () => {
-  test("takes an assigned task back and counts the attempt", () => {
+  test("makes an assigned task open and counts the attempt", () => {
     const held = task("t", { status: "assigned", assignedNode: "n1", attempts: 1 });
     const decision = requeue([held], NOW);
     expect(sketch(decision, String)).toEqual([
@@ -395,7 +395,7 @@ describe("requeue", () => {
     expect(decision.changes[0]).toMatchObject({ task: { attempts: 2, revokedFrom: null, updatedAt: NOW } });
   });
 
-  test("takes many, of several nodes, each with its own changes", () => {
+  test("many tasks of several nodes, each with its own changes", () => {
     const held = ["a", "b", "c"].map((id, i) => task(id, { status: "assigned", assignedNode: `n${i % 2}` }));
     const decision = requeue(held, NOW);
     expect(decision.answer).toBe(3);
@@ -406,7 +406,7 @@ describe("requeue", () => {
     ]);
   });
 
-  test("of nothing writes nothing", () =>
+  test("of no tasks writes nothing", () =>
     expect(requeue([], NOW)).toEqual({ kind: "accepted", answer: 0, changes: [] }));
 });
 
@@ -434,7 +434,7 @@ describe("remove", () => {
     test(stage, () => expect(sketch(remove(STAGES[stage], "t", NOW), sketchTask)).toEqual(rows[stage]));
 });
 
-test("assignTo says by whom, stamps the time and moves the totals", () => {
+test("assignTo logs who assigned, sets the time and changes the totals", () => {
   const { after, changes } = assignTo(task("t", { revokedFrom: "n1" }), "n2", "balancer", NOW);
   expect(after).toEqual(task("t", { status: "assigned", assignedNode: "n2", updatedAt: NOW }));
   expect(changes.map(sketchChange)).toEqual([

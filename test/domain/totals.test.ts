@@ -1,6 +1,6 @@
 /**
- * Whatever is asked in whatever order: the running totals say what the rows say, a task pays once, a balance is the sum
- * of its rows, and who holds a task is registered. Random commands over a small world (domain/task, node, balancer).
+ * For any sequence of commands: the running totals equal the counts of rows, a task pays once, a balance is the sum of
+ * its entries, and the node of a task is registered. Random commands over a small world (domain/task, node, balancer).
  */
 import { expect, test } from "bun:test";
 import fc from "fast-check";
@@ -153,7 +153,7 @@ function checkAnswer(world: World, command: Command, answer: unknown): void {
   expect(answer).toEqual(stored && command.name === "create" ? { ...stored, seq: 0 } : stored);
 }
 
-test("the running totals always say what the rows say", () => {
+test("the running totals always equal the counts of rows", () => {
   fc.assert(
     fc.property(fc.array(command, { maxLength: 60, size: "max" }), (commands) => {
       const world = new World();
@@ -172,7 +172,7 @@ test("the running totals always say what the rows say", () => {
   );
 });
 
-test("a task that is completed again and again pays once", () => {
+test("a task that is completed repeatedly pays once", () => {
   const world = new World();
   const ask = (command: Command): void => {
     const decision = decide(world, command, 5);

@@ -1,6 +1,6 @@
 /**
- * A store in memory for property tests: applies changes the way their names say, and knows no rule.
- * Its running totals are only ever what the changes add up to, so that a test can hold them against the rows.
+ * A store in memory for property tests: applies changes and knows no rule. Its running totals are the sums of the changes,
+ * so that a test can compare them with the rows.
  */
 import type { Change } from "../../src/domain/change.ts";
 import type { LedgerEntry, Node, Task, TaskStatus } from "../../src/domain/model.ts";

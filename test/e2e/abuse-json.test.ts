@@ -139,12 +139,12 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
       "1.",
       "1e",
       '"1"',
-      "null",
       "true",
       "[1]",
       "123456789012345678901234567890",
     ].map((number) => ({ name: `a reward of ${number}`, send: reward(number), get: BAD })),
     ...[
+      "null",
       "0",
       "-0",
       "0.000001",
@@ -167,9 +167,9 @@ const rows: Readonly<Record<string, readonly Row[]>> = {
     ...["0", "-1", "1.5", "65536", "1e999"].map((number) => ({
       name: `a port of ${number}`,
       send: post("/node/register", `{"node_id":"n","name":"n","port":${number}}`),
-      get: BAD,
+      ...(number === "0" ? { get: ["200"], does: 2 } : { get: BAD }),
     })),
-    ...["-1", "301", "1e999", "null", '"5"'].map((number) => ({
+    ...["-1", "301", "1e999", '"5"'].map((number) => ({
       name: `a timeout of ${number}`,
       send: post("/message/receive", `{"node_id":"${NODE}","blocking":true,"timeout":${number}}`),
       get: BAD,

@@ -1,10 +1,10 @@
-/** A backup of the real program under load, restored elsewhere: torture/backup.ts in short. And a first look at its words. */
+/** A backup of the real program under load, restored elsewhere (the short form of torture/backup.ts), and its messages. */
 import { expect, test } from "bun:test";
 import { statSync } from "node:fs";
 import { backUpUnderLoad } from "../torture/backup.ts";
 import { Hub, TempDir, run } from "./program.ts";
 
-test("everything that was acknowledged before a backup began is in it, as of one moment", async () => {
+test("a backup is one snapshot with everything that was acknowledged before it began", async () => {
   const options = { files: 24, fileBytes: 2 * 1024 * 1024, warmUpMs: 500, pauseMs: 10 };
   const report = await backUpUnderLoad(options, () => {});
   console.log(`backup under load: ${JSON.stringify(report)}`);
@@ -16,7 +16,7 @@ test("everything that was acknowledged before a backup began is in it, as of one
   expect(report.memoryMib).toBeLessThan(128);
 });
 
-test("the commands say what they did, and where the secrets are", async () => {
+test("the commands report the result, and where the secrets are", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   const to = dir.join("hub.tar");
@@ -24,7 +24,7 @@ test("the commands say what they did, and where the secrets are", async () => {
   await hub.register("worker-1");
   const made = await run(["backup", to, "--data", data]);
   expect(made).toMatchObject({ code: 0, stderr: "" });
-  expect(made.stdout).toMatch(/^\S+hub\.tar: [\d.]+ KiB, 0 files, as of 2\S+Z\nThe secrets are in it: /);
+  expect(made.stdout).toMatch(/^\S+hub\.tar: [\d.]+ KiB, 0 files, as of 2\S+Z\nIt contains the secrets: /);
   expect((statSync(to).mode & 0o777).toString(8)).toBe("600");
   const restored = await run(["restore", to, "--data", dir.join("again")]);
   expect(restored).toMatchObject({ code: 0, stderr: "" });
@@ -37,12 +37,12 @@ test("the commands say what they did, and where the secrets are", async () => {
   await using other = await Hub.start({ data: dir.join("other") }); // its secrets are in its environment
   expect((await other.get("/status")).status).toBe(200);
   const without = await run(["backup", dir.join("other.tar"), "--data", dir.join("other")]);
-  expect(without.stdout).toContain("Secrets that the hub has from its environment are not in it.");
+  expect(without.stdout).toContain("It does not contain the secrets that the hub gets from its environment.");
   const twice = await run(["backup", to, "--data", data]);
   expect(twice).toMatchObject({
     code: 1,
     stdout: "",
-    stderr: `luxhub: ${to} is there already; choose another name\n`,
+    stderr: `luxhub: ${to} already exists; choose another name\n`,
   });
   const full = await run(["restore", to, "--data", data]);
   expect([full.code, full.stdout]).toEqual([1, ""]);

@@ -1,4 +1,4 @@
-/** The command line as its users meet it: help, version, settings and which of them wins, mistakes, and the keys. */
+/** The command line: help, version, settings and their precedence, mistakes, and `luxhub keys`. */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -269,7 +269,7 @@ const SETTINGS: readonly SettingCase[] = [
 const NOWHERE: Sources = { flags: {}, env: {}, file: null };
 
 describe("flags win over the environment, and that over luxhub.toml", () => {
-  test("every setting is looked at here", () => {
+  test("the table has every setting", () => {
     expect(SETTINGS.map((one) => one.flag)).toEqual(SETTING_ROWS.map((row) => row.flag));
   });
 
@@ -292,7 +292,7 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
       expect(of(readConfig({ ...NOWHERE, file, env: { [row?.env ?? ""]: "" } }))).toEqual(meansFile);
     });
 
-  test("a list is repeatable, or one with commas, in every source", () => {
+  test("a list may be repeated, or separated by commas, in every source", () => {
     const specs = ["A:127.0.0.1:1", "B:127.0.0.1:2"];
     const ports = (sources: Partial<Sources>) =>
       readConfig({ ...NOWHERE, ...sources })
@@ -415,7 +415,7 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve", "--", "--port"], says: /unexpected "--port"/ },
     { args: ["serve", "--help=1"], says: /--help takes no value/ },
     { args: ["serve", "--port", "1", "--port", "2"], says: /--port is given twice/ },
-    { args: ["serve", "--data", "--port=1"], says: /--data wants a value; .*--data=…/ },
+    { args: ["serve", "--data", "--port=1"], says: /--data needs a value; .*--data=…/ },
     { args: ["serve", "data=/x"], says: /unexpected "data=\/x"/ },
     { args: ["serve", ""], says: /unexpected ""/ },
     { args: ["serve", "--two\nlines"], says: /unknown flag --two lines/ },
@@ -429,7 +429,7 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["serve", "--data", "two\nlines"], says: /--data is "two\\nlines".*control characters/ },
     {
       args: ["serve", "--data", "/dev/null"],
-      says: /data directory \/dev\/null: something there is no directory/,
+      says: /data directory \/dev\/null: it exists and is not a directory/,
       code: 1,
     },
     {
@@ -442,7 +442,7 @@ describe("a mistake is one line and exit code 2", () => {
     { args: ["help", "x"], says: /unknown command "x"/ },
     { args: ["help", "serve", "x"], says: /unexpected "x"/ },
     { args: ["serve", "extra"], says: /unexpected "extra"/ },
-    { args: ["serve", "--port"], says: /--port wants a value/ },
+    { args: ["serve", "--port"], says: /--port needs a value/ },
     { args: ["serve", "--port", "99999"], says: /--port is "99999".*0 to 65535/ },
     { args: ["serve", "--port", "http"], says: /--port is "http"/ },
     { args: ["serve", "--variant", "C"], says: /--variant is "C".*A or B/ },
@@ -490,12 +490,12 @@ describe("a mistake is one line and exit code 2", () => {
       says: /unknown flag --expires; see luxhub keys revoke --help/,
     },
     { args: ["keys", "add", "x", "--admin=yes"], says: /--admin takes no value/ },
-    { args: ["keys", "--data", "x"], says: /keys wants list, add, / },
-    { args: ["backup"], says: /backup wants FILE;/ },
+    { args: ["keys", "--data", "x"], says: /keys needs list, add, / },
+    { args: ["backup"], says: /backup needs FILE;/ },
     { args: ["backup", "a", "b"], says: /unexpected "b"/ },
-    { args: ["restore", "--data", "d"], says: /restore wants FILE;/ },
-    { args: ["backup", "-"], says: /backup wants a FILE, not - / },
-    { args: ["restore", "-"], says: /restore wants a FILE, not - / },
+    { args: ["restore", "--data", "d"], says: /restore needs FILE;/ },
+    { args: ["backup", "-"], says: /backup needs a FILE, not - / },
+    { args: ["restore", "-"], says: /restore needs a FILE, not - / },
     { args: ["backup", ""], says: /the FILE is ""/ },
     { args: ["backup", "~/x"], says: /the FILE is "~\/x".*without ~/ },
     { args: ["move", "x"], says: /unexpected "x"/ },
@@ -516,7 +516,7 @@ describe("a mistake is one line and exit code 2", () => {
     });
 });
 
-test("keys makes no secret of the hub's own: one that is not on disk is in the hub's environment", async () => {
+test("keys does not generate the hub's own secret: a secret that is not on disk is in the hub's environment", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using _hub = await Hub.start({ data });
@@ -584,7 +584,7 @@ describe.concurrent("keys", () => {
     expect((await at.keys("list")).stdout).toMatch(/\nfleet-2027 .* revoked\n/);
   });
 
-  test("the first secret is changed with no downtime", async () => {
+  test("the first secret can be changed without downtime", async () => {
     await using at = await start();
     const secret = await at.add("fleet-2027");
     await at.soon(async () => (await at.statusWith(secret)) === 200);
@@ -594,7 +594,7 @@ describe.concurrent("keys", () => {
     expect(await at.statusWith(secret)).toBe(200);
   });
 
-  test("a pinned key is answered in its variant on any listener, until it is freed", async () => {
+  test("a pinned key is answered in its variant on any listener, until it is unpinned", async () => {
     await using at = await start();
     const secret = await at.add("fleet-b", "--variant", "B");
     const variant = async (): Promise<unknown> =>
@@ -606,7 +606,7 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await variant()) === "B");
   });
 
-  test("a bound key acts for its node only; an admin key opens what is the administrator's", async () => {
+  test("a bound key acts for its node only; an admin key calls the administrator's endpoints", async () => {
     await using at = await start();
     const secret = await at.add("robot", "--node", "worker-7");
     const admin = await at.add("chief", "--admin");
@@ -620,7 +620,7 @@ describe.concurrent("keys", () => {
     expect(await at.statusWith(admin)).toBe(401);
   });
 
-  test("a key ends at its time, and can be given a new one", async () => {
+  test("a key expires, and can get a new expiry", async () => {
     await using at = await start();
     const secret = await at.add("guest", "--expires", "12h");
     await at.soon(async () => (await at.statusWith(secret)) === 200);
@@ -633,7 +633,7 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await at.statusWith(secret)) === 200);
   });
 
-  test("of two that add a key of one name at once, one does", async () => {
+  test("of two concurrent adds of one name, one succeeds", async () => {
     await using at = await start();
     const ended = await Promise.all(Array.from({ length: 4 }, () => at.keys("add", "twin")));
     expect(ended.map(({ code }) => code).toSorted()).toEqual([0, 1, 1, 1]);
@@ -644,7 +644,7 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await at.statusWith(secret)) === 200); // the one that was told its secret has it
   });
 
-  test("beside a hub the database is opened as it is, or not at all", async () => {
+  test("keys neither migrates a database nor checkpoints its log", async () => {
     await using at = await start();
     const path = `${at.data}/luxhub.db`;
     const log = () => readFileSync(`${path}-wal`).length;
@@ -664,18 +664,18 @@ describe.concurrent("keys", () => {
     ]);
   });
 
-  test("what cannot be done is one line: 2 for what was asked wrongly, 1 for the rest", async () => {
+  test("an error is one line, with exit code 2 for wrong arguments and 1 for the rest", async () => {
     await using at = await start();
     await at.add("once");
     const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [
-      [["add"], 2, /keys add wants ID;/],
+      [["add"], 2, /keys add needs ID;/],
       [["add", "a b"], 2, /an ID is/],
       [["add", "x", "--variant", "C"], 2, /no variant/],
       [["add", "x", "--node", "a b"], 2, /no node_id/],
       [["add", "x", "--expires", "soon"], 2, /no time/],
       [["add", "x", "--expires", "2001-02-03"], 2, /--expires is in the past/],
       [["add", "once"], 1, /a key once already/],
-      [["pin", "once"], 2, /keys pin wants ID A\|B\|none;/],
+      [["pin", "once"], 2, /keys pin needs ID A\|B\|none;/],
       [["pin", "none-such", "A"], 1, /no key none-such/],
       [["expire", "once", "tomorrow"], 2, /no time/],
       [["revoke", "none-such"], 1, /no key none-such/],

@@ -1,6 +1,6 @@
 /**
- * The data directory under the real program: one hub at a time, and no start on what is damaged or gone. A refusal is one
- * line that says what to do, and leaves everything as it is.
+ * The data directory under the real program: one hub at a time, and no start on damaged or missing files. A refusal is one
+ * line that says what to do, and changes nothing.
  */
 import { describe, expect, test } from "bun:test";
 import {
@@ -60,7 +60,7 @@ describe("one hub per directory", () => {
 });
 
 describe("a first start", () => {
-  test("uses secrets that the operator has put there", async () => {
+  test("uses secrets that the operator has placed there", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     mkdirSync(data);
@@ -70,7 +70,7 @@ describe("a first start", () => {
     expect((await hub.get("/lux/ledger?node_id=a")).status).toBe(404);
   });
 
-  test("can be repeated after it was cut off, also with a disk mounted for the files", async () => {
+  test("can be repeated after an interruption, also with a disk mounted for the files", async () => {
     using dir = new TempDir();
     const data = dir.join("data");
     mkdirSync(data);

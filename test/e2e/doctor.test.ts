@@ -1,4 +1,4 @@
-/** `luxhub doctor` as its users meet it: what it says of a hub that is well, running or not, and of every kind of harm. */
+/** `luxhub doctor`: its report on an intact hub, running or not, and on every kind of damage. */
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ const LINES = [
 
 const doctor = (data: string) => run(["doctor", "--data", data]);
 
-/** What it says of one thing. */
+/** The line of the report about one thing. */
 const lineOf = (stdout: string, about: string): string =>
   stdout.split("\n").find((line) => line.slice(6).startsWith(`${about} `)) ?? "";
 
@@ -60,69 +60,69 @@ type Harm = {
 
 const ROWS: readonly Harm[] = [
   {
-    name: "a balance",
+    name: "a wrong balance",
     harm: "UPDATE ledger SET balance_micro = 1 WHERE node_id = 'a' AND n = 2",
     says: /BAD +ledger +node a: entry 2 says 1, the sum is 3000000/,
   },
   {
-    name: "a payment lost",
+    name: "a lost payment",
     harm: "DELETE FROM ledger WHERE node_id = 'b' AND n = 1",
     says: /BAD +payments +task \S+ was not paid/,
   },
   {
-    name: "a payment twice",
+    name: "a payment made twice",
     harm: "INSERT INTO ledger SELECT 'x', 'a', n + 10, amount_micro, balance_micro, kind, task_id, at FROM ledger WHERE node_id = 'b' AND n = 1",
     says: /BAD +payments +task \S+ was paid 2 times/,
   },
   {
-    name: "a node's number of payments",
+    name: "a node's wrong number of payments",
     harm: "UPDATE nodes SET entries = entries + 1 WHERE node_id = 'a'",
-    says: /BAD +entries +node a: its newest payment is not what it says/,
+    says: /BAD +entries +node a: its balance or number of payments is not that of its newest payment/,
   },
   {
-    name: "a node's balance",
+    name: "a node's wrong balance",
     harm: "UPDATE nodes SET balance_micro = balance_micro + 1 WHERE node_id = 'a'",
-    says: /BAD +entries +node a: its newest payment is not what it says/,
+    says: /BAD +entries +node a: its balance or number of payments is not that of its newest payment/,
   },
   {
-    name: "a node's totals",
+    name: "a node's wrong totals",
     harm: "UPDATE nodes SET tasks_completed = 9 WHERE node_id = 'a'",
     says: /BAD +nodes +node a: its totals/,
   },
   {
-    name: "a node's last heartbeat",
+    name: "a lost last heartbeat",
     harm: "DELETE FROM beats WHERE seq = (SELECT seq FROM nodes WHERE node_id = 'a')",
     says: /BAD +beats +node a has no last heartbeat/,
   },
   {
-    name: "a heartbeat of nobody",
+    name: "a last heartbeat without a node",
     harm: "INSERT INTO beats VALUES (99, 1, 1)",
-    says: /BAD +beats +a last heartbeat is of no node, the 99th/,
+    says: /BAD +beats +the last heartbeat 99 has no node/,
   },
   {
-    name: "the totals",
+    name: "wrong totals of tasks",
     harm: "UPDATE task_totals SET open = 5",
-    says: /BAD +tasks +the total of open tasks is 5, there are 1/,
+    says: /BAD +tasks +the total of open tasks is 5, but there are 1/,
   },
   {
-    name: "a task's node",
+    name: "a task without its node",
     harm: "UPDATE tasks SET assigned_node = NULL WHERE status = 'assigned'",
-    says: /BAD +tasks +task \S+ is assigned, and/,
+    says: /BAD +tasks +task \S+ is assigned, but/,
   },
   {
-    name: "a message lost",
+    name: "a lost message",
     harm: "DELETE FROM messages WHERE to_node = 'b'",
     says: /BAD +messages +a delivery to b has no message/,
   },
   {
-    name: "an event lost",
+    name: "a lost event",
     harm: "DELETE FROM events WHERE id = 4",
     says: /BAD +events +of the events 1 to \d+ there are \d+/,
   },
   {
-    name: "a time to come",
+    name: "a time in the future",
     harm: "UPDATE events SET at = at + 7200000 WHERE id = 4",
-    says: /BAD +clock +it says .*: set the clock/,
+    says: /BAD +clock +it shows .*: set the clock/,
   },
   {
     name: "a newer schema",
@@ -130,19 +130,19 @@ const ROWS: readonly Harm[] = [
     says: new RegExp(`BAD +schema +99, of a newer luxhub; this one knows ${SQLITE_MIGRATIONS.length}`),
   },
   {
-    name: "a file's bytes gone",
+    name: "missing bytes of a file",
     harm: (data, id) => rmSync(`${data}/${blobFileOf(id)}`),
     says: /BAD +files +the bytes of \S+ are gone/,
   },
   {
-    name: "a file's bytes changed",
+    name: "changed bytes of a file",
     harm: (data, id) => writeFileSync(`${data}/${blobFileOf(id)}`, "SOME bytes"),
     says: /BAD +files +the bytes of \S+ are not what was uploaded/,
   },
   {
     name: "bytes without a record",
     harm: (data) => writeFileSync(`${data}/${blobFileOf(Bun.randomUUIDv7())}`, "whose?"),
-    says: /note +orphans +1 files have bytes and no record/,
+    says: /note +orphans +1 files have bytes but no record/,
     code: 0,
   },
   {
@@ -156,29 +156,29 @@ const ROWS: readonly Harm[] = [
   {
     name: "no database",
     harm: (data) => rmSync(`${data}/luxhub.db`),
-    says: /BAD +database +there is none, but files\/\S+ shows/,
+    says: /BAD +database +it is missing, but files\/\S+ shows/,
   },
 ];
 
-test("a hub that is well, while it runs and when it has ended", async () => {
+test("an intact hub, while it runs and after it has ended", async () => {
   using dir = new TempDir();
   const data = dir.join("data");
   await using hub = await Hub.start({ data });
   await work(hub);
   const running = await doctor(data);
   expect(running).toMatchObject({ code: 0, stderr: "" });
-  expect(running.stdout).toContain("one is at work here");
+  expect(running.stdout).toContain("a hub is running here");
   await hub.stop();
   const ended = await doctor(data);
   expect(ended).toMatchObject({ code: 0, stderr: "" });
-  expect(ended.stdout).toContain("none is at work here");
+  expect(ended.stdout).toContain("no hub is running here");
   for (const { stdout } of [running, ended]) {
     for (const about of LINES) expect(lineOf(stdout, about)).toStartWith("ok");
     expect(stdout).toEndWith(": all is well\n");
   }
 });
 
-test("a hub that has tasks and no node yet is well", async () => {
+test("a hub that has tasks and no node yet is intact", async () => {
   using dir = new TempDir();
   const hub = await Hub.start({ data: dir.join("data") });
   await hub.post("/task/create", { title: "t", description: "x" });
@@ -187,7 +187,7 @@ test("a hub that has tasks and no node yet is well", async () => {
   expect([code, lineOf(stdout, "tasks").slice(0, 2)]).toEqual([0, "ok"]);
 });
 
-test("each kind of harm is found and nothing else is blamed; where there is no hub it says so", async () => {
+test("each kind of damage is reported and nothing else; without a hub it says so", async () => {
   using dir = new TempDir();
   const hub = await Hub.start({ data: dir.join("whole") });
   const fileId = await work(hub);

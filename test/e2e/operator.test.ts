@@ -1,6 +1,6 @@
 /**
- * What an operator gets wrong, or has set up oddly, on the first day: certificates, addresses, paths, targets of a backup,
- * rights. Each mistake is one line that names the file or the setting, with the exit code of its kind; what can work does.
+ * Mistakes and unusual setups of an operator: certificates, addresses, paths, targets of a backup, permissions. Each
+ * mistake is one line that names the file or the setting, with the exit code of its kind; every usable setup works.
  */
 import { describe, expect, test } from "bun:test";
 import {
@@ -120,7 +120,7 @@ describe("the certificate of a TLS listener", () => {
     },
   );
 
-  test("that no listener uses is mentioned in the log", async () => {
+  test("that no listener uses is reported in the log", async () => {
     using dir = new TempDir();
     writeFileSync(dir.join("any.pem"), "");
     await using hub = await Hub.start({ cwd: dir.path, args: ["--tls-cert=any.pem", "--tls-key=any.pem"] });
@@ -265,7 +265,7 @@ describe("the data directory", () => {
     expect([code, line]).toEqual([1, `another luxhub runs on the data directory ${dir.join("link")}`]);
   });
 
-  test("is refused when something else has its name", async () => {
+  test("is refused when it is not a directory", async () => {
     using dir = new TempDir();
     const made = (name: string, ...inside: readonly string[]): string => {
       mkdirSync(dir.join(name, ...inside), { recursive: true });
@@ -277,7 +277,7 @@ describe("the data directory", () => {
     writeFileSync(`${files}/files`, "");
     const rows: readonly (readonly [data: string, code: number, says: string])[] = [
       [database, 1, `cannot open the database ${database}/luxhub.db: `],
-      [files, 1, `cannot look into ${files}/files: not a directory`],
+      [files, 1, `cannot list ${files}/files: not a directory`],
       [made("lock", "lock"), 1, `cannot use ${dir.join("lock", "lock")} as a lock: `],
       [
         made("secret", "secret"),
@@ -287,7 +287,7 @@ describe("the data directory", () => {
       [
         dir.join("dangling"),
         1,
-        `cannot make the data directory ${dir.join("dangling")}: something there is no `,
+        `cannot make the data directory ${dir.join("dangling")}: it exists and is not `,
       ],
     ];
     for (const [data, code, says] of rows) {
@@ -332,9 +332,9 @@ describe("a backup that cannot be written", () => {
     const rows: readonly (readonly [to: string, says: string])[] = [
       ["none/hub.tar", "cannot write none/hub.tar: no such file or directory"],
       ["file/hub.tar", "cannot write file/hub.tar: not a directory"],
-      ["file", "file is there already; choose another name"],
-      ["dangling", "dangling is there already; choose another name"],
-      ["data/", "data is there already; choose another name"],
+      ["file", "file already exists; choose another name"],
+      ["dangling", "dangling already exists; choose another name"],
+      ["data/", "data already exists; choose another name"],
       ["x".repeat(255), `cannot write ${"x".repeat(255)}: name too long`],
     ];
     for (const [to, says] of rows) {

@@ -105,7 +105,9 @@ async function repeat(sent: Sent, first: WireAnswer, wire: Wire, watch: StateWat
     text.startsWith("{") || sent.request.target.kind === "raw"
       ? await wire.exchange(other.bytes, false)
       : null;
-  if (same && replayed && (refused?.status ?? 422) === 422 && watch.version === version) return;
+  // An answer that changed nothing is not stored: its repeat is answered like a new request.
+  const isReused = !replayed || (refused?.status ?? 422) === 422;
+  if (same && isReused && watch.version === version) return;
   const answers = [first, again, refused].map(
     (answer) => `${answer?.status} ${answer?.body.subarray(0, 500)}`,
   );

@@ -1,6 +1,6 @@
 /**
- * A Redis that fails while hubs use it: full, frozen, forbidden, cut off for one hub and not for the other, restarted
- * empty. Messages are delivered in order all the same, and `transport` says what carried them.
+ * A Redis that fails while hubs use it: full, frozen, forbidden, cut off for one of two hubs, restarted empty. Messages
+ * are still delivered in order, and `transport` names what carried them.
  */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -108,7 +108,7 @@ describe.skipIf(withoutRedis(true))("a Redis that", () => {
     expect([await b.take(), await a.take()]).toEqual([["m4"], []]);
   });
 
-  test("hangs while a hub is idle is noticed all the same", async () => {
+  test("hangs while a hub is idle is noticed", async () => {
     await using redis = await RedisServer.start();
     await using hubs = await MailHubs.open(redis.url);
     redis.freeze();
@@ -117,7 +117,7 @@ describe.skipIf(withoutRedis(true))("a Redis that", () => {
     await until(() => hubs.all[0]?.mail.transport === "redis");
   });
 
-  test("is cut off for one hub only: what that hub sends keeps its place in the order", async () => {
+  test("is cut off for one hub only: the messages of that hub keep their order", async () => {
     await using redis = await RedisServer.start();
     const proxy = openProxy(redis.url);
     try {
@@ -161,7 +161,7 @@ describe.skipIf(withoutRedis(true))("a Redis that", () => {
     expect(await waiting).toBe("m5");
   });
 
-  test("is reached by a user with no more rights than docs/redis.md names", async () => {
+  test("restricts its user to the rights that docs/redis.md names", async () => {
     await using redis = await RedisServer.start();
     const page = await Bun.file(join(import.meta.dir, "../../docs/redis.md")).text();
     const commands = [...page.matchAll(/`([A-Z]+(?: [A-Z]+)?)`/g)].map(([, name = ""]) => name);

@@ -1,4 +1,4 @@
-/** What names the transport (mail/redis.ts), with a wake-up channel that is available when the test says so. */
+/** How mail/redis.ts chooses the name of the transport, with a wake-up channel that the test makes available or not. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -117,7 +117,7 @@ test("each change is one event and one log line, and the transport follows", () 
     ]);
   }));
 
-test("Redis unavailable at the start is a change, available is none", () =>
+test("at the start, an unavailable Redis is a change, an available one is not", () =>
   inScene(async (scene) => {
     const { mail } = scene.open(false);
     await mail.start();
@@ -139,7 +139,7 @@ test("two hubs that notice one change log it once", () =>
     expect(await scene.changes()).toEqual(["redis sqlite", "sqlite redis", "redis sqlite"]);
   }));
 
-test("a send whose wake-up Redis did not take names the store, and is stored", () =>
+test("a send whose wake-up Redis did not accept is stored, and names the store", () =>
   inScene(async (scene) => {
     const { channel, mail } = scene.open(true);
     await mail.start();
@@ -158,7 +158,7 @@ test("while Redis is unavailable nothing is published", () =>
     expect(channel.published).toEqual([]);
   }));
 
-test("a send that the store refuses is not tried twice, and publishes nothing", () =>
+test("a send that the store refuses is not retried, and publishes nothing", () =>
   inScene(async ({ open }) => {
     const { channel, mail } = open(true);
     await mail.start();
@@ -171,7 +171,7 @@ test("a send that the store refuses is not tried twice, and publishes nothing", 
     expect([asked, channel.published]).toEqual([1, []]);
   }));
 
-test("a change that the store could not take is logged when it can", () =>
+test("a change that the store could not log is logged later", () =>
   inScene(async (scene) => {
     const { channel, mail } = scene.open(true);
     await mail.start();

@@ -1,6 +1,6 @@
 /**
- * Mail with Redis as the wake-up channel, where it meets the store: several hubs, a hub that dies in between, a wake-up
- * that is lost. No message may be lost, delivered twice, or out of order.
+ * Mail with Redis as the wake-up channel over one store: several hubs, a hub that dies between commit and wake-up, a lost
+ * wake-up. No message may be lost, delivered twice or out of order.
  */
 import { RedisClient } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -125,7 +125,7 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
   });
 
   describe("Redis", () => {
-    test("holds nothing, and never hears a content", async () => {
+    test("stores nothing, and never gets the content of a message", async () => {
       await using hubs = await open();
       const [a, b] = hubs.both;
       await using subscription = await subscribe();
@@ -138,7 +138,7 @@ describe.skipIf(withoutRedis(true))("mail on Redis", () => {
       expect(await redis.ask("DBSIZE")).toBe(0);
     });
 
-    test("hears no wake-up for a send that was refused", async () => {
+    test("gets no wake-up for a refused send", async () => {
       await using hubs = await open();
       const [a] = hubs.both;
       await using subscription = await subscribe();

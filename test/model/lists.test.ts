@@ -1,4 +1,4 @@
-/** What is kept of a node's tasks and payments in parts is what there is, after random steps, on both engines. */
+/** The lists by node, the top nodes and the ledger are right after random steps, on both engines. */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Random steps of tasks at the use cases, many at once: the lists by node, the top nodes and the ledger must answer what
- * a plain look at all tasks and payments answers. The sequences are longer than those of the model.
+ * Random concurrent calls of the task use cases: the lists by node, the top nodes and the ledger must equal a plain
+ * computation over all tasks and payments. The sequences are longer than those of the model.
  */
 import { expect } from "bun:test";
 import { Rejection, accept } from "../../src/domain/decision.ts";

@@ -1,4 +1,4 @@
-/** The commands of messages: one mailbox, whichever of its two faces it is spoken to by. */
+/** The commands of messages: one mailbox, through agent/* or message/*. */
 import fc from "fast-check";
 import { SECOND_MS } from "../../src/lib/clock.ts";
 import { same } from "./real.ts";

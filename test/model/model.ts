@@ -1,9 +1,9 @@
 /**
- * What the hub does, in small: no store, no HTTP, one thing after another. Whoever wants to know the hub's rules reads
- * them here; the test (run.ts) holds the hub to them, command by command.
+ * The reference model of the hub: its rules without a store, HTTP or concurrency. run.ts compares the hub with it, command
+ * by command.
  *
- * Every method is one command. It changes the model, notes the events that the hub must log, and gives what the answer
- * must tell; or it refuses with the code that the hub must refuse with, and changes nothing.
+ * Every method is one command. It changes the model, notes the events that the hub must log, and returns the facts that
+ * the answer must have; or it rejects with the code that the hub must reject with, and changes nothing.
  */
 import type { RejectionCode } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
@@ -293,7 +293,7 @@ export class Model {
     return receivers;
   }
 
-  /** Takes messages out, oldest first. One that wants an ACK comes back after 30 s without it. */
+  /** Takes messages, oldest first. One that requires an ACK is redelivered after 30 s without it. */
   receive(nodeId: string, count: number): { message: Message; times: number }[] {
     this.node(nodeId);
     const waiting = this.messages

@@ -1,4 +1,4 @@
-/** The hub that the model is compared with: its listeners, its clock, and what a client of it has seen of the log. */
+/** The hub that is compared with the model: its listeners, its clock, and the part of the log that a client has read. */
 import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { problemOf } from "../../src/api/error-table.ts";

@@ -1,4 +1,4 @@
-/** The commands of tasks: each is sent to the hub and told to the model, and both must agree. */
+/** The commands of tasks: each runs on the hub and on the model, and both must agree. */
 import fc from "fast-check";
 import type { Task } from "./model.ts";
 import { same } from "./real.ts";

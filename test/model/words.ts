@@ -1,4 +1,4 @@
-/** The model's things in the words of a variant: what the hub's answers must hold of them. */
+/** Encodes the model's nodes, tasks and messages in a variant, as the hub's answers must have them. */
 import type { Message, Model, Node, Task, VariantName } from "./model.ts";
 
 type Words = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-/** What a sequence of commands knows: the model, the ids that the hub has made, and what a command is made of. */
+/** The state of a sequence of commands (the model, and the ids that the hub has made), and the parts of a command. */
 import fc from "fast-check";
 import type { Model, VariantName } from "./model.ts";
 import type { Real } from "./real.ts";

@@ -1,6 +1,6 @@
 /**
- * After the database was away, or refused what is written to it: nothing is held against the fleet, and nothing is left
- * behind. The server of the first test is one of its own, and is stopped.
+ * After the database was unavailable or refused writes: no node loses its lease, and nothing is left behind. The first
+ * test starts a server of its own and stops it.
  */
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
@@ -44,8 +44,8 @@ test.skipIf(!canStart)(
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 
-describe.skipIf(POSTGRES_MISSING !== null)(`files that are refused${reason}`, () => {
-  test("a probe that fails in every step leaves nothing that is kept alive", async () => {
+describe.skipIf(POSTGRES_MISSING !== null)(`refused writes of files${reason}`, () => {
+  test("a probe that fails in every step leaves no writer that is touched for ever", async () => {
     const schema = await newSchema();
     const store = await openPostgres(schema.url, systemClock(), noFault);
     const blobs = openPostgresBlobs(schema.url);

@@ -1,4 +1,4 @@
-/** Large files through real hubs on one PostgreSQL: what is sent to one is read at another, and memory stays flat. */
+/** Large files through real hubs on one PostgreSQL: a file uploaded at one is read at another, and memory stays flat. */
 import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
@@ -39,7 +39,7 @@ suite(`files in PostgreSQL${reason}`, () => {
   );
 
   test.skipIf(process.platform !== "linux")(
-    "downloads without the secret that nobody reads are bounded, and hold up none of who has it",
+    "unread downloads without the secret are bounded, and do not delay callers with it",
     async () => {
       using dir = new TempDir();
       const { url, remove } = await newSchema();
@@ -57,7 +57,7 @@ suite(`files in PostgreSQL${reason}`, () => {
     60_000,
   );
 
-  test("an upload that breaks off leaves nothing; one whose hub is killed is swept when nobody has told of it for a minute", async () => {
+  test("an aborted upload leaves nothing; one of a killed hub is swept after no hub has touched it for a minute", async () => {
     using dir = new TempDir();
     const { url, remove } = await newSchema();
     const sql = new SQL(url, { max: 1 });

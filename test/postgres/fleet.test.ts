@@ -1,6 +1,6 @@
 /**
- * Several hubs on one PostgreSQL are one hub: what is claimed, sent, paid and logged at one holds at all, whichever commits
- * first. The hubs here are of one process, over real listeners, each with its own connections.
+ * Several hubs on one PostgreSQL act as one hub: claims, messages, payments and events of one are valid at all, whichever
+ * commits first. The hubs run in this process, with real listeners and their own connections.
  */
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -95,7 +95,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
   });
 
-  test("a mailbox has one taker for each message, and is emptied in order, wherever it is taken from", async () => {
+  test("each message of a mailbox goes to one receiver, in order, at whichever hub they receive", async () => {
     await addNodes(a, ["n1"]);
     const sent = Array.from({ length: 60 }, (_, i) => String(i));
     for (const content of sent) await send(a, "x", "n1", { content });
@@ -107,7 +107,7 @@ suite(`several hubs on one database${reason}`, () => {
     for (const some of taken) expect(some).toEqual(some.toSorted((x, y) => x - y));
   });
 
-  test("what was not confirmed comes back to a receive that waits at the other hub", async () => {
+  test("a message without an ACK is redelivered to a receive that waits at the other hub", async () => {
     await addNodes(a, ["n1"]);
     await send(a, "x", "n1", { require_ack: true });
     expect(await receive(a, "n1")).toHaveLength(1);
@@ -119,7 +119,7 @@ suite(`several hubs on one database${reason}`, () => {
     }
   });
 
-  test("a page of a node's tasks is one snapshot: what it completes meanwhile at the other hub is on it", async () => {
+  test("a page of a node's tasks is one snapshot, also while the node completes tasks at the other hub", async () => {
     await addNodes(a, ["n1"]);
     const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => addTask(i % 2 ? a : b)));
     for (const task_id of ids) await ok(a.post("/task/claim", { task_id, node_id: "n1" }));
@@ -141,7 +141,7 @@ suite(`several hubs on one database${reason}`, () => {
     await Promise.all([work, ...readers]);
   });
 
-  test("a key that is revoked loses what it has open at both, and takes nothing out at either", async () => {
+  test("a revoked key ends its open calls at both hubs, which take no messages", async () => {
     await addNodes(a, ["n1", "n2"]);
     const robot = (await runKeys(a, "add", "robot")).trim();
     const streams = await Promise.all(
@@ -163,14 +163,14 @@ suite(`several hubs on one database${reason}`, () => {
     expect(pick(left, "messages", "content")).toEqual(["for another"]);
   });
 
-  test("a poll waits at one for what happens at the other", async () => {
+  test("a long poll at one hub is answered after an event at the other", async () => {
     const { cursor } = await ok(a.get("/events"));
     const polled = b.get(`/poll?since=${cursor}&timeout=15`);
     const taskId = await addTask(a);
     expect(pick(await ok(polled), "events", "task_id")).toEqual([taskId]);
   });
 
-  test("a stream goes on at the other hub by its cursor, with no gap and no repeat", async () => {
+  test("a stream continues at the other hub from its cursor, with no gap and no repeat", async () => {
     await addNodes(a, ["n1"]);
     const open = (hub: TestHub, lastId?: string): Promise<SseReader> =>
       SseReader.open(`${hub.base()}/api/v1/agent/sse?node_id=n1`, SECRET, lastId);
@@ -211,7 +211,7 @@ suite(`several hubs on one database${reason}`, () => {
     }
   });
 
-  test("no id appears behind a reader's cursor, however the hubs' commits overtake one another", async () => {
+  test("no id appears behind a reader's cursor, in whatever order the hubs commit", async () => {
     await addNodes(a, ["n1", "n2"]);
     let writing = true;
     const readers = [a, b].map(async (hub) => {
@@ -247,7 +247,7 @@ suite(`several hubs on one database${reason}`, () => {
     }
   });
 
-  test("of the same request with an Idempotency-Key at both, one is done and both get its answer", async () => {
+  test("of one request with an Idempotency-Key sent to both, one runs and both get its answer", async () => {
     await addNodes(a, ["n1"]);
     for (let round = 0; round < 10; round++) {
       const headers = { "Idempotency-Key": `k${round}` };
@@ -329,7 +329,7 @@ suite(`several hubs on one database${reason}`, () => {
     await until("another hub is elected", async () => (await number("SELECT online AS n FROM nodes")) === 0);
   });
 
-  test("a hub that starts beside another renews no lease; one that starts where none was renews all", async () => {
+  test("a second hub renews no lease at its start; a hub that starts alone renews all", async () => {
     await addNode(a, "n1", {}, "B");
     const lease = (): Promise<number> => number("SELECT lease_until AS n FROM beats");
     const before = await lease();
@@ -341,7 +341,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await lease()).toBeGreaterThan(before + 50_000);
   });
 
-  test("a hub that finds the database migrated, as after it was frozen, leaves it alone and says why", async () => {
+  test("a hub that finds the database migrated, as after it was frozen, writes nothing and logs why", async () => {
     await addNodes(a, ["n1"]);
     const holder = async (): Promise<string | null> =>
       (await fleet.sql`SELECT holder FROM turn WHERE until > clock_timestamp()`)[0]?.holder ?? null;
@@ -388,7 +388,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(told(b)).toEqual(["task.created", "message.sent"]);
   });
 
-  test("a lease that one hub gave ends by another's clock at the same moment", async () => {
+  test("a lease ends at the same moment by the clocks of both hubs", async () => {
     const now = () => number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS n");
     const before = await now();
     await addNode(a, "n1", {}, "B");

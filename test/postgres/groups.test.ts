@@ -1,6 +1,5 @@
 /**
- * Group commit on PostgreSQL: bulk statements write and read what each transaction would alone, in the order of the
- * transactions.
+ * Group commit on PostgreSQL: bulk statements have the same effect as the transactions one by one, in their order.
  */
 import { SQL } from "bun";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -123,7 +122,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     }
   });
 
-  test("a text that cannot be stored is not found, and the others of the bulk read are", async () => {
+  test("a text that cannot be stored is not found, and the other keys of the bulk read are", async () => {
     const store = await open();
     await create(store, [{ taskId: "a" }, { taskId: "b" }]);
     const found = (taskId: string) =>
@@ -132,7 +131,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     expect(await Promise.all(asked.map(found))).toEqual(["a", null, "b", null, null]);
   });
 
-  test("running totals of one node are summed exactly, also past what a number holds", async () => {
+  test("running totals of one node are summed exactly, also above 2^53", async () => {
     const store = await open();
     await commit(store, saved(node("n1")));
     const each = 4_000_000_000_000_001;
@@ -157,7 +156,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     });
   });
 
-  test("a node and its heartbeat, a message and its delivery, in one commit: each after what it builds on", async () => {
+  test("a node and its heartbeat, a message and its delivery, in one commit: each after the row that it needs", async () => {
     const store = await open();
     const to = ["n1", "n2", "n3"];
     const all = to.map((toNode, i): readonly Change[] => [
@@ -175,7 +174,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     }
   });
 
-  test("mailboxes that are read in one statement: each in its order, up to its limit", async () => {
+  test("mailboxes read in one statement: each in order, up to its limit", async () => {
     const store = await open();
     const nodes = ["n1", "n2", "n3"];
     const ids = Array.from({ length: 30 }, (_, i) => `m${String(i).padStart(2, "0")}`);
@@ -205,7 +204,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     expect(commits).toEqual({ n: 1 });
   });
 
-  test("more in one commit than one statement carries", async () => {
+  test("more rows in one commit than one statement carries", async () => {
     const store = await open();
     const description = "x".repeat(1_500_000);
     await create(

@@ -1,7 +1,7 @@
 /**
- * Groups on PostgreSQL against SQLite: the same requests, asked for in the same order and all at once, must be answered the
- * same and leave the same rows. SQLite loads, decides and writes one after the other; on PostgreSQL many are loaded and
- * written together, and what is missing in store/sql/conflict-keys.ts, or joined wrongly in a batch, would show here.
+ * Group commit on PostgreSQL compared with SQLite: the same concurrent requests in the same order must get the same
+ * answers and leave the same rows. SQLite loads, decides and writes one transaction after the other; PostgreSQL loads and
+ * writes many together. So this finds a missing conflict key and a wrong batch.
  */
 import { SQL } from "bun";
 import { Database } from "bun:sqlite";

@@ -1,6 +1,6 @@
 /**
- * A hub with something of everything is moved from SQLite into PostgreSQL and back by the real command: what its callers
- * see stays the same, and what they have begun goes on. A move that is killed is run again; what is in the way is refused.
+ * Moves a hub with rows of every kind from SQLite into PostgreSQL and back by the real command: its callers see the same
+ * and can continue. A killed move can be repeated, and a move that would overwrite something is refused.
  */
 import { SQL } from "bun";
 import { Database } from "bun:sqlite";
@@ -108,7 +108,7 @@ suite(`luxhub move${reason}`, () => {
     db.close();
   });
 
-  test("a hub with something of everything is the same there and back, and goes on", async () => {
+  test("a hub with rows of every kind is the same there and back, and continues", async () => {
     const data = dir.join("data");
     const clock = new TestClock();
     let hub = await startHub({ dataDir: data, clock });
@@ -145,13 +145,13 @@ suite(`luxhub move${reason}`, () => {
     hub = await startHub({ dataDir: data, database: schema.url, clock });
     expect(await seen(hub, scene.files)).toEqual(before);
     await goesOn(hub, scene, cursor, key);
-    expect(await refusal(move("to", data))).toContain("at work on the data directory");
-    expect(await refusal(move("from", dir.join("other")))).toContain("a hub is at work on the database");
+    expect(await refusal(move("to", data))).toContain("using the data directory");
+    expect(await refusal(move("from", dir.join("other")))).toContain("a hub is running on the database");
     const then = await seen(hub, scene.files);
     await hub.close();
 
-    expect(await refusal(move("to", data))).toContain("one of the two has gone on since (");
-    expect(await refusal(move("from", data))).toMatch(/luxhub\.db is there already, and one of the two has/);
+    expect(await refusal(move("to", data))).toContain("one of the two has changed since (");
+    expect(await refusal(move("from", data))).toMatch(/luxhub\.db already exists, and one of the two has/);
     renameSync(data + "/luxhub.db", data + "/luxhub.db.before");
     expect(await move("from", data)).toMatchObject({ code: 0, stderr: "" });
     expect((await move("from", data)).stdout).toContain("already; nothing was done");
@@ -166,7 +166,7 @@ suite(`luxhub move${reason}`, () => {
     await hub.close();
   });
 
-  test("one that is killed anywhere is run again and ends the same; until then no hub starts", async () => {
+  test("a move killed anywhere can be repeated with the same result; until then no hub starts", async () => {
     const data = dir.join("data");
     const hub = await startHub({ dataDir: data });
     const { files } = await fill(hub);
@@ -210,7 +210,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await problems(back)).toEqual([]);
   });
 
-  test("of two at once one fills the database, and the other finds it filled or is refused", async () => {
+  test("of two concurrent moves one fills the database, and the other finds it filled or is refused", async () => {
     const [data, other] = [dir.join("data"), dir.join("other")];
     for (const path of [data, other]) {
       const hub = await startHub({ dataDir: path });
@@ -219,17 +219,17 @@ suite(`luxhub move${reason}`, () => {
     }
     const same = await Promise.all([move("to", data), move("to", data)]);
     const words = same.map(
-      ({ stdout, stderr }) => /is in PostgreSQL now|already|at work/.exec(stdout + stderr)?.[0],
+      ({ stdout, stderr }) => /is in PostgreSQL now|already|running on|using/.exec(stdout + stderr)?.[0],
     );
     expect(words.filter((word) => word === "is in PostgreSQL now")).toHaveLength(1);
     expect(words).not.toContain(undefined);
     await empty();
     const both = await Promise.all([move("to", data), move("to", other)]);
     expect(both.map(({ code }) => code).toSorted()).toEqual([0, 1]);
-    expect(both.find(({ code }) => code === 1)?.stderr).toMatch(/another hub|another luxhub is at work/);
+    expect(both.find(({ code }) => code === 1)?.stderr).toMatch(/another hub|another luxhub is using/);
   });
 
-  test("says what is in the way, in one line without the password, and changes nothing", async () => {
+  test("a refusal is one line with the reason and without the password, and changes nothing", async () => {
     const data = dir.join("data");
     const hub = await startHub({ dataDir: data });
     const { files } = await fill(hub);

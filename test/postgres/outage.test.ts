@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL that goes away: what is answered meanwhile is the truth, and the hub is back by itself. The server is one
- * of this file's own, flushes to disk, and is stopped, crashed and restarted under load.
+ * An outage of PostgreSQL: the answers meanwhile are true, and the hub recovers without a restart. This file starts a
+ * server of its own, which flushes to disk, and stops, crashes and restarts it under load.
  */
 import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -26,7 +26,7 @@ suite(`a database that goes away${reason}`, () => {
 
   const start = async (): Promise<TestHub> => startHub({ database: (await newSchema(server.url)).url });
 
-  test("503 with Retry-After while it is away, and back by itself when the server is", async () => {
+  test("503 with Retry-After during the outage, and recovery when the server is back", async () => {
     await using a = await start();
     await using b = await startHub({ database: a.database });
     await addNodes(a, ["n1"]);
@@ -57,7 +57,7 @@ suite(`a database that goes away${reason}`, () => {
     expect(list(await ok(waiting), "messages")).toMatchObject([{ content: "after" }]);
   });
 
-  test("a diagnostic of a database that does not answer does not wait for it", async () => {
+  test("a diagnostic does not wait for a database that does not answer", async () => {
     await using hub = await start();
     const thaw = await freeze(server.url);
     try {
@@ -66,7 +66,7 @@ suite(`a database that goes away${reason}`, () => {
       for (const answer of answers)
         expect(answer).toMatchObject({
           connected: false,
-          details: { fault: "The database has not answered for 2 s." },
+          details: { fault: "The database did not answer within 2 s." },
         });
     } finally {
       await thaw();
@@ -137,7 +137,7 @@ suite(`a database that goes away${reason}`, () => {
     expect(await ok(hub.get("/status"))).toMatchObject({ status: "ok" });
   });
 
-  test("a connection lost during a commit: the answer is what the server did, or that the outcome is unknown", async () => {
+  test("a connection lost during a commit: the answer is what happened, or that the outcome is unknown", async () => {
     const { url } = await newSchema(server.url);
     using cable = new Cable(url);
     await using hub = await startHub({ database: cable.urlOf(url) });
@@ -159,7 +159,7 @@ suite(`a database that goes away${reason}`, () => {
     expect(titles).toEqual(["unknown", "committed", "first"]);
   });
 
-  test("an upload whose record nobody knows of keeps its bytes: if it was recorded, it is whole", async () => {
+  test("an upload with an unknown outcome keeps its bytes: if it has a record, it is complete", async () => {
     const { url } = await newSchema(server.url);
     using cable = new Cable(url);
     await using hub = await startHub({ database: cable.urlOf(url) });
@@ -174,7 +174,7 @@ suite(`a database that goes away${reason}`, () => {
     expect([response.status, await response.text()]).toEqual([200, "the bytes"]);
   });
 
-  test("a database whose default is a snapshot for each transaction: after a wait for the lock, the loads see what it waited for", async () => {
+  test("a database whose default isolation level is REPEATABLE READ: the loads after the write lock see the last commit", async () => {
     const sql = new SQL(server.url, { max: 1 });
     await sql.unsafe("CREATE DATABASE steady");
     await sql.unsafe("ALTER DATABASE steady SET default_transaction_isolation = 'repeatable read'");
@@ -188,7 +188,7 @@ suite(`a database that goes away${reason}`, () => {
     for (const hub of hubs) await hub.close();
   });
 
-  test("under load, through a stop, a crash and lost connections, no answer is a lie", async () => {
+  test("under load, through a stop, a crash and lost connections, every answer is true", async () => {
     await using a = await start();
     await using b = await startHub({ database: a.database });
     await addNodes(a, ["n1"]);

@@ -1,4 +1,4 @@
-/** Who opens a database that cannot be used as it is: one of another schema, or one that the server does not give. */
+/** Opening a database that cannot be used: one of another schema, or one that the server refuses. */
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -32,7 +32,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
     const version = async (): Promise<unknown> =>
       (await sql`SELECT max(version) AS n FROM schema_version`)[0]?.n;
 
-    test("forgets hubs that ended long ago, and no other", async () => {
+    test("forgets hubs that ended long ago, and no others", async () => {
       await (await open()).close();
       await sql`INSERT INTO hubs VALUES ('old', 7, clock_timestamp() - interval '25 hours'),
         ('young', 7, clock_timestamp() - interval '23 hours')`;
@@ -50,7 +50,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
       await sql.unsafe("UPDATE turn SET until = clock_timestamp() + interval '1 minute'");
       await expect(open()).rejects.toThrow(
-        "a hub of an older luxhub is at work on the database: stop all of them",
+        "a hub of an older luxhub is running on the database: stop all of them",
       );
       await expect(join()).rejects.toThrow(`the database is of schema 1, and this luxhub knows ${NEWEST}`);
       expect(await version()).toBe(1);
@@ -64,7 +64,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await expect(join()).rejects.toThrow(`the database is of schema ${NEWEST + 1}`);
     });
 
-    test("of an older schema is migrated when a group that began before has ended", async () => {
+    test("of an older schema is migrated after a group that began before has ended", async () => {
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
@@ -86,7 +86,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await frozen.close();
     });
 
-    test("without a hub is left as it is by a command", async () => {
+    test("without a hub is not changed by a command", async () => {
       await expect(join()).rejects.toThrow("there is no hub in the database");
       const tables = await sql`SELECT count(*)::int AS n FROM pg_class
         WHERE relnamespace = current_schema()::regnamespace`;

@@ -1,6 +1,6 @@
 /**
- * The balancer's rounds: which tasks they pass over, the order of what they give out, how much one round and one step give,
- * and that the event loop stays free with thousands of nodes.
+ * The balancer's rounds: which tasks they skip, the order of assignments, the bounds of a round and of a step, and that
+ * the event loop stays free with thousands of nodes.
  */
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -54,7 +54,7 @@ const UNFIT = Array.from({ length: 1_200 }, (_, i) => created(`unfit ${i}`, { ta
 const idsOf = (round: { readonly assignments: readonly { readonly taskId: string }[] }): readonly string[] =>
   round.assignments.map(({ taskId }) => taskId);
 
-describe("tasks that nobody takes are passed over:", () => {
+describe("tasks that no node takes are skipped:", () => {
   test("when there are no others, no step runs", async () => {
     const { rounds, steps } = await openScene([...UNFIT, ...there("n1", ["x", "y"])]);
     expect(await rounds.run(true)).toEqual({ assignments: [], isCutShort: false });
@@ -69,14 +69,14 @@ describe("tasks that nobody takes are passed over:", () => {
     }
   });
 
-  test("those behind them that fit are given out in one step", async () => {
+  test("later tasks that fit are assigned in one step", async () => {
     const fits = [created("typed", { taskType: "x", priority: 5 }), created("untyped", { priority: 5 })];
     const { rounds, steps } = await openScene([...UNFIT, ...fits, ...there("n1", ["x"])]);
     expect(idsOf(await rounds.run(true))).toEqual(["typed", "untyped"]);
     expect(steps).toHaveBeenCalledTimes(1);
   });
 
-  test("so are those whose takers are full by then", async () => {
+  test("so are tasks whose takers have become full", async () => {
     const { rounds, steps } = await openScene([...UNFIT, ...there("n1", ["z"], 3)]);
     expect(idsOf(await rounds.run(true))).toEqual(["unfit 0", "unfit 1", "unfit 2"]);
     expect(steps).toHaveBeenCalledTimes(1);
@@ -108,7 +108,7 @@ describe("the order is best first", () => {
   });
 });
 
-test("a task that was revoked from its only taker is passed over, also when there are more than a step's worth", async () => {
+test("tasks that were revoked from their only taker are skipped, also more of them than a step takes", async () => {
   const revoked = Array.from({ length: SWEEP_BATCH + 10 }, (_, i) =>
     created(`revoked ${i}`, { taskType: "z", priority: 0, revokedFrom: "n1" }),
   );
@@ -134,7 +134,7 @@ test("more types than are held at once are all served", async () => {
   expect(idsOf(await rounds.run(true)).toSorted()).toEqual(expected.toSorted());
 });
 
-test("a round gives so much and no more, says that it was cut short, and the next goes on", async () => {
+test("a round that reaches its limit says so, and the next one continues", async () => {
   const backlog = Array.from({ length: BALANCE_ROUND_MAX + 10 }, (_, i) =>
     created(`t${i}`, { balanced: false }),
   );

@@ -114,7 +114,7 @@ describe("catching up", () => {
       expect((await walk(scene, id, 32)).found).toEqual(mine.slice(i + 1).map((at) => `${at} task.created`));
   });
 
-  test("a node with no event in it reaches the end all the same", async () => {
+  test("a node without events reaches the end", async () => {
     const scene = await openScene();
     await scene.commit(...many(5_000, () => logged("n2")));
     expect((await walk(scene, 0, 32)).found).toEqual([]);
@@ -163,7 +163,7 @@ describe("catching up", () => {
       expect(await catchUp(scene, since)).toEqual({ items: [], cursor: since, atEnd: true });
   });
 
-  test("messages carry their content and stand among the task events; a pruned one is left out", async () => {
+  test("messages come with their content, in order with the task events; a pruned one is left out", async () => {
     const scene = await openScene();
     await scene.commit(...sent("m1", "n1"), logged("n1"), ...sent("m2", "n2"), ...sent("m3", "n1"));
     const items = await shown(scene.feed, (await scene.feed.catchUp("n1", 0, 32)).events);
@@ -178,14 +178,14 @@ describe("catching up", () => {
     expect((await catchUp(scene, 0)).items).toEqual(["2 task.created", "4 message m3"]);
   });
 
-  test("a log whose beginning is gone", async () => {
+  test("a log whose beginning was pruned", async () => {
     const scene = await openScene();
     await scene.commit(...many(6_000, (i) => logged(i === 5_500 ? "n1" : "n2")));
     await scene.commit({ kind: "events.pruned", before: 2, limit: 5_000, now: 2 });
     expect((await walk(scene, 0, 32)).found).toEqual(["5501 task.created"]);
   });
 
-  test("catching up ends at what is committed when it reads, and goes on from there", async () => {
+  test("catching up ends at the last commit that it reads, and continues from there", async () => {
     const scene = await openScene();
     await scene.commit(logged("n1"));
     const first = await catchUp(scene, 0);
@@ -196,7 +196,7 @@ describe("catching up", () => {
 });
 
 describe("events by id", () => {
-  test("in the order of the log, messages with their content, without what is not shown or not there", async () => {
+  test("in the order of the log, messages with their content, without hidden kinds and missing ids", async () => {
     const { feed, commit } = await openScene();
     await commit(...sent("m1", "n1"), logged("n1"), logged("n1", "node.online"), ...sent("m2", "n1"));
     const items = async (...ids: number[]) => (await shown(feed, await feed.eventsById(ids))).map(words);
@@ -284,7 +284,7 @@ describe("subscribing", () => {
 const NEVER = new AbortController().signal;
 
 describe("poll", () => {
-  test("answers at once what is there after the cursor, and where to go on", async () => {
+  test("answers at once with the events after the cursor, and a new cursor", async () => {
     const { feed, commit } = await openScene();
     await commit(
       logged("n1"),
@@ -303,7 +303,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("a batch has at most EVENTS_MAX events, and the next goes on after them", async () => {
+  test("a batch has at most EVENTS_MAX events, and the next one continues after them", async () => {
     const { feed, commit } = await openScene();
     await commit(...many(EVENTS_MAX + 5, () => logged("n1")));
     const first = await feed.poll(0, 0, NEVER);
@@ -370,7 +370,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("what is committed while it reads is not missed", async () => {
+  test("a commit during the read is not missed", async () => {
     const { feed, commit } = await openScene();
     for (let i = 0; i < 200; i++) {
       const cursor = await feed.lastId();
@@ -381,7 +381,7 @@ describe("poll", () => {
     }
   });
 
-  test("a task event wakes wherever it stands in its commit", async () => {
+  test("a task event at any position in its commit wakes polls", async () => {
     const { feed, commit } = await openScene();
     const [task, other] = [logged("n1", "task.completed"), logged("n1", "lux.paid")];
     for (const changes of [
@@ -396,7 +396,7 @@ describe("poll", () => {
     }
   });
 
-  test("after the deadline: an empty answer with the cursor it was given, or the end of the log when it came", async () => {
+  test("after the deadline: an empty answer with the given cursor, else the end of the log at the start of the poll", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"), logged("n1"));
     const started = performance.now();
@@ -406,7 +406,7 @@ describe("poll", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  test("a cursor past the end of the log: at once, with the end of the log to go on from", async () => {
+  test("a cursor past the end of the log: answered at once, with the end of the log as cursor", async () => {
     const { feed, commit } = await openScene();
     await commit(logged("n1"));
     const far = Number.MAX_SAFE_INTEGER;
@@ -417,7 +417,7 @@ describe("poll", () => {
     expect(await next).toMatchObject({ events: [{ id: 2, kind: "task.completed" }], cursor: 2 });
   });
 
-  test("a caller who hangs up waits no longer", async () => {
+  test("the poll ends when its caller hangs up", async () => {
     const { feed } = await openScene();
     const caller = new AbortController();
     const poll = feed.poll(0, 60_000, caller.signal);
@@ -472,7 +472,7 @@ describe("the wait queue of a mailbox", () => {
 });
 
 describe("events", () => {
-  test("after a cursor, of all kinds or of one, at most so many, and where to go on", async () => {
+  test("after a cursor, of all kinds or of one, up to the limit, with a new cursor", async () => {
     const { feed, commit } = await openScene();
     await commit(...many(30, (i) => logged("n1", i % 3 ? "task.created" : "node.online")));
     const ask = async (since: number | null, kind: EventKind | null, limit: number) => {

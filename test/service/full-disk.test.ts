@@ -167,7 +167,7 @@ const OWED: readonly (readonly [boolean, ElectionResult])[] = [
   [false, "follower"],
 ];
 for (const [requireAck, elected] of OWED)
-  test(`a message that could not be put back is put back later (require_ack ${requireAck}, the hub is ${elected})`, async () => {
+  test(`a failed put-back of a message is repeated (require_ack ${requireAck}, the hub is ${elected})`, async () => {
     const { store, disk, messages, sweep } = await openScene(elected);
     const draft = { fromNode: "op", toNode: "n1", type: "text", requireAck } as const;
     for (const content of ["first", "second"]) await messages.send(store.transact, { ...draft, content });

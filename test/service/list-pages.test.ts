@@ -1,4 +1,4 @@
-/** Paging: each page is what it would be of the list as a whole, and callers of far pages do not hold up the others. */
+/** Paging: each page is the same slice of the whole list, and far pages do not delay other callers. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { accept } from "../../src/domain/decision.ts";
 import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS } from "../../src/domain/limits.ts";
@@ -62,7 +62,7 @@ describe.each([1, 100_000])("rows of %i bytes", (bytes) => {
   );
 });
 
-test("of pages far into a list one is loaded per tick of the event loop", async () => {
+test("far pages are loaded one per tick of the event loop", async () => {
   const pages = new ListPages(store);
   const ticks: number[] = [];
   let tick = 0;
@@ -82,7 +82,7 @@ test("a near page does not wait for the far ones", async () => {
   expect(ended.indexOf("near")).toBeLessThan(2);
 });
 
-test("too many far pages at once are refused, and nobody else is", async () => {
+test("too many far pages at once are refused, and no other page is", async () => {
   const pages = new ListPages(store);
   const ends = await Promise.allSettled(
     Array.from({ length: 1 + LIST_FAR_PAGES_MAX + 10 }, () => pages.load(FAR, all(1))),

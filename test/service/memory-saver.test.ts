@@ -1,4 +1,4 @@
-/** When memory is given back: after work, once it is quiet, and not again in vain. And when code is compiled. */
+/** When garbage is collected (once, when the hub becomes quiet after work), and when code is compiled. */
 import { expect, test } from "bun:test";
 import {
   COLLECT_AFTER_CPU_MS,
@@ -35,14 +35,14 @@ test("not while there is work, once when it is over", () => {
   expect([pass(0), pass(0), pass(1)]).toEqual([1, 1, 1]);
 });
 
-test("not for the little that an idle hub does, until that has become much", () => {
+test("not for the small work of an idle hub, until it has added up", () => {
   const pass = scene();
   const little = COLLECT_AFTER_CPU_MS / 5;
   expect(little).toBeLessThan(QUIET);
   expect([1, 2, 3, 4, 5, 6].map(() => pass(little))).toEqual([0, 0, 0, 0, 1, 1]);
 });
 
-test("not because of what the start of the process took", () => {
+test("not for the CPU time of the start", () => {
   const pass = scene();
   expect([pass(0), pass(0)]).toEqual([0, 0]);
 });

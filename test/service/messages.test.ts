@@ -1,4 +1,4 @@
-/** A receive whose caller hangs up in the middle of the commit: what it took must not be lost with it. */
+/** A receive whose caller hangs up during the commit loses no message. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ const PROFILE = {
 } as const;
 const DRAFT = { fromNode: "op", toNode: "n1", type: "text", content: "hello", requireAck: false } as const;
 
-test("a caller who is noticed to be gone only after the commit loses no message", async () => {
+test("a hang-up that is noticed only after the commit loses no message", async () => {
   const dir = mkdtempSync(join(tmpdir(), "luxhub-messages-"));
   const clock = systemClock();
   const store = openSqlite(join(dir, "luxhub.db"), (error) => {

@@ -1,6 +1,6 @@
 /**
- * When leases are read: never while none can have run out, and in time for one that began meanwhile. What a heartbeat
- * counts. And how many nodes of a list are in memory at once.
+ * When leases are read: never while none can have expired, and in time for one that began meanwhile. The count of messages
+ * in a heartbeat's answer. How many nodes of a list are in memory at once.
  */
 import { expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
@@ -63,7 +63,7 @@ function openScene() {
   };
 }
 
-test("a fleet that sends its heartbeats is read once in the shortest lease, not every second", async () => {
+test("while all nodes send heartbeats, leases are read once per shortest lease, not every second", async () => {
   await using scene = openScene();
   await scene.register("of-A", A);
   for (let second = 0; second < 180; second++) {
@@ -104,7 +104,7 @@ test("renewed leases last their full time, and no longer", async () => {
   expect(await scene.expire()).toBe(1);
 });
 
-test("more late nodes than one step takes are all found", async () => {
+test("more expired nodes than one step takes are all found", async () => {
   await using scene = openScene();
   for (let index = 0; index < 501; index++) await scene.register(`n${index}`, B);
   scene.pass(B.offlineAfterMs);

@@ -73,7 +73,7 @@ test("bytes without a record are removed, bytes with a record stay", async () =>
   expect(await sweep()).toBe(0);
 });
 
-test("an upload between its bytes and its record is left alone", async () => {
+test("an upload whose record is not written yet is kept", async () => {
   const { store, upload, there, sweep } = await openScene();
   const waiting = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();

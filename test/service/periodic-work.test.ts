@@ -1,4 +1,4 @@
-/** The chores over a real store: what one sweep does, from the stored rows alone. */
+/** The chores over a real store: the effect of one sweep. */
 import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -90,7 +90,7 @@ function held(taskId: string, nodeId: string, patch: Partial<Task> = {}): readon
 describe("nodes", () => {
   const ever = { leaseUntil: Number.MAX_SAFE_INTEGER };
 
-  test("requeues what an offline node still holds, though no lease ends in this sweep", async () => {
+  test("requeues the tasks of an offline node, though no lease ends in this sweep", async () => {
     const { store, write, run } = await openScene();
     await write(
       ...["gone", "here"].flatMap((id) => saved(node(id, ever))),
@@ -166,7 +166,7 @@ describe("the clock", () => {
   const ended = (clock: TestClock): readonly Change[] =>
     saved(node("n1", { leaseUntil: clock.steady() - 1 }));
 
-  test("jumps after it was checked: what is pruned in the same sweep is judged by the time before", async () => {
+  test("jumps after the check: the same sweep prunes by the time before the jump", async () => {
     const clock = new TestClock();
     const { store, write, run } = await openScene({ clock });
     const at = clock.now() - HOUR_MS;
@@ -185,7 +185,7 @@ describe("the clock", () => {
     expect((await left())[0]).toBe(0);
   });
 
-  test("jumps and the write about it fails: it is noticed again, and answers are shifted once", async () => {
+  test("jumps and the write fails: the jump is noticed again, and answers are shifted once", async () => {
     const clock = new TestClock();
     const { store, write, run } = await openScene({ clock });
     await write(answered(clock.now()), ...ended(clock));
@@ -220,7 +220,7 @@ describe("the clock", () => {
 });
 
 describe("prune", () => {
-  test("deletes old messages with all their deliveries, broadcasts too, and nothing that is young", async () => {
+  test("deletes old messages and broadcasts with all their deliveries, and no recent ones", async () => {
     const { store, clock, write, run } = await openScene();
     const stored = (id: string, toNode: string | null, sentAt: number): readonly Change[] => [
       { kind: "message.stored", message: message(id, { toNode, sentAt }) },

@@ -1,4 +1,4 @@
-/** The scheduler: chores that fail, and who leads among several hubs. */
+/** The scheduler: failing chores, standstills, and the leader of several hubs. */
 import { expect, test } from "bun:test";
 import { HOUR_MS, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
@@ -60,7 +60,7 @@ test("one cause of many chores is one line, and a full disk none", async () => {
   ]);
 });
 
-test("a standstill during a sweep is told to the next chore that asks, once", async () => {
+test("a standstill during a sweep is reported once, to the next chore that asks", async () => {
   const clock = new TestClock();
   const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);
   const told: number[] = [];
@@ -79,7 +79,7 @@ test("a standstill during a sweep is told to the next chore that asks, once", as
   expect(told.map(Math.abs)).toEqual([0, 1, 0]);
 });
 
-test("of several hubs only the leader runs the chores, but for those of every hub", async () => {
+test("of several hubs only the leader runs the chores, except those marked onEveryHub", async () => {
   const clock = systemClock();
   const ran: string[] = [];
   const log = openLog({ format: "json", level: "debug" }, clock.now, () => undefined);

@@ -1,4 +1,4 @@
-/** The cached top nodes are always those that the store would return. */
+/** The cached leaderboard always equals the query over all nodes. */
 import { expect, test } from "bun:test";
 import { TOP_NODES_MAX, TOP_NODES_STEPS_MAX } from "../../src/domain/limits.ts";
 import { accept } from "../../src/domain/decision.ts";
@@ -54,7 +54,7 @@ test("after completions, few and many, and after deletions", async () => {
   await store.close();
 });
 
-test("events between two reads that are pruned before the second", async () => {
+test("after events since the last read were pruned", async () => {
   const store = openSqlite(":memory:", (error) => {
     throw error;
   });

@@ -1,6 +1,6 @@
 /**
- * Compares two costs within one run, so that neither the speed of the machine nor its load decides: other load only ever
- * adds to a measurement, the least of several comes close to the true cost, and turns expose both to the same load.
+ * Compares two costs within one run, so that neither the machine's speed nor its load decides. Other load only adds to a
+ * measurement, so the minimum of several is close to the true cost; alternating exposes both to the same load.
  */
 
 type Measure = () => number | Promise<number>;

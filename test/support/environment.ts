@@ -1,4 +1,4 @@
-/** Preloaded before every test file: what the user's environment must not change, and where temporary files go. */
+/** Preloaded before every test file: clears the user's settings from the environment, and sets the temporary folder. */
 import { runFolder } from "./run-folder.ts";
 
 // fetch() would ask a proxy for hubs on the loopback.

@@ -1,7 +1,7 @@
 /**
- * Servers (PostgreSQL, Redis, nginx) that outlive the test file that starts them and end with the run: a reaper process
- * per server ends it and removes its folder when the run is gone, however it ended. Also servers that the whole run
- * shares: the first test that asks starts one.
+ * Servers (PostgreSQL, Redis, nginx) that outlive the test file that starts them and end with the run: for each, a reaper
+ * process stops it and removes its folder when the run has ended, even by a crash. Also servers that the whole run shares:
+ * the first test that needs one starts it.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

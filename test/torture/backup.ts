@@ -1,7 +1,7 @@
 /**
- * A backup of a hub at work: writers keep a list of what they were told, files are uploaded and deleted all the while. The
- * backup is restored elsewhere, and there everything that was acknowledged before it began must be, as of one moment: the
- * events are the first of the true ones, the rows agree with one another, and every file that is named has its bytes.
+ * A backup of a busy hub: writers record every acknowledged write, and files are uploaded and deleted meanwhile. The
+ * backup is restored elsewhere and must be one snapshot with everything that was acknowledged before it began: its events
+ * are a prefix of the hub's, its rows are consistent, and every file has its bytes.
  */
 import { statSync } from "node:fs";
 import { Hub, Program, TempDir, listOf, memoryMib, objectOf, until } from "../e2e/program.ts";

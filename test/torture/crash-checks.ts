@@ -1,7 +1,7 @@
 /**
- * What has to hold after each start: everything the ledger was told is in the database, nothing happened twice, and
- * what is counted is what is there. Read beside the running hub, from one moment; by the tables, whatever indexes there
- * are. A second look goes over HTTP, at what the last cycle was told.
+ * The checks after each start: everything in the ledger is in the database, nothing happened twice, and every total
+ * equals its count. They read one snapshot of the tables next to the running hub, without indexes. A second check
+ * reads the acknowledged writes of the last cycle over HTTP.
  */
 import { SQL } from "bun";
 import { Database } from "bun:sqlite";

@@ -1,7 +1,6 @@
 /**
- * A writer of the tests that kill hubs, and the ledger it keeps of every 2xx. It works until a call is not answered,
- * because the hub was killed; that call it remembers, and asks again of the next hub where asking twice must not do it
- * twice.
+ * A writer of the tests that kill hubs, with a ledger of every 2xx. It writes until a call is not answered because the hub
+ * was killed. It repeats that call on the next hub if the call is idempotent.
  */
 import { type Answer, type Hub, listOf } from "../e2e/program.ts";
 

@@ -1,8 +1,8 @@
 /**
- * kill -9 at random moments: writers keep a ledger of every 2xx, the hub is killed in the middle of it, again and again,
- * sometimes while it is still starting, and after each start everything in the ledger is there, once.
+ * kill -9 at random moments: writers keep a ledger of every 2xx, the hub is killed repeatedly meanwhile, sometimes while
+ * it is starting, and after each start everything in the ledger is there, once.
  *
- * The seed repeats the moments, if not the machine's timing.
+ * The seed repeats the moments, though not the machine's timing.
  */
 import { FROM_SOURCE, Hub, Program, TempDir, until } from "../e2e/program.ts";
 import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-checks.ts";

@@ -1,6 +1,6 @@
 /**
- * A crowd of event streams over bare sockets: opened, told something, gone. And what a process holds of memory once it
- * has become quiet, which is what a crowd is measured by.
+ * A crowd of event streams over bare sockets: opens them, sends them events, closes them. Also measures the memory of a
+ * process once it has become quiet.
  */
 import { MEMORY_EVERY_MS } from "../../src/domain/limits.ts";
 import { type Hub, listOf, memoryMib } from "../e2e/program.ts";

@@ -1,9 +1,9 @@
 /**
- * Damage: bits flipped, sectors emptied and ends cut off in the database and its log, each in a copy of its own. The hub
- * refuses to start on it, or each of its answers is right or a refusal, or the damage is one that SQLite cannot see.
+ * Damage: flipped bits, emptied sectors and cut ends in the database and its log, each in a copy of its own. The hub must
+ * refuse to start, or each of its answers must be right or a refusal, unless SQLite cannot detect the damage.
  *
- * What is right is what the same requests were answered from the whole copy. A log that lost its end is an earlier moment:
- * then every event must be one of the true ones, in order from the first, and all that the rules keep true must hold.
+ * An answer is right if the undamaged copy gives the same. A log that lost its end is an earlier state: then the events
+ * must be a prefix of the hub's, and the rows must be consistent.
  */
 import { Database } from "bun:sqlite";
 import { cpSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";

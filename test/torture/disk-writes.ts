@@ -1,6 +1,6 @@
 /**
  * Every endpoint that writes, each with a request that must succeed while there is room; and every endpoint that only
- * reads. A round has nodes, tasks, messages and files of its own, so that each request works once in each round.
+ * reads. Each round has its own nodes, tasks, messages and files, so that each request succeeds once per round.
  */
 import type { Answer, Hub } from "../e2e/program.ts";
 import { listOf } from "../e2e/program.ts";

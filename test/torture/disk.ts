@@ -1,6 +1,6 @@
 /**
- * A full disk: the real program with its data, or its files alone, on a tmpfs of 16 MiB that is filled up and emptied
- * again. What is not as it must be is gathered as `faults`, in words; a round goes on as far as it can.
+ * A full disk: the real program with its data, or only its files, on a tmpfs of 16 MiB that is filled and emptied. Each
+ * violation becomes a text in `faults`; a round continues as far as it can.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";

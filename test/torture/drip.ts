@@ -1,6 +1,6 @@
 /**
- * Slow callers, as a process of their own so that they cost whoever measures nothing: opens connections that send a byte
- * a second, until the other side cuts each of them. Prints one line when all are open and one of JSON when all are gone.
+ * Slow callers, in a process of their own so that they do not slow down the measurement: opens connections that send a
+ * byte a second, until the hub closes each. Prints one line when all are open and one of JSON when all are closed.
  * Arguments: PORT COUNT KIND, where KIND is head, body, chunks or upload.
  */
 import { RawConnection, headOf, uploadOf } from "../e2e/raw.ts";

@@ -1,6 +1,6 @@
 /**
- * Those who call a fleet of hubs through its proxy, as nodes should: what was not done is asked again, what nobody knows
- * is asked again where that is safe; and those who read the event log while hubs and servers come and go.
+ * Callers of a fleet of hubs through its proxy, which behave as nodes should: they retry refused calls, and calls with an
+ * unknown outcome where that is safe. Also readers of the event log while hubs and servers stop and start.
  */
 import { type Answer, SECRET, listOf, objectOf } from "../e2e/program.ts";
 import { SseReader } from "../support/sse.ts";

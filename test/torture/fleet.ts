@@ -1,6 +1,6 @@
 /**
- * Two hubs on one PostgreSQL and one Redis, an nginx before them, and nodes at work through it, while a hub is killed,
- * Redis is cut and PostgreSQL crashes. All are the real programs; the nodes keep a ledger of every 2xx.
+ * Two hubs on one PostgreSQL and one Redis behind an nginx, with busy nodes, while a hub is killed, Redis is cut off and
+ * PostgreSQL crashes. All are the real programs; the nodes keep a ledger of every 2xx.
  */
 import { tmpdir } from "node:os";
 import { Hub, SECRET, TempDir, listOf, until } from "../e2e/program.ts";

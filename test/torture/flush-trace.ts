@@ -1,7 +1,7 @@
 /**
- * Whether answers wait for the disk: the real program's system calls as strace saw them, and what in their order breaks
- * the promise that a 200 means on disk. A write that is still going on counts from its beginning, a flush only when it
- * has returned and only for what was written before it began; fsync and fdatasync are both a flush.
+ * Whether answers wait for the disk: finds in the real program's system calls, traced by strace, any order that breaks the
+ * promise that a 200 means on disk. A write counts from its beginning; a flush (fsync or fdatasync) counts only when it
+ * has returned, and only for writes before its beginning.
  */
 import { readFileSync } from "node:fs";
 import { Hub, TempDir, until } from "../e2e/program.ts";

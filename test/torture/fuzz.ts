@@ -1,7 +1,7 @@
 /**
- * The long form of the fuzz: a million requests to every endpoint of both variants. A part of them goes one by one to
- * hubs in this process, where each refusal is checked against the database; the others go many at once to the real
- * program, where its memory is watched, too.
+ * The long form of the fuzz: a million requests to every endpoint of both variants. Some go one by one to hubs in this
+ * process, where each refusal is checked against the database; the others go concurrently to the real program, whose
+ * memory is watched.
  */
 import { median } from "../bench/median.ts";
 import { fuzzInProcess } from "../fuzz/fuzz.ts";

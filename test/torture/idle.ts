@@ -1,4 +1,4 @@
-/** Calls that wait: what a thousand blocked receives and a thousand event streams cost while nothing happens. */
+/** Waiting calls: the cost of a thousand blocked receives and a thousand event streams while nothing happens. */
 import { MEMORY_EVERY_MS } from "../../src/domain/limits.ts";
 import { type Hub, cpuMs, until } from "../e2e/program.ts";
 import { RawConnection, headOf, postOf } from "../e2e/raw.ts";

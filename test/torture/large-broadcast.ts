@@ -1,6 +1,6 @@
 /**
- * Broadcasts as large as a message may be, to many streams at once: all of them get it, and what the hub holds for them
- * meanwhile does not grow with their number.
+ * Broadcasts of the largest message to many streams at once: all of them get it, and the hub's memory does not grow with
+ * their number.
  */
 import { CONTENT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { type Hub, memoryMib } from "../e2e/program.ts";

@@ -1,4 +1,4 @@
-/** Callers of long lists: what others notice of them, and what the hub holds for those who ask and do not read. */
+/** Callers of long lists: the latency of other requests, and the hub's memory for callers that do not read. */
 import { type Hub, memoryMib } from "../e2e/program.ts";
 import { headOf } from "../e2e/raw.ts";
 import { forEach } from "./crowd.ts";

@@ -1,6 +1,6 @@
 /**
- * `bun run torture`: the long forms of what the suite proves in short, and the figures for docs/fault-injection.md. Each
- * section has a time limit of its own. Exit 1: something did not hold, or could not be run and was asked for by name.
+ * `bun run torture`: the long forms of tests of the suite, and the figures for docs/fault-injection.md. Each section has a
+ * time limit of its own. Exit 1: a section failed, or one that was named cannot run here.
  */
 import { tmpdir } from "node:os";
 import { parseArgs } from "node:util";

@@ -1,4 +1,4 @@
-/** How others fare meanwhile: a few connections that ask, one request after the other, and how long each answer takes. */
+/** The latency of other requests meanwhile: a few connections, each with one request after the other. */
 import { Connection, encodeRequest } from "../bench/wire.ts";
 import { type Hub, SECRET } from "../e2e/program.ts";
 

@@ -1,4 +1,4 @@
-/** Calls that wait in silence: a stream for ten minutes, a receive for as long as it may, a repeat beside it. */
+/** Waiting calls without traffic: a stream for ten minutes, a receive of the longest timeout, and a repeat of it. */
 import type { Hub } from "../e2e/program.ts";
 import { RawConnection, headOf, postOf } from "../e2e/raw.ts";
 

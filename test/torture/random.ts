@@ -1,4 +1,4 @@
-/** Numbers that a seed repeats. */
+/** A pseudo-random number generator with a seed. */
 
 /** A small generator of numbers in [0, 1). */
 export function randomFrom(seed: number): () => number {

@@ -1,6 +1,6 @@
 /**
  * A Redis that fails under load: frozen (its sockets stay open, and it does not answer), or killed and restarted empty.
- * Senders and receivers go on meanwhile and keep a ledger of what was answered with 200, received and acknowledged.
+ * Meanwhile senders and receivers continue, and keep a ledger of answers with 200, received and acknowledged messages.
  */
 import { Hub, TempDir, listOf, objectOf, SECRET, until } from "../e2e/program.ts";
 import { MailHubs } from "../mail/hubs.ts";

@@ -1,4 +1,4 @@
-/** What `bun run torture` makes of what cannot be run here: it says so, and does not call it held when it was asked for. */
+/** `bun run torture` and sections that cannot run here: it says so, and fails if one of them was named. */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { type Row, exitCodeOf, notRun } from "./section.ts";

@@ -1,6 +1,6 @@
 /**
- * What one section of `bun run torture` is. Its short form is a test of the suite that calls the same code at a smaller
- * scale; the long form is run by torture/main.ts. Everything is bounded in count and time and stays on loopback.
+ * The type of a section of `bun run torture`. Its short form is a test of the suite that calls the same code at a smaller
+ * scale; torture/main.ts runs the long form. Everything is bounded in count and time and stays on loopback.
  */
 
 /** One measured or counted line of the table. */

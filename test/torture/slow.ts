@@ -1,4 +1,4 @@
-/** Slow callers beside quick ones: whether they are cut, and what the quick ones notice of them. */
+/** Slow callers among quick ones: whether the hub cuts them off, and the latency of the quick ones. */
 import { join } from "node:path";
 import { type Hub, objectOf } from "../e2e/program.ts";
 import type { DripReport } from "./drip.ts";

@@ -1,8 +1,7 @@
 /**
- * A disk of 16 MiB that can be filled and emptied: a tmpfs in a mount namespace of its own, so that neither root nor
- * anything to clean up is needed where the system lets users have namespaces. The namespace lives as long as a `cat` in
- * it, which ends with the pipe to this process. Programs are started inside by `command`; files are reached from outside
- * by `inside()`.
+ * A disk of 16 MiB that can be filled and emptied: a tmpfs in a mount namespace of its own, which needs neither root nor
+ * cleaning up where the system lets users have namespaces. The namespace lives as long as a `cat` in it, which ends with
+ * the pipe to this process. `command` starts programs inside; `inside()` is the path of a file from outside.
  */
 import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";

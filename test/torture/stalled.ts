@@ -1,6 +1,6 @@
 /**
- * A stream that does not read: however much there is for it, the hub holds little, cuts it in time, and it comes back
- * with Last-Event-ID to find everything that it has not had, once, in order.
+ * A stream that does not read: the hub holds little for it and cuts it off, and after a reconnect with Last-Event-ID it
+ * gets every event that it missed, once, in order.
  */
 import { readdirSync } from "node:fs";
 import { type Hub, memoryMib, until } from "../e2e/program.ts";

@@ -1,6 +1,6 @@
 /**
- * Time, as long as it takes: a program that is stopped for longer than any node may be silent, and a wall clock that
- * jumps again and again, by minutes and by years.
+ * Time: a program that is stopped for longer than any node may be silent, and a wall clock that jumps repeatedly, by
+ * minutes and by years.
  */
 import fc from "fast-check";
 import { Hub, TempDir, listOf } from "../e2e/program.ts";

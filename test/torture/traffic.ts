@@ -1,6 +1,6 @@
 /**
- * Messages under load, while what carries them is cut or killed: senders and receivers that keep a ledger of what was
- * answered with 200, what was received, and what was confirmed.
+ * Messages under load, while their transport is cut off or killed: senders and receivers that keep a ledger of answers
+ * with 200, of received and of acknowledged messages.
  */
 import { listOf, until } from "../e2e/program.ts";
 

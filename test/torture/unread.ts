@@ -1,6 +1,6 @@
 /**
- * Callers who ask for the largest answers there are and read nothing: what the hub holds for all of them, whether others
- * are heard meanwhile, and whether they are rid of in time.
+ * Callers that request the largest answers and read nothing: the hub's memory for all of them, the latency of other
+ * requests, and whether the hub cuts them off in time.
  */
 import { readdirSync } from "node:fs";
 import { CONTENT_MAX_BYTES, MESSAGES_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";

@@ -1,4 +1,4 @@
-/** A tar archive: what is written is read back, by this program and by tar itself, and damage is found. */
+/** The tar archive: a round trip through this program and through tar itself, and the detection of damage. */
 import { describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -77,8 +77,8 @@ describe("an archive that 0.1.0 wrote", () => {
     }));
 });
 
-describe("what is refused", () => {
-  test("a head with any one bit flipped, unless it still says the same", () =>
+describe("refuses", () => {
+  test("a header with one flipped bit, unless its meaning is the same", () =>
     inFolder(async (folder) => {
       let refused = 0;
       for (let bit = 0; bit < BLOCK_BYTES * 8; bit++) {
@@ -91,7 +91,7 @@ describe("what is refused", () => {
       expect(refused).toBeGreaterThan(BLOCK_BYTES * 8 - 64);
     }));
 
-  test("an entry that is no plain file", () =>
+  test("an entry that is not a plain file", () =>
     inFolder(async (folder) => {
       const link = Buffer.concat([headOf({ name: "a", type: "2", size: "00000000000" }), END]);
       await expect(read(folder, link)).rejects.toThrow("something other than plain files");
@@ -122,7 +122,7 @@ describe("an archive", () => {
     return { path, large };
   }
 
-  test("gives back what was put in", () =>
+  test("returns the files that were added", () =>
     inFolder(async (folder) => {
       const { path, large } = await write(folder);
       const archive = await ArchiveReader.open(path);
@@ -145,15 +145,17 @@ describe("an archive", () => {
       await archive.close();
     }));
 
-  test.skipIf(tar === null)(`can be unpacked by tar${tar === null ? " (skipped: there is none)" : ""}`, () =>
-    inFolder(async (folder) => {
-      const { path, large } = await write(folder);
-      const into = join(folder, "into");
-      const unpack = Bun.spawn(["sh", "-c", `mkdir "$1" && tar xf "$2" -C "$1"`, "sh", into, path]);
-      expect(await unpack.exited).toBe(0);
-      expect(readFileSync(join(into, "files/ab/large")).equals(large)).toBe(true);
-      expect(readFileSync(join(into, "last"), "utf8")).toBe("the end");
-    }),
+  test.skipIf(tar === null)(
+    `can be unpacked by tar${tar === null ? " (skipped: tar is not installed)" : ""}`,
+    () =>
+      inFolder(async (folder) => {
+        const { path, large } = await write(folder);
+        const into = join(folder, "into");
+        const unpack = Bun.spawn(["sh", "-c", `mkdir "$1" && tar xf "$2" -C "$1"`, "sh", into, path]);
+        expect(await unpack.exited).toBe(0);
+        expect(readFileSync(join(into, "files/ab/large")).equals(large)).toBe(true);
+        expect(readFileSync(join(into, "last"), "utf8")).toBe("the end");
+      }),
   );
 
   test.skipIf(noDisk !== null)(`on a full disk fails with the reason${skipped}`, () =>

@@ -1,4 +1,4 @@
-/** Backup and restore at their edges: what is refused, what is left behind, what a damaged archive comes to. */
+/** Backup and restore: the usual case, refusals, cancellation, damaged archives. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
@@ -71,7 +71,7 @@ const beside = (): readonly string[] =>
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
 describe("a backup", () => {
-  test("has the database, the secrets and every file, and is its owner's alone", async () => {
+  test("has the database, the secrets and every file, and only its owner can read it", async () => {
     expect(modeOf(backup)).toBe("600");
     expect(beside()).toEqual([]);
     const into = join(folder, "whole");
@@ -89,13 +89,13 @@ describe("a backup", () => {
     expect(modeOf(into)).toBe("700");
   });
 
-  test("is not written over one that is there", async () => {
+  test("does not overwrite an existing one", async () => {
     const before = readFileSync(backup);
-    await expect(backUp(dataDirAt(data), backup, "", tools())).rejects.toThrow("is there already");
+    await expect(backUp(dataDirAt(data), backup, "", tools())).rejects.toThrow("already exists");
     expect(readFileSync(backup).equals(before)).toBe(true);
   });
 
-  test("of nothing, or of a damaged database, is refused and leaves nothing", async () => {
+  test("of an empty directory or a damaged database is refused and leaves nothing", async () => {
     const to = join(folder, "none.tar");
     await expect(backUp(dataDirAt(join(folder, "nowhere")), to, "", tools())).rejects.toThrow(
       "there is no hub in",
@@ -108,7 +108,7 @@ describe("a backup", () => {
     expect(beside()).toEqual([]);
   });
 
-  test("that is ended before it is done leaves nothing", async () => {
+  test("that is cancelled leaves nothing", async () => {
     const to = join(folder, "ended.tar");
     const ending = new AbortController();
     const onProgress = (text: string): void => {
@@ -121,7 +121,7 @@ describe("a backup", () => {
     expect(beside()).toEqual([]);
   });
 
-  test("pins the directory all the while, and not longer", async () => {
+  test("pins the directory until it ends", async () => {
     const held = new Map<string, boolean>();
     const onProgress = (text: string): void =>
       void held.set(text.split(" ", 2).join(" "), isHeld(dataDirAt(data).pin));
@@ -133,7 +133,7 @@ describe("a backup", () => {
     expect(isHeld(dataDirAt(data).pin)).toBe(false);
   });
 
-  test("keeps a running hub from removing the bytes of what is deleted meanwhile", async () => {
+  test("keeps a running hub from removing the bytes of files deleted meanwhile", async () => {
     await using hub = await startHub();
     const body = new FormData();
     body.append("file", new Blob(["wanted by a backup"]));
@@ -149,7 +149,7 @@ describe("a backup", () => {
     expect(existsSync(join(hub.dataDir, blobFileOf(other)))).toBe(false);
   });
 
-  test("says which files were gone or damaged, has the rest, and can be restored", async () => {
+  test("names missing and damaged files, has the others, and can be restored", async () => {
     const harmed = join(folder, "harmed");
     cpSync(data, harmed, { recursive: true });
     const [gone = "", changed = "", cut = ""] = fileIds.slice(1);
@@ -166,7 +166,7 @@ describe("a backup", () => {
 });
 
 describe("a restore", () => {
-  test("wants a directory that is empty or not there, and changes no other", async () => {
+  test("needs an empty or a new directory, and does not change any other", async () => {
     const used = join(folder, "used");
     mkdirSync(used);
     writeFileSync(join(used, "mine"), "mine");
@@ -179,7 +179,7 @@ describe("a restore", () => {
     expect(readdirSync(empty)).not.toContain(".restoring");
   });
 
-  test("of what is no backup is refused, and a directory that it made is gone again", async () => {
+  test("of a file that is no backup is refused, and a directory made for it is removed", async () => {
     const into = join(folder, "refused");
     const text = join(folder, "text.tar");
     writeFileSync(text, "no archive ".repeat(1_000));
@@ -192,7 +192,7 @@ describe("a restore", () => {
     expect(existsSync(into)).toBe(false);
   });
 
-  test("that is ended before it is done leaves the directory as it was", async () => {
+  test("that is cancelled leaves the directory as it was", async () => {
     const into = join(folder, "ended");
     mkdirSync(into);
     const ending = new AbortController();
@@ -205,7 +205,7 @@ describe("a restore", () => {
     expect(readdirSync(into)).toEqual([]);
   });
 
-  test("of an archive with a flipped bit or a lost end is refused, or is what was backed up", async () => {
+  test("of an archive with a flipped bit or a missing end is refused, or equals the backup", async () => {
     const whole = contents(join(folder, "whole"));
     const bytes = readFileSync(backup);
     const harmed = join(folder, "flipped.tar");
@@ -239,7 +239,7 @@ describe("a restore", () => {
   });
 });
 
-test("what was restored is the database as it was", () => {
+test("a restored database equals the original", () => {
   const rowsOf = (path: string) => {
     const db = new Database(join(path, "luxhub.db"), { readonly: true });
     try {

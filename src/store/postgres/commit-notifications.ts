@@ -160,7 +160,7 @@ export class CommitNotifications {
     if (client !== this.#subscription || this.#isLost) return;
     this.#isLost = true;
     this.#hasMissed = true;
-    void client.close({ timeout: 0 }); // else it would reconnect by itself
+    void client.close({ timeout: 0 }); // prevents its automatic reconnect
   }
 
   #receive(payload: string): void {

@@ -223,7 +223,7 @@ export class PostgresStore implements Store {
     } catch (error) {
       throw toStoreError(error);
     } finally {
-      // Nobody waits for it. The pool notices a lost session by itself.
+      // Not awaited. The pool notices a lost session.
       void query(session, "END")
         .catch(() => {})
         .then(() => session.release());

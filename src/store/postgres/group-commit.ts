@@ -34,7 +34,7 @@ const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED; ${LOCK.write}`;
 /** The newest id, and the schema. It has a parameter, because the driver prepares such a statement once. */
 const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema FROM events`;
 
-/** What a group tells its engine on the way. */
+/** The engine's callbacks for the steps of a group. */
 export type GroupWatch = {
   /**
    * The group has the write lock: what is committed after this id of the log is its own, until it ends. Answers the
@@ -115,7 +115,7 @@ class GroupRun implements Group {
     try {
       decision = job.decide(valuesOf(reads));
     } catch (error) {
-      job.reject(error); // a fault of this one alone, and nothing of it is written
+      job.reject(error); // only this transaction is at fault, and it writes nothing
       return;
     }
     this.outcomes.push({ job, decision });

@@ -296,7 +296,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
 export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
 
-/** Takes the write lock until the connection ends: nobody else writes meanwhile. */
+/** Takes the write lock until the connection ends: no one else can write meanwhile. */
 export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
 
 function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
@@ -346,7 +346,7 @@ export async function migrate(pool: SQL, writesAreHeld = false): Promise<void> {
     }
     if (version > 0 && version < known && (await isHubAtWork(tx))) {
       throw new Error(
-        `a hub of an older luxhub is at work on the database: stop all of them first (one that was killed counts for ${LEADER_LEASE_MS / SECOND_MS} s)`,
+        `a hub of an older luxhub is running on the database: stop all of them first (a killed one counts as running for ${LEADER_LEASE_MS / SECOND_MS} s)`,
       );
     }
     if (version > 0 && version < known && !writesAreHeld) await query(tx, LOCK.write);

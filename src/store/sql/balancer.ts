@@ -1,6 +1,7 @@
 /**
- * The balancer's reads: the nodes it may give to, and the backlog. The rule of domain/balancer.ts stands here a second
- * time, as AVAILABLE, BALANCER_ORDER and the match of a type, only to find the node for one task without loading all.
+ * The balancer's reads: the available nodes, and the backlog as a k-way merge of one sorted index range for each task
+ * type. AVAILABLE, BALANCER_ORDER and the match of a type repeat the rule of domain/balancer.ts in SQL, so that the node
+ * for one task is found without loading all nodes.
  */
 import type { Candidate } from "../../domain/balancer.ts";
 import type { Node, Task } from "../../domain/model.ts";
@@ -14,7 +15,7 @@ import { TASK_COLUMNS } from "./tasks.ts";
 
 const AVAILABLE = `online = 1 AND auto_assign = 1 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)`;
 const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
-/** Stands in no list of capabilities, for none in it is empty. */
+/** Matches no list of capabilities, because no capability is empty. */
 const NO_CAPABILITY = ",,";
 
 const CANDIDATES = byKey(
@@ -26,8 +27,9 @@ const CANDIDATES = byKey(
 );
 
 /**
- * With fewer takers of a type, all of them are read; with more, the nodes are read in the balancer's order up to the first
- * taker. Each way alone is slow for the other case, with 10,000 nodes: 8 ms if all take the type, 15 ms if one does.
+ * Up to this many takers of a type are all read; with more, the nodes are read in the balancer's order up to the first
+ * taker. With 10,000 nodes, reading all takers costs 8 ms if every node takes the type, and reading in order 15 ms if
+ * only one does.
  */
 const TAKERS_FEW = 16;
 const TAKERS = `FROM takers WHERE capability IN ($2, '')`;
@@ -47,7 +49,7 @@ const CANDIDATES_ON_SQLITE = `
 
 /** The node that the balancer would pick for a task: one row or none, so that creating a task does not read all nodes. */
 export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
-  // A capability holds no comma: a type that does is nobody's, and must not match two that stand side by side.
+  // No capability contains a comma. A type that does has no taker, and must not match two adjacent capabilities.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
   const onSqlite = { sql: CANDIDATES_ON_SQLITE, params: [notNode ?? "", taskType] };
   return { ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ), onSqlite };
@@ -55,13 +57,13 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
 
 const CANDIDATE_COLUMNS = `node_id, capabilities, online, auto_assign, max_tasks, tasks_assigned, idle_since`;
 
-/** All available nodes. `lists` is the caller's, one for all that it reads of them. */
+/** All available nodes. The caller passes the same `lists` to all its reads, so that each list is decoded once. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
   const sql = `SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE ${AVAILABLE}`;
   return many(sql, [], (row) => toCandidate(row, lists), ["nodes"]);
 }
 
-/** A part of them, in the order of their ids, after one ("" is before all). */
+/** A page of the available nodes, ordered by id, after one id ("" is before all). */
 export function availableAfter(
   nodeId: string,
   limit: number,
@@ -86,18 +88,18 @@ function toCandidate(row: Row, lists: CapabilityLists): Candidate {
 
 // ---- The backlog: the open tasks, best first (priority, then age)
 
-/** A task's place in the backlog. */
+/** A task's position in the backlog. */
 export type BacklogPlace = { readonly priority: number; readonly seq: number };
 export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 
-/** Whether nothing is open, or nothing that the balancer may give away by itself. */
+/** Whether no task is open; with `onlyBalanced`, whether none is open that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   const own = onlyBalanced ? " AND balanced = 1" : "";
   const sql = `SELECT seq FROM tasks WHERE status = 'open'${own} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
-/** The types in the backlog, sorted, after one; "" (no type) is not listed. Each type is one index lookup. */
+/** The types in the backlog, sorted, after one type; "" (no type) is left out. Each type costs one index lookup. */
 export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
     SELECT min(task_type) FROM tasks WHERE status = 'open' AND balanced = $1 AND task_type > ${type})`;
@@ -109,8 +111,8 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
 }
 
 /**
- * The places of the best tasks of these types after a place (a k-way merge). Each type is a range of an index. Both engines
- * merge the ranges and read no further than the limit, because each range states its order and has no limit of its own.
+ * The positions of the best tasks of these types after a position: a k-way merge of one index range for each type. Both
+ * engines read no further than the limit, because each range states its order and has no limit of its own.
  */
 export function backlogAfter(
   after: BacklogPlace,
@@ -119,7 +121,7 @@ export function backlogAfter(
   limit: number,
 ): Query<readonly BacklogPlace[]> {
   const params: Param[] = [limit, after.priority, after.seq];
-  // Filled up to a power of two with NULL, which no type equals, so that the prepared statements stay few.
+  // Padded to a power of two with NULL, which equals no type, so that there are few different statements to prepare.
   const length = 2 ** Math.ceil(Math.log2(types.length));
   const filled = [...types, ...new Array<null>(length - types.length).fill(null)];
   const ranges = filled.flatMap((type) => {
@@ -139,7 +141,7 @@ export function backlogAfter(
   return many(sql, params, toPlace, ["tasks"]);
 }
 
-/** Those of these tasks, by number, that are still open, best first. */
+/** The tasks with these numbers that are still open, best first. */
 export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
   const filled = filledUp(seqs);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${places(filled)}) ORDER BY priority, t.seq`;

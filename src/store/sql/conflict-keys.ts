@@ -1,7 +1,7 @@
 /**
- * Conflict keys: the names by which a query says what it reads and a change says what it writes. A key is a table, or
- * the rows of a table that belong to one id. An engine that loads several transactions before it decides them reloads a
- * query when a transaction ahead of it has written one of its keys.
+ * Conflict keys: a query names what it reads (its read set) and a change what it writes (its write set). A key is a
+ * table, or the rows of a table that belong to one id. An engine that loads several transactions before it decides them
+ * reloads a query when an earlier transaction has written one of its keys.
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
@@ -29,9 +29,9 @@ export const EVERYTHING = "everything";
 
 /** The keys of the rows that belong to one id. */
 export const keyOf = {
-  /** With its last heartbeat. */
+  /** Includes the node's last heartbeat. */
   node: (nodeId: string): ConflictKey => `nodes ${nodeId}`,
-  /** Only that the node exists: its heartbeats and counters leave this valid. */
+  /** Existence only: heartbeats and counters do not invalidate it. */
   registration: (nodeId: string): ConflictKey => `registrations ${nodeId}`,
   /** How many nodes there are. */
   registrations: "registrations",
@@ -44,7 +44,7 @@ export const keyOf = {
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
   ledger: (nodeId: string): ConflictKey => `ledger ${nodeId}`,
   message: (messageId: string): ConflictKey => `messages ${messageId}`,
-  /** With the messages: they never change, and are removed only after their deliveries. */
+  /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,

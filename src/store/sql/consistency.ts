@@ -1,9 +1,9 @@
 /**
- * The facts that the rules keep true of what is stored, each as a question to the database for where it is not so.
- * SQLite vouches for its pages; whether a balance is the sum of its payments is for these to say.
+ * Consistency checks: each invariant of the stored rows, as a query that finds its violations. SQLite's integrity check
+ * covers pages and indexes; only these say whether a balance is the sum of its payments.
  */
 
-/** `sql` answers one text a fault, a few of them at most. */
+/** `sql` returns one row with one text for each violation, SHOWN at most. */
 export type Fact = { readonly name: string; readonly holds: string; readonly sql: string };
 
 const SHOWN = 5;
@@ -23,7 +23,7 @@ export const FACTS: readonly Fact[] = [
     name: "entries",
     holds: "every node's balance and number of payments are those of its newest payment",
     sql: `
-      SELECT 'node ' || n.node_id || ': its newest payment is not what it says' FROM nodes n
+      SELECT 'node ' || n.node_id || ': its balance or number of payments is not that of its newest payment' FROM nodes n
       LEFT JOIN (SELECT node_id, max(n) AS newest FROM ledger GROUP BY node_id) c ON c.node_id = n.node_id
       LEFT JOIN ledger l ON l.node_id = n.node_id AND l.n = c.newest
       WHERE n.entries <> coalesce(c.newest, 0) OR n.balance_micro <> coalesce(l.balance_micro, 0) LIMIT ${SHOWN}`,
@@ -39,7 +39,7 @@ export const FACTS: readonly Fact[] = [
       WHERE status = 'completed' AND lux_reward_micro > 0
         AND task_id NOT IN (SELECT task_id FROM ledger WHERE kind = 'reward')
       UNION ALL
-      SELECT 'task ' || t.task_id || ' is not what was paid for' FROM ledger l
+      SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l
       JOIN tasks t ON t.task_id = l.task_id
       WHERE l.kind = 'reward'
         AND (t.status <> 'completed' OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
@@ -49,7 +49,7 @@ export const FACTS: readonly Fact[] = [
     name: "nodes",
     holds: "every node's totals are those of its tasks and payments",
     sql: `
-      SELECT 'node ' || n.node_id || ': its totals are not those of its tasks and payments' FROM nodes n
+      SELECT 'node ' || n.node_id || ': its totals differ from its tasks and payments' FROM nodes n
       LEFT JOIN (
         SELECT assigned_node, sum(status = 'assigned') AS held, sum(status = 'completed') AS done
         FROM tasks WHERE assigned_node IS NOT NULL GROUP BY assigned_node) t ON t.assigned_node = n.node_id
@@ -61,27 +61,27 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "beats",
-    holds: "every node has its last heartbeat, and nobody else has one; no deleted node is online",
+    holds: "every node has a last heartbeat, every last heartbeat has a node, no deleted node is online",
     sql: `
       SELECT 'node ' || node_id || ' has no last heartbeat' FROM nodes WHERE seq NOT IN (SELECT seq FROM beats)
       UNION ALL
-      SELECT 'a last heartbeat is of no node, the ' || seq || 'th' FROM beats
+      SELECT 'the last heartbeat ' || seq || ' has no node' FROM beats
       WHERE seq NOT IN (SELECT seq FROM nodes)
       UNION ALL
-      SELECT 'node ' || node_id || ' is deleted and online' FROM nodes WHERE deleted = 1 AND online = 1
+      SELECT 'node ' || node_id || ' is deleted but online' FROM nodes WHERE deleted = 1 AND online = 1
       LIMIT ${SHOWN}`,
   },
   {
     name: "tasks",
     holds: "every task's state, node and result agree, and the totals are their counts",
     sql: `
-      SELECT 'task ' || task_id || ' is ' || status || ', and its node or result is not' FROM tasks
+      SELECT 'task ' || task_id || ' is ' || status || ', but its node or result disagrees' FROM tasks
       WHERE status NOT IN ('open', 'assigned', 'completed') OR (status = 'open') <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
         OR (result_extra IS NOT NULL AND (problem IS NULL OR NOT json_valid(result_extra)))
         OR (assigned_node IS NOT NULL AND assigned_node NOT IN (SELECT node_id FROM nodes))
       UNION ALL
-      SELECT 'the total of ' || status || ' tasks is ' || said || ', there are ' || counted FROM (
+      SELECT 'the total of ' || status || ' tasks is ' || said || ', but there are ' || counted FROM (
         SELECT 'open' AS status, open AS said, (SELECT count(*) FROM tasks WHERE status = 'open') AS counted
         FROM task_totals
         UNION ALL
@@ -92,7 +92,7 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "messages",
-    holds: "every message has its delivery, every delivery its message",
+    holds: "every message has a delivery, and every delivery has a message",
     sql: `
       SELECT 'a delivery to ' || to_node || ' has no message' FROM deliveries d
       WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.seq = d.seq)
@@ -104,12 +104,12 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "broadcasts",
-    holds: "every broadcast counts its recipients as they are",
+    holds: "every broadcast's counts equal those of its deliveries",
     sql: `
       SELECT 'broadcast ' || m.message_id || ' has no count' FROM messages m
       WHERE m.to_node IS NULL AND m.seq NOT IN (SELECT seq FROM broadcasts)
       UNION ALL
-      SELECT 'broadcast ' || b.seq || ': what it counts is not what its recipients did' FROM broadcasts b
+      SELECT 'broadcast ' || b.seq || ': its counts differ from its deliveries' FROM broadcasts b
       LEFT JOIN deliveries d ON d.seq = b.seq
       WHERE b.write_until IS NULL
       GROUP BY b.seq, b.waiting, b.delivered, b.acked
@@ -130,7 +130,7 @@ export const FACTS: readonly Fact[] = [
   },
 ];
 
-/** The latest time that was stored, epoch milliseconds; null when none was. */
+/** The latest stored time, in epoch milliseconds; null when there is none. */
 export const LATEST_TIME = `
   SELECT max(at) FROM (
     SELECT max(at) AS at FROM events UNION ALL SELECT max(at) FROM ledger UNION ALL

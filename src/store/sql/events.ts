@@ -17,14 +17,14 @@ export function lastEventOf(kind: EventKind): Query<number> {
   return count(`SELECT coalesce(max(id), 0) AS n FROM events WHERE kind = $1`, [kind], ["events"]);
 }
 
-/** Who completed a task after a moment of the log: oldest first, once for each task. */
+/** The nodes that completed tasks after an event, oldest first: one entry for each task. */
 export function completersAfter(eventId: number, limit: number): Query<readonly string[]> {
   const sql = `
     SELECT node_id FROM events WHERE kind = 'task.completed' AND id > $1 ORDER BY id LIMIT $2`;
   return many(sql, [eventId, limit], (row) => String(row["node_id"]), ["events"]);
 }
 
-/** Events after the cursor (exclusive), oldest first; of any of `kinds`, of all when there are none. */
+/** Events after the cursor (exclusive), oldest first; only of `kinds`, unless that is empty. */
 export function eventsAfter(
   since: number,
   kinds: readonly EventKind[],
@@ -43,7 +43,7 @@ export function eventsAfter(
   return many(sql, params, toEvent, ["events"]);
 }
 
-/** The newest events, oldest of them first; of one kind, if given. */
+/** The newest events, in ascending order; of one kind, if given. */
 export function newestEvents(kind: EventKind | null, limit: number): Query<readonly LoggedEvent[]> {
   const params: Param[] = [limit];
   const where = kind === null ? "" : `WHERE kind = ${bind(params, kind)}`;
@@ -51,12 +51,12 @@ export function newestEvents(kind: EventKind | null, limit: number): Query<reado
   return many(sql, params, toEvent, ["events"]);
 }
 
-/** A part of the log: after one id, up to and with another. */
+/** A range of the log: `after` is exclusive, `upTo` inclusive. */
 export type LogWindow = { readonly after: number; readonly upTo: number };
 
 /**
- * The events in a part of the log that a node's stream may show, oldest first: its own, broadcasts, and what became of
- * the messages that it sent. There is no index by node: the window bounds the work.
+ * The events in a range of the log that a node's stream may show, oldest first: its own, broadcasts, and the delivery of
+ * messages that it sent. There is no index by node: the range bounds the work.
  */
 export function nodeEventsIn(
   nodeId: string,
@@ -68,14 +68,13 @@ export function nodeEventsIn(
   return { ...query, onSqlite: { sql: nodeEvents("data ->> 'from_node'"), params } };
 }
 
-/** Differs between the engines because PostgreSQL reads JSON out of its own type alone. */
+/** Differs because PostgreSQL reads JSON only from its own type. */
 const nodeEvents = (fromNode: string): string => `
   SELECT * FROM events WHERE id > $1 AND id <= $2 AND (
     node_id = $3 OR (kind = 'message.sent' AND node_id IS NULL)
     OR (kind IN (${FATE_KINDS.map((kind) => `'${kind}'`).join(", ")}) AND ${fromNode} = $3))
   ORDER BY id LIMIT $4`;
 
-/** Certain events, oldest first. */
 export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]> {
   const filled = filledUp(ids);
   const sql = `SELECT * FROM events WHERE id IN (${places(filled)}) ORDER BY id`;

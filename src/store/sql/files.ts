@@ -19,20 +19,20 @@ export function fileById(fileId: string): Query<FileRecord | null> {
   return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile, ["files"]);
 }
 
-/** Those of `fileIds` that have a record. */
+/** The ids among `fileIds` that have a record. */
 export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[]> {
   const ids = filledUp(fileIds);
   const sql = `SELECT file_id FROM files WHERE file_id IN (${places(ids)})`;
   return many(sql, ids, (row) => String(row["file_id"]), ["files"]);
 }
 
-/** Files, newest first, as sizes. */
+/** The sizes of files, newest first. */
 export function fileSizes(slice: Slice): Query<readonly Sized[]> {
   const sql = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files ${pageRows("files", slice)}`;
   return sizes(sql, [slice.limit, slice.offset], ["files"]);
 }
 
-/** Some files, newest first. */
+/** Newest first. */
 export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]> {
   return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile, ["files"]);
 }

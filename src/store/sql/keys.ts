@@ -1,4 +1,4 @@
-/** The reads of keys and of stored answers, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads of keys and of stored answers (idempotency), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { KeyRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
@@ -9,13 +9,13 @@ export function allKeys(): Query<readonly KeyRecord[]> {
   return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey, ["keys"]);
 }
 
-/** The keys whose secrets have these hashes, in lower-case hex. */
+/** The keys with these hashes, in lower-case hex. */
 export function keysByHash(hashes: readonly string[]): Query<readonly KeyRecord[]> {
   const params = filledUp(hashes);
   return many(`SELECT * FROM keys WHERE hash IN (${places(params)})`, params, toKey, ["keys"]);
 }
 
-/** A stored answer, without when it was stored. */
+/** A stored answer. `asked` is the hash of the request that it answers. */
 export type PastAnswer = { readonly asked: string; readonly status: number; readonly body: string };
 
 const STORED_ANSWER = byKey(

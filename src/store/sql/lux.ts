@@ -9,7 +9,7 @@ const LEDGER_PAGE = `
   SELECT entry_id, node_id, n, amount_micro, CAST(balance_micro AS TEXT) AS balance, kind, task_id, at
   FROM ledger WHERE node_id = $1 AND n >= $2 AND n <= $3 ORDER BY n DESC`;
 
-/** The entries of a node with the numbers `from` to `to`, newest first. */
+/** The entries of a node numbered `from` to `to` (inclusive), newest first. */
 export function ledgerPage(nodeId: string, from: number, to: number): Query<readonly LedgerEntry[]> {
   return many(LEDGER_PAGE, [nodeId, from, to], toLedgerEntry, [keyOf.ledger(nodeId)]);
 }
@@ -20,7 +20,7 @@ const LAST_SIGNIN = byKey(
     ORDER BY (at / 86400000) DESC LIMIT 1`,
 );
 
-/** The latest sign-in of the days before one: `before` is a UTC midnight. */
+/** When the node last signed in on a day before `before`, which is a UTC midnight. */
 export function lastSigninAt(nodeId: string, before: number): Query<number | null> {
   return one(LAST_SIGNIN, [nodeId, before], (row) => Number(row["at"]), [keyOf.ledger(nodeId)]);
 }

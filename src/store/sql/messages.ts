@@ -19,14 +19,14 @@ const MESSAGE = `${MESSAGE_HEAD}, m.content`;
 const DELIVERY = `d.seq, d.to_node AS delivered_to, d.state, d.deliveries, d.lease_until, d.broadcast`;
 const STUB = `m.message_id, m.from_node, ${DELIVERY}`;
 
-/** Nobody sees a broadcast before all its deliveries are there. */
+/** A broadcast is invisible until all its deliveries are written. */
 const UNFINISHED = `SELECT seq FROM broadcasts WHERE write_until IS NOT NULL`;
 const IS_WHOLE = `seq NOT IN (${UNFINISHED})`;
-/** For readers with a cursor in the order of arrival: they wait for a broadcast, and do not pass it. */
+/** For readers with a cursor: the cursor must not pass an unfinished broadcast. */
 const IS_SETTLED = `seq < (SELECT coalesce(min(seq), ${Number.MAX_SAFE_INTEGER}) FROM (${UNFINISHED}) AS unfinished)`;
 
-// The seqs first, by themselves: they are all in the index of what waits. Asked for whole rows, SQLite would rather walk
-// through all that the node ever got. CROSS, for it to go from these few to their deliveries and not the other way.
+// A subquery reads the seqs, which the index of waiting deliveries covers. If it read whole rows, SQLite would scan all
+// deliveries that the node ever got. CROSS JOIN makes SQLite go from these few messages to their deliveries.
 const delivered = (seqs: string, content = "m.content"): string => `
   SELECT ${MESSAGE_HEAD}, ${content} AS content, ${DELIVERY} FROM messages m CROSS JOIN deliveries d
   WHERE m.seq IN (${seqs}) AND d.seq = m.seq AND d.to_node = $1
@@ -34,8 +34,8 @@ const delivered = (seqs: string, content = "m.content"): string => `
 const WAITING_SEQS = `
   SELECT seq FROM deliveries WHERE to_node = $1 AND state = 'waiting' AND ${IS_WHOLE} ORDER BY seq LIMIT $2`;
 /**
- * The first of them, up to where their contents pass what one answer carries; the first is always there. It looks at the
- * lengths alone: what is cut off, which may be 256 MiB, is never read.
+ * The oldest waiting deliveries whose contents fit into one answer; always at least one. Only the lengths of the
+ * others' contents, which may be 256 MiB together, are read.
  */
 const WAITING = byKey(
   ["text", "bigint"],
@@ -47,8 +47,8 @@ const WAITING = byKey(
   true,
 );
 /**
- * Without the contents that are larger than their share of a small answer ($3), unless all together make a small one.
- * The sum is looked at only when one content is; and in a list of its own, with a limit, for SQLite to read lengths alone.
+ * A content larger than its share of a small answer ($3) is NULL, unless all contents together make a small answer. The
+ * sum is computed only when there is such a content. Its subquery has a LIMIT, so that SQLite reads only the lengths.
  */
 const IF_SMALL = delivered(
   WAITING_SEQS,
@@ -61,14 +61,14 @@ const IF_SMALL = delivered(
 
 const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
 
-/** What waits for a node, oldest first: at most `limit` messages, and at most one answer's worth of content. */
+/** The waiting deliveries of a node, oldest first: at most `limit`, and no more content than one answer carries. */
 export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
   return many(WAITING, [nodeId, limit], toDelivery, mailboxReads(nodeId));
 }
 
 const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];
 
-/** The same if all of it makes a small answer; null if not, and then what is too large for one is not read. */
+/** The same, if they make a small answer; else null, and then large contents are not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   return query(
     WAITING_IF_SMALL,
@@ -78,7 +78,7 @@ export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<r
   );
 }
 
-/** A part of what waits for a node: how many, and the place in the order of the last of them. */
+/** A count of some waiting deliveries of a node, and the seq of the last one counted. */
 export type WaitingPart = { readonly count: number; readonly last: number };
 
 const WAITING_PART = byKey(
@@ -89,7 +89,7 @@ const WAITING_PART = byKey(
   ) AS part`,
 );
 
-/** Counts what waits for a node after a place in the order (0: from its beginning), up to WAITING_PART_MAX of it. */
+/** Counts the waiting deliveries of a node after a seq (0: from the first), up to WAITING_PART_MAX. */
 export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
   const shape: Query<WaitingPart>["shape"] = ([row]) => ({
     count: Number(row?.["n"]),
@@ -100,13 +100,13 @@ export function waitingPart(nodeId: string, after: number): Query<WaitingPart> {
 
 const MAILBOX_OWNER = byKey(["text"], `SELECT node_id FROM nodes WHERE node_id = $1 AND deleted = 0`);
 
-/** Whose mailbox it is; null when nobody is registered under this id. It reads one index, and nothing of the node. */
+/** The owner of a mailbox; null when no node has this id. Reads only an index. */
 export function mailboxOwner(nodeId: string): Query<Registered | null> {
   const toOwner = (row: Row): Registered => ({ nodeId: String(row["node_id"]) });
   return one(MAILBOX_OWNER, [nodeId], toOwner, [keyOf.registration(nodeId)]);
 }
 
-/** The deliveries to one node of certain messages. */
+/** The deliveries of these messages to one node. */
 export function deliveriesOf(nodeId: string, seqs: readonly number[]): Query<readonly DeliveryStub[]> {
   const filled = filledUp(seqs);
   const sql = `
@@ -132,7 +132,7 @@ export function expiredDeliveries(steady: number, limit: number): Query<readonly
   return many(sql, [steady, limit], toDeliveryStub, MAIL_READ);
 }
 
-/** A message and its place in the order of arrival. */
+/** A message with its number in order of arrival. */
 export type PlacedMessage = { readonly message: Message; readonly seq: number };
 
 const MESSAGE_BY_ID = byKey(["text"], `SELECT m.seq, ${MESSAGE} FROM messages m WHERE m.message_id = $1`);
@@ -141,10 +141,10 @@ export function messageById(messageId: string): Query<PlacedMessage | null> {
   return one(MESSAGE_BY_ID, [messageId], toPlaced, [keyOf.message(messageId)]);
 }
 
-/** A part of the order of arrival: places after `since` and before `before`; null is no bound. */
+/** A range of seqs: after `since` and before `before`; null is no bound. */
 export type Between = { readonly since: number | null; readonly before: number | null };
 
-/** What a node sent or got, newest first, as sizes: with `before`, the newest before this place in the order. */
+/** The sizes of the messages that a node sent or got, newest first; with `before`, those before this seq. */
 export function historySizes(nodeId: string, before: number | null, limit: number): Query<readonly Sized[]> {
   const newest = (rows: string): string =>
     `SELECT seq FROM ${rows} = $1 AND seq < $3 AND ${IS_WHOLE} ORDER BY seq DESC LIMIT $2`;
@@ -156,7 +156,7 @@ export function historySizes(nodeId: string, before: number | null, limit: numbe
   return sizes(messageSizes(seqs, "DESC"), [nodeId, limit, before ?? Number.MAX_SAFE_INTEGER], HISTORY_READ);
 }
 
-/** What a node got, as sizes: the newest first, or with `since` the oldest after this place in the order. */
+/** The sizes of the messages that a node got: newest first; with `since`, oldest first after this seq. */
 export function mailboxSizes(
   nodeId: string,
   { since, before }: Between,
@@ -181,14 +181,14 @@ export function parkedCount(nodeId: string): Query<number> {
   return count(`SELECT count(*) AS n FROM ${PARKED}`, [nodeId], ["deliveries"]);
 }
 
-/** A slice of a node's parked messages, oldest first, as sizes: the slice's "newest" end is their oldest. */
+/** The sizes of a slice of a node's parked messages, oldest first: here the slice's "newest" end is the oldest. */
 export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Query<readonly Sized[]> {
   const order = from === "newest" ? "ASC" : "DESC";
   const seqs = `SELECT seq FROM ${PARKED} ORDER BY seq ${order} LIMIT $2 OFFSET $3`;
   return sizes(messageSizes(seqs, "ASC"), [nodeId, limit, offset], MAIL_READ);
 }
 
-/** Some messages, and what became of them as one node sees it. */
+/** Messages and the state of their delivery, as one node may see it. */
 export function messageFates(
   nodeId: string,
   seqs: readonly number[],
@@ -203,7 +203,7 @@ export function messageFates(
   return many(sql, [nodeId, ...filled], toMessageFate, [...MAIL_READ, "broadcasts"]);
 }
 
-/** A broadcast that is not whole; null for one that is, or that was dropped. */
+/** An unfinished broadcast; null if it is finished or was dropped. */
 export function unfinishedBroadcast(messageId: string): Query<UnfinishedBroadcast | null> {
   const sql = `
     SELECT m.message_id, b.seq, b.write_until FROM messages m JOIN broadcasts b ON b.seq = m.seq
@@ -227,7 +227,7 @@ function toUnfinished(row: Row): UnfinishedBroadcast {
   };
 }
 
-/** How many deliveries a message has, up to `limit`. */
+/** The number of deliveries of a message, counted up to `limit`. */
 export function queuedDeliveries(seq: number, limit: number): Query<number> {
   return count(
     `SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE seq = $1 LIMIT $2) AS queued`,
@@ -236,7 +236,7 @@ export function queuedDeliveries(seq: number, limit: number): Query<number> {
   );
 }
 
-/** The name that this database has among others: made with it, never changed. */
+/** The unique id of this database, made with it and never changed. */
 export function databaseId(): Query<string> {
   return query("SELECT database_id FROM identity", [], ([row]) => String(row?.["database_id"]), ["identity"]);
 }

@@ -5,7 +5,7 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { byKey, count, filledUp, many, one, places, query } from "./query.ts";
 import { toNode, toPulse } from "./rows.ts";
 
-// LUX sums may pass 2^53, where the drivers' numbers are no longer exact: they travel as text.
+// LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `
   node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, online, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
@@ -34,12 +34,12 @@ const PULSE = byKey(
   `SELECT node_id, variant, online, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
 );
 
-/** What a heartbeat needs of a node: little, since it is the most frequent request. */
+/** The columns that a heartbeat, the most frequent request, needs. */
 export function pulseOf(nodeId: string): Query<Pulse | null> {
   return one(PULSE, [nodeId], toPulse, [keyOf.node(nodeId)]);
 }
 
-/** Nodes in the order of their ids, after one of them ("" is before all). */
+/** Nodes ordered by id, after one id ("" is before all). */
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 AND deleted = 0 ORDER BY node_id LIMIT $2`;
   return many(sql, [after, limit], toNode, NODES_READ);
@@ -61,7 +61,7 @@ export function deletedNodesCount(): Query<number> {
 
 const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 
-/** A part of the nodes, in order of registration: which of them are online, and where the next part begins. */
+/** A page of the nodes, in order of registration: the ids of those online, and where the next page begins. */
 export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
 
 /** Looks at `limit` nodes after a place in the order (0: from its beginning). */
@@ -94,7 +94,7 @@ export function expiredNodes(steady: number, limit: number): Query<readonly Node
   return many(sql, [steady, limit], toNode, NODES_READ);
 }
 
-/** When the first of the leases that still run ends, by the steady clock; null when none runs. */
+/** When the next lease ends, by the steady clock; null when none runs. */
 export function nextLeaseEnd(steady: number): Query<number | null> {
   const sql = `SELECT min(lease_until) AS at FROM ${NODES} WHERE online = 1 AND lease_until > $1`;
   return one(sql, [steady], ({ at }) => (at == null ? null : Number(at)), NODES_READ);

@@ -1,15 +1,15 @@
-/** Builds queries: their forms, lists of parameters, pages of lists. Must not: know a table. */
+/** Builds queries: one row, many rows, parameter lists, pages of lists. Must not: know a table. */
 import type { Param, ParamType, Query, ReadByKey, Row } from "../store.ts";
 import type { ConflictKey } from "./conflict-keys.ts";
 
-/** A read that many requests run, each with its own parameters $1, $2, …: `types` are theirs. */
+/** A read that many requests run, each with its own parameters $1, $2, …, which have the types `types`. */
 export function byKey(types: readonly ParamType[], sql: string, isOrdered = false): ReadByKey {
   return { types, sql, isOrdered };
 }
 
 type Read = string | ReadByKey;
 type Params = readonly Param[];
-/** A read set, see the port. */
+/** A read set (store.ts). */
 type Keys = readonly ConflictKey[];
 
 export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], reads: Keys): Query<R> {
@@ -17,7 +17,7 @@ export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], r
   return { sql: read.sql, byKey: read, params, shape, reads };
 }
 
-/** Finds nothing: for what a caller did not name. */
+/** Finds no row: for a lookup whose key the caller left out. */
 export const NOTHING: Query<null> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
 
 export function one<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R | null> {
@@ -34,8 +34,8 @@ export function count(sql: string, params: Params, reads: Keys): Query<number> {
 }
 
 /**
- * The values of an IN list, filled up with the last of them to the next power of two: a list of any length is one of
- * few statements, so that the statements an engine keeps prepared stay few.
+ * The values of an IN list, padded with the last value to the next power of two: lists of any length need only a few
+ * different statements, which the engines keep prepared.
  */
 export function filledUp<V extends Param>(values: readonly V[]): readonly V[] {
   const last = values.at(-1);
@@ -44,32 +44,32 @@ export function filledUp<V extends Param>(values: readonly V[]): readonly V[] {
   return [...values, ...new Array<V>(length - values.length).fill(last)];
 }
 
-/** $first, $first+1, … for a list of values, in their order; for an empty one NULL, which nothing is in. */
+/** The placeholders $first, $first+1, … for a list of values; for an empty list NULL, which matches nothing. */
 export function places(values: readonly unknown[], first = 1): string {
   if (values.length === 0) return "NULL";
   return values.map((_, i) => `$${first + i}`).join(", ");
 }
 
-/** Appends a parameter and gives its place. */
+/** Appends a parameter and returns its placeholder. */
 export function bind(params: Param[], value: Param): string {
   params.push(value);
   return `$${params.length}`;
 }
 
-/** One table from several ordered ranges; each is wrapped, for ORDER BY and LIMIT to stay its own. */
+/** UNION ALL of several ordered ranges. Each is wrapped, so that it keeps its own ORDER BY and LIMIT. */
 export function union(ranges: readonly string[]): string {
   return ranges.map((range, i) => `SELECT * FROM (${range}) AS r${i}`).join(" UNION ALL ");
 }
 
-/** A row of a list that is not loaded yet: its number, and about how many bytes it holds. */
+/** A row that is not loaded yet: its number, and roughly its size. */
 export type Sized = { readonly seq: number; readonly bytes: number };
 
-/** A query with the columns `seq` and `bytes`: the first of the two that load a list whose rows may be large. */
+/** The first of the two queries that load a list of large rows: it has the columns `seq` and `bytes`. */
 export function sizes(sql: string, params: Params, reads: Keys): Query<readonly Sized[]> {
   return many(sql, params, (row) => ({ seq: Number(row["seq"]), bytes: Number(row["bytes"]) }), reads);
 }
 
-/** The second: the rows that were measured, by their numbers. `select` has a column seq, and no WHERE yet. */
+/** The second: loads rows by their numbers. `select` has a column seq and no WHERE. */
 export function rowsBySeq<R>(
   select: string,
   seqs: readonly number[],
@@ -82,8 +82,8 @@ export function rowsBySeq<R>(
 }
 
 /**
- * A part of a list: how many rows to skip and how many to give, counted from one of its ends. Rows are given newest
- * first whichever end it is. What is skipped costs time: callers count from the end that is nearer.
+ * A page of a list: how many rows to skip (`offset`) and to return, counted from one end. The rows come newest first,
+ * whichever end that is. Skipping costs time, so callers count from the nearer end.
  */
 export type Slice = { readonly from: "newest" | "oldest"; readonly limit: number; readonly offset: number };
 
@@ -91,9 +91,9 @@ export type Slice = { readonly from: "newest" | "oldest"; readonly limit: number
 export const orderOf = ({ from }: Slice): string => `ORDER BY seq ${from === "newest" ? "DESC" : "ASC"}`;
 
 /**
- * The rows of a slice, newest first, of all whose numbers `numbers` holds. $1 is the slice's limit, $2 its offset.
- * The second LIMIT, and DISTINCT on numbers that are distinct, are for PostgreSQL: it plans without the values of $1 and $2,
- * and would else expect so many rows that it scans the table.
+ * WHERE and ORDER BY for a slice of the rows numbered in the table `numbers`. $1 is the slice's limit, $2 its offset.
+ * The second LIMIT and the DISTINCT change no result: without them PostgreSQL, which plans without the values of $1 and
+ * $2, expects so many rows that it scans the table.
  */
 export function pageRows(numbers: string, slice: Slice): string {
   const page = `SELECT seq FROM ${numbers} ${orderOf(slice)} LIMIT $1 OFFSET $2`;

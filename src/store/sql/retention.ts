@@ -1,7 +1,7 @@
 /**
- * Retention: counts and removes rows past their time; both are here, so that they cannot differ.
- * Of each table only the `limit` oldest rows are read, so that a step is short however many rows there are. Rows that a
- * wrong clock has dated ahead of now are skipped: their age is unknown, and they must not block the others.
+ * Retention: counts and deletes expired rows. Both use the same conditions, which is why they are in one file.
+ * Only the `limit` oldest rows of each table are read, so that a step is short however many rows there are. Rows that a
+ * wrong clock dated later than now are skipped: their age is unknown, and they must not block the others.
  */
 import type { DeliveryStub } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
@@ -35,12 +35,12 @@ function prune(table: Table, where: string): Statement<OldRows> {
 const OLD_DELIVERIES = `SELECT to_node, seq FROM messages WHERE to_node IS NOT NULL AND seq IN (${OLD_MESSAGES})`;
 export const PRUNE_DELIVERIES = prune("deliveries", `(to_node, seq) IN (${OLD_DELIVERIES})`);
 
-// A broadcast may have a delivery for each node of the fleet: they are limited by themselves, not by their message.
-// In order, so that those that are read are those that are removed.
+// A broadcast may have a delivery for each node, so the limit is on the number of deliveries, not of messages.
+// Ordered, so that the same rows are counted and deleted.
 const OLD_BROADCASTS = `
   SELECT to_node, seq FROM deliveries WHERE broadcast = 1 AND seq IN (${OLD_MESSAGES}) ORDER BY seq, to_node LIMIT $2`;
 export const PRUNE_BROADCASTS = prune("deliveries", `(to_node, seq) IN (${OLD_BROADCASTS})`);
-/** A message goes when the last of its deliveries has gone. */
+/** A message is deleted after the last of its deliveries. */
 export const PRUNE_MESSAGES = prune(
   "messages",
   `seq IN (${OLD_MESSAGES})

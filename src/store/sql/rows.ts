@@ -1,4 +1,4 @@
-/** Rows of the store to values of the domain. The columns are those of store/sqlite/migrations.ts; nothing is decided here. */
+/** Decodes rows into values of the domain. The columns are those of store/sqlite/migrations.ts. */
 import type { LoggedEvent } from "../../domain/event.ts";
 import type {
   Delivery,
@@ -14,15 +14,14 @@ import type {
 } from "../../domain/model.ts";
 import type { Param, Row } from "../store.ts";
 
-// The casts below are the checked boundary to the store: STRICT tables hold what the rules wrote, and nothing else
-// writes to them.
+// The casts below are safe: the tables are STRICT, and only the rules write to them.
 const text = (value: Param | undefined): string => value as string;
 const maybeText = (value: Param | undefined): string | null => (value ?? null) as string | null;
 const whole = (value: Param | undefined): number => Number(value);
 const maybeWhole = (value: Param | undefined): number | null => (value == null ? null : Number(value));
 const big = (value: Param | undefined): bigint => BigInt(value ?? 0);
 
-/** ",a,b," so that a capability can be found as ",a,"; none is "". */
+/** ",a,b,", so that a search for ",a," finds a capability; "" for no capabilities. */
 export function encodeCapabilities(capabilities: readonly string[]): string {
   return capabilities.length === 0 ? "" : `,${capabilities.join(",")},`;
 }
@@ -31,7 +30,7 @@ function decodeCapabilities(stored: string): readonly string[] {
   return stored === "" ? [] : stored.slice(1, -1).split(",");
 }
 
-/** Decodes each different list once: for a caller that reads the same nodes again and again. */
+/** Decodes each different list once, for a caller that reads the same nodes repeatedly. */
 export class CapabilityLists {
   readonly #decoded = new Map<string, readonly string[]>();
 

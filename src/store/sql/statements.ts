@@ -1,6 +1,6 @@
 /**
- * The writes: for each change of domain/change.ts the statement that writes it and its write set. A column is one line
- * here, from which both engines' statements are made.
+ * Write statements: for each change of domain/change.ts, the statement that writes it and its write set. Each column is
+ * declared once; write-statement.ts makes the SQL of both engines from it.
  */
 import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
@@ -32,20 +32,20 @@ import {
 
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 
-/** How a change is written, and what it conflicts with. */
+/** The statement and the write set of a change. */
 type Write<C> = {
   readonly statement: Statement<C>;
-  /** The statement for some changes of the kind; null: `statement`. */
+  /** Another statement for some changes of this kind; null: use `statement`. */
   instead?(change: C): Statement<C> | null;
-  /** The row it changes: changes of one row are written in their order. Left out: a new row, or a sum. */
+  /** The row it changes: changes of one row are written in order. Absent for a new row and for a sum. */
   row?(change: C): ConflictKey;
-  /** More keys under which a query may have read what it writes. */
+  /** More conflict keys of the rows it writes. */
   keys?(change: C): readonly ConflictKey[];
-  /** A row that must be written before. */
+  /** A row that must be written before this one. */
   after?(change: C): ConflictKey;
-  /** Two changes of one row as one; null: a number is too large for that. Their order among other changes is free. */
+  /** Merges two changes of one row; null when a sum would be too large. Such changes commute with all others. */
   sum?(earlier: C, later: C): C | null;
-  /** Its rows cannot be named: it is written after all changes before it and before all after it. */
+  /** Its rows cannot be named, so no change is reordered across it. */
   readonly isSweep?: true;
 };
 
@@ -61,7 +61,7 @@ const DELIVERY_ID: Columns<Of<"delivery.moved">> = {
   seq: whole(({ seq }) => seq),
   to_node: text(({ toNode }) => toNode),
 };
-/** Without a node: 0, which the table refuses; SQLite would number a NULL itself. */
+/** 0, which the table refuses, when there is no such node; for a NULL, SQLite would generate a number. */
 const NODE_SEQ: Columns<OfNode> = {
   seq: text(
     ({ nodeId }) => nodeId,
@@ -74,7 +74,7 @@ const MESSAGE_SEQ: Columns<{ readonly messageId: string }> = {
   seq: text(({ messageId }) => messageId, seqOf),
 };
 
-/** Of a task, what changes in its life. */
+/** The columns of a task that change. */
 const TASK_STATE: Columns<OfTask> = {
   status: text(({ task }) => task.status),
   assigned_node: text(({ task }) => task.assignedNode),
@@ -83,7 +83,7 @@ const TASK_STATE: Columns<OfTask> = {
   updated_at: whole(({ task }) => task.updatedAt),
 };
 
-/** Of an event, all but its id. */
+/** The columns of an event, except its id. */
 export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
   at: whole(({ event }) => event.at),
   kind: text(({ event }) => event.kind),
@@ -319,7 +319,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "file.deleted": {
     row: ({ fileId }) => keyOf.file(fileId),
-    keys: () => [EVERYTHING], // it does not say whose file it is
+    keys: () => [EVERYTHING], // the change does not name the task of the file
     statement: remove("files", { file_id: text(({ fileId }) => fileId) }),
   },
   "event.logged": {
@@ -328,7 +328,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "answer.stored": {
     row: ({ answer }) => keyOf.answer(answer.scope),
-    // Not an insert, because an answer past its time may not be swept away yet.
+    // Not an insert: an expired answer may not be deleted yet.
     statement: upsert("answers", SCOPE, {
       body_hash: text(({ answer }) => answer.asked),
       status: whole(({ answer }) => answer.status),
@@ -397,7 +397,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
 
 /** How a change is written. */
 export function writeOf(change: Change): Write<Change> {
-  return WRITES[change.kind]; // Its functions take the changes of this kind alone.
+  return WRITES[change.kind]; // Its functions take only changes of this kind.
 }
 
 /** The statement that writes a change. */
@@ -406,7 +406,7 @@ export function statementOf(change: Change): Statement<Change> {
   return write.instead?.(change) ?? write.statement;
 }
 
-/** The conflict keys of what a change writes. */
+/** The write set of a change, as conflict keys. */
 export function writeSetOf(change: Change): readonly ConflictKey[] {
   const write = writeOf(change);
   if (write.isSweep) return [EVERYTHING];

@@ -32,7 +32,7 @@ export const TASK_COLUMNS = `
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
-/** What a query of them reads. */
+/** The read set of a query with TASK_COLUMNS. */
 const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
 
 const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`);
@@ -56,14 +56,14 @@ export function taskTotals(): Query<TaskTotals> {
   return query(`SELECT open, assigned, completed FROM task_totals`, [], shape, ["task_totals"]);
 }
 
-/** Open tasks that a node with these capabilities could take, best first (priority, then age), as sizes; see openTasks(). */
+/** The sizes of the open tasks that a node with these capabilities could take, best first; openTasks() loads them. */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
   const { best, params } = bestOpen([0, 1], capabilities, null, limit);
   const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
   return sizes(sql, params, ["tasks"]);
 }
 
-/** Open tasks that the balancer may give to this node by itself, best first; none if it may give it none. */
+/** The open tasks that the balancer may assign to this node, best first; empty if it may assign none. */
 export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
   limit: number,
@@ -73,7 +73,7 @@ export function waitingFor(
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** SQL for the numbers of the best open tasks. Each range has a limit: SQLite cannot merge ranges below an IN, and sorts. */
+/** SQL for the numbers of the best open tasks. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
 function bestOpen(
   balanced: readonly number[],
   capabilities: readonly string[],
@@ -109,7 +109,7 @@ export function tasksOfDeleted(limit: number): Query<readonly Task[]> {
   return many(stranded(1), [limit], toTask, ["nodes", ...TASKS_READ]);
 }
 
-/** CROSS, for SQLite to go from the few nodes to their tasks and not the other way. */
+/** CROSS JOIN makes SQLite go from the few nodes to their tasks. */
 const stranded = (deleted: 0 | 1): string => `
   SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
   WHERE online = 0 AND tasks_assigned > 0 AND deleted = ${deleted} AND t.assigned_node = nodes.node_id
@@ -119,7 +119,7 @@ const stranded = (deleted: 0 | 1): string => `
 const TASKS_HELD = `
   SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned' ORDER BY t.seq LIMIT $2`;
 
-/** Unfinished tasks of a node, oldest first. */
+/** The assigned tasks of a node, oldest first. */
 export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {
   return many(TASKS_HELD, [nodeId, limit], toTask, TASKS_READ);
 }
@@ -131,7 +131,7 @@ const TASK_BYTES = [
   `${FILE_ID_BYTES} * (SELECT count(*) FROM files f WHERE f.task_id = t.task_id)`,
 ].join(" + ");
 
-/** Tasks in any of `statuses` (of one node, if given), newest first, as sizes. */
+/** The sizes of the tasks in any of `statuses` (of one node, if given), newest first. */
 export function taskSizes(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -142,7 +142,7 @@ export function taskSizes(
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params, TASKS_READ);
 }
 
-/** Some tasks, newest first. */
+/** Newest first. */
 export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
 }
@@ -180,10 +180,10 @@ export function unfinishedFirstBySeq(seqs: readonly number[]): Query<readonly Ta
 }
 
 /**
- * Which tasks are on a page, newest first; null if there can be none.
+ * The condition for the tasks of a page, newest first; null if there can be none.
  *
- * Each range is in the order of an index that holds all it reads, and no task is in two of them: so they are merged as
- * they are read, from one end as far as the page, with nothing sorted and hardly a task looked at that is not on it.
+ * Each range follows a covering index, and no task is in two ranges. So the database merges them as it reads, from one
+ * end up to the page, and sorts nothing.
  */
 function pageOfTasks(
   statuses: readonly TaskStatus[],
@@ -194,14 +194,14 @@ function pageOfTasks(
   const ranges =
     nodeId === null ? rangesOfAll(statuses, slice) : rangesOfNode(statuses, bind(params, nodeId));
   if (ranges.length === 0) return null;
-  // SQLite knows that the ranges are in order; PostgreSQL merges them if they say so.
+  // SQLite knows the order of the ranges; PostgreSQL merges them only if each states its order.
   const inOrder = ranges.map((range) => `${range} ${orderOf(slice)}`);
   return { where: pageRows(`(${union(inOrder)}) AS hits`, slice), params };
 }
 
 /**
- * The states are written out, for the indexes of one state to be seen. The first pages of all tasks, which most ask for,
- * are read from the table itself: of a few rows one range is cheaper than three, though each is all of a task.
+ * The states are literals, so that the planner uses the index of each state. The first pages of all tasks, the most
+ * frequent ones, are read from the table: for a few rows one range is cheaper than three, though the rows are longer.
  */
 function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readonly string[] {
   if (statuses.length === 3 && offset <= PER_PAGE_MAX) return ["SELECT seq FROM tasks"];
@@ -210,7 +210,7 @@ function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readon
 
 const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 
-/** An open task has no node. The states are written out, so that the partial index of each is used. */
+/** An open task has no node. The states are literals, so that the planner uses the partial index of each. */
 function rangesOfNode(statuses: readonly TaskStatus[], node: string): readonly string[] {
   return statuses
     .filter((status) => status !== "open")

@@ -1,16 +1,17 @@
 /**
- * A write as data: a table, its columns, and for each column the type of its value, where the value comes from and the
- * expression it stands in. The statement for one row (SQLite) and the one for many rows (PostgreSQL) are both made from
- * it, when the program starts. Must not: know a change of the domain.
+ * Builds write statements from data: a table, its columns, and for each column the type of its value, a function that
+ * gets the value from a change, and the SQL expression. From this it makes the SQL for one row (SQLite) and for many rows
+ * (PostgreSQL) when the program starts. Which change is written how stands in statements.ts. Must not: know a change of
+ * the domain.
  */
 import type { Param, ParamType } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
 
-/** The value of a column, and the expression that has it in `place`. */
+/** The value of a column; `as` makes the SQL expression around its placeholder. */
 type Value<C> = { readonly type: ParamType; readonly of: (change: C) => Param; readonly as: Expression };
 type Expression = (place: string, column: string) => string;
 
-/** By column; a text is an SQL expression without a value. */
+/** Values by column name; a string is an SQL expression without a value. */
 export type Columns<C> = { readonly [column: string]: Value<C> | string };
 
 /** A statement that writes, without its parameters. */
@@ -20,10 +21,10 @@ export type WriteStatement = {
   readonly types: readonly ParamType[];
   /**
    * For many rows, all different: `rows` is a table expression named p, with a column a1, a2, … for each parameter, and
-   * `row_number`. null: the statement names no row, and runs by itself.
+   * `row_number`. null: the statement names no row, and is never batched.
    */
   readonly bulk: ((rows: string) => string) | null;
-  /** It is a SELECT, run for its effect: it cannot stand in a WITH clause. */
+  /** A SELECT that is run for its effect: it cannot be part of a WITH clause. */
   readonly isSelect?: true;
 };
 
@@ -45,9 +46,9 @@ export function flag<C>(of: (change: C) => boolean): Value<C> {
 }
 
 const itself: Expression = (place) => place;
-/** Adds the value to what is there. */
+/** Adds the value to the column. */
 export const added: Expression = (place, column) => `${column} + ${place}`;
-/** For null, what is there stays. */
+/** null leaves the column unchanged. */
 export const unlessNull: Expression = (place, column) => `coalesce(${place}, ${column})`;
 
 export function insert<C>(table: Table, columns: Columns<C>, onConflict = ""): Statement<C> {
@@ -60,7 +61,7 @@ export function insert<C>(table: Table, columns: Columns<C>, onConflict = ""): S
   });
 }
 
-/** Inserts a row, or sets `columns` of the one that is there. Only a new row gets `initial`. */
+/** Inserts a row, or sets `columns` of the existing one. Only a new row gets `initial`. */
 export function upsert<C>(
   table: Table,
   key: Columns<NoInfer<C>>,
@@ -95,7 +96,7 @@ type Cell = { readonly column: string; readonly expression: string };
 
 const equals = ({ column, expression }: Cell): string => `${column} = ${expression}`;
 
-/** `textOf` gets the cells of each group of columns, and what the values are columns of; null: they are parameters. */
+/** `textOf` makes the SQL from the cells of each group of columns; `rows` is null when the values are parameters. */
 function statement<C>(
   table: Table,
   groups: readonly Columns<C>[],

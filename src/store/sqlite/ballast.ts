@@ -1,18 +1,17 @@
 /**
- * A ballast file: room that the hub sets aside beside its database, to be given up when the disk is full. SQLite cannot
- * open a database, even to read it, without room for its -shm file; so a hub that is started on a full disk gives the
- * ballast up, and serves reads.
+ * A ballast file: disk space that the hub reserves next to its database. SQLite cannot open a database, even to read it,
+ * without room for its -shm file. So a hub that starts on a full disk deletes the ballast, and can serve reads.
  *
- * Must not: throw, or hold a start up. Without ballast a start on a full disk is refused, as it is where there never was any.
+ * Must not: throw, or delay a start. Without a ballast file, a start on a full disk is refused.
  */
 import { closeSync, fstatSync, openSync, rmSync, writeSync } from "node:fs";
 
-/** A -shm file has 32 KiB for each 16 MiB of the log; the rest is for what a start writes. */
+/** A -shm file has 32 KiB for each 16 MiB of the log; the start writes a little more. */
 const BALLAST_BYTES = 256 * 1024;
 const CHUNK_BYTES = 4_096;
 const FILE_MODE = 0o600;
 
-/** Fills the file up to its size, as far as there is room. Zeros would do, but that a file system may store none of them. */
+/** Fills the file up to its size, or as far as there is room; not with zeros, which some file systems do not store. */
 export function fillBallast(path: string): void {
   try {
     const file = openSync(path, "a", FILE_MODE);
@@ -23,11 +22,11 @@ export function fillBallast(path: string): void {
       closeSync(file);
     }
   } catch {
-    // What has been written stays: on a full disk it is what there was.
+    // The disk is full: the file keeps what was written.
   }
 }
 
-/** Whether there was any. */
+/** Deletes the file; false when there was none. */
 export function releaseBallast(path: string): boolean {
   try {
     rmSync(path);

@@ -1,10 +1,10 @@
 /**
  * The store on SQLite: one file, one connection, one writer.
  *
- * Group commit: the transactions of one event-loop tick are decided in order and written in one commit (write-ahead log,
- * synchronous=FULL), and answered after it, so that they share the price of one flush to disk. There are no savepoints: a
- * rejection writes nothing, and if a member of a group throws, the group is rolled back, that one is refused, and the
- * others run again as a group. When the commit itself fails, the group is rolled back and refused.
+ * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
+ * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
+ * writes nothing, and if a member of a group throws, the group is rolled back, that member is refused, and the others run
+ * again as a group. When the commit itself fails, the group is rolled back and refused.
  *
  * Must not: hold a transaction open across an await, or decide anything.
  */
@@ -37,7 +37,7 @@ import {
 } from "../store.ts";
 
 const CACHE_KIB = 16 * 1024;
-/** A checkpoint every 16 MiB of log: pages that change in every commit are then written back once in many. */
+/** A checkpoint every 16 MiB of log: a page that changes in every commit is then rarely written back. */
 const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
 const BUSY_RETRY_MS = 20;
@@ -65,8 +65,8 @@ export type Commit = (commit: () => void) => void;
 const machineCommit: Commit = (commit) => commit();
 
 /**
- * Opens (and if need be makes and migrates) the database in one file.
- * @param onFault gets what a commit listener throws: what is on disk stays, and the request is answered
+ * Opens the database in one file; creates or migrates it if necessary.
+ * @param onFault gets an error that a commit listener throws: the commit stands, and the request is answered
  * @throws {StoreFull} when there is no room to open it
  */
 export function openSqlite(
@@ -83,8 +83,8 @@ export function openSqlite(
 }
 
 /**
- * Opens a database that a hub may be running on, for a command: as it is, or not at all.
- * @throws {Error} one line when it is of another schema than this program's
+ * Opens a database for a command while a hub may be running on it. It is neither created nor migrated.
+ * @throws {Error} one line when its schema is not this program's
  */
 export function joinSqlite(path: string): SqliteStore {
   try {
@@ -100,15 +100,15 @@ export function joinSqlite(path: string): SqliteStore {
   }
 }
 
-/** A group that was decided and written; `refused`: for lack of room. */
+/** A committed group; `refused`: the transactions that found no room. */
 type Done = Group & { readonly refused: readonly Job[] };
 
-/** The owner creates and migrates the database and checkpoints its log; a guest leaves all that to the owner. */
+/** Only the owner creates and migrates the database and checkpoints its log. */
 type Role = "owner" | "guest";
 
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
-  /** What opening did to the schema; null when there was nothing to do, or nothing before. */
+  /** The migration that ran at opening; null when there was none, or the database is new. */
   readonly migration: Migration | null;
   readonly #db: Database;
   readonly #role: Role;
@@ -152,7 +152,7 @@ export class SqliteStore implements Store {
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
     if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
     return new Promise<A>((resolve, reject) => {
-      // The answer's type is the caller's: what goes in as decide comes out as its answer.
+      // A is the type of the answer that `decide` returns.
       this.#queue.push({ load, decide, resolve: resolve as Job["resolve"], reject });
       this.#schedule();
     });
@@ -166,7 +166,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** A commit is an immediate (#schedule): none comes before reads that wait for nothing but one another. */
+  /** A commit runs in an immediate (#schedule), so none runs between reads that await only one another. */
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
     return reads((query) => this.read(query));
   }
@@ -209,7 +209,7 @@ export class SqliteStore implements Store {
     try {
       if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
-      // On a full disk what is in the log stays there: the next start finds it.
+      // On a full disk the log stays as it is: the next start reads it.
       if (!(toStoreError(error) instanceof StoreFull)) throw error;
     } finally {
       this.#db.close(true);
@@ -220,7 +220,7 @@ export class SqliteStore implements Store {
     this.#db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
     refuseOldSqlite(sqliteVersion(this.#db));
     this.#db.run("PRAGMA synchronous = FULL");
-    this.#db.run("PRAGMA cell_size_check = ON"); // a page that is not in order is found when it is read
+    this.#db.run("PRAGMA cell_size_check = ON"); // finds a damaged page when it is read
   }
 
   #prepareDatabase(path: string): Migration | null {
@@ -250,11 +250,11 @@ export class SqliteStore implements Store {
     if (group === this.#queue) this.#queue = [];
     for (let left: readonly Job[] = group; left.length > 0;) {
       const faulty = this.#commitGroup(left);
-      left = faulty === null ? [] : left.filter((job) => job !== faulty); // the others have not been written yet
+      left = faulty === null ? [] : left.filter((job) => job !== faulty); // the others are not written yet
     }
   }
 
-  /** Commits and answers a group: null. Or, when a member throws, refuses that one, writes nothing, and answers it. */
+  /** Commits and answers a group and returns null; when a member throws, refuses and returns it, and writes nothing. */
   #commitGroup(group: readonly Job[]): Job | null {
     let done: Done;
     try {
@@ -271,14 +271,14 @@ export class SqliteStore implements Store {
       return null;
     }
     if (done.refused.length > 0) this.#writable = false;
-    else if (done.written.length > 0) this.#writable = true; // one that writes nothing needs no room
+    else if (done.written.length > 0) this.#writable = true; // a group that writes nothing proves nothing
     for (const job of done.refused)
       job.reject(new StoreFull("The disk has less free space than --min-free."));
     this.#publish(done);
     return null;
   }
 
-  /** When the disk is full, once more after a checkpoint that made room. */
+  /** On a full disk, repeats the group once after a checkpoint that freed space. */
   #runGroupWithRoom(group: readonly Job[]): Done {
     const isRoomy = this.#hasRoom() || (this.#writable && this.#truncateLog() && this.#hasRoom());
     try {
@@ -291,13 +291,13 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Writes the log back into the database and gives its room back to the disk; false when there was none, or somebody
-   * reads from it, or the database would have to grow. Only while the store still takes writes: a flood of writes to a
-   * full disk must not become one of checkpoints.
+   * Writes the log back into the database and truncates it; false when a reader uses the log or the database would have
+   * to grow. The caller does this only while the store is writable: many writes to a full disk must not cause as many
+   * checkpoints.
    */
   #truncateLog(): boolean {
     try {
-      this.#db.run("PRAGMA busy_timeout = 0"); // no reader is waited for
+      this.#db.run("PRAGMA busy_timeout = 0"); // does not wait for readers
       const [row] = this.#db.query("PRAGMA wal_checkpoint(TRUNCATE)").values();
       return row?.[0] === 0;
     } catch {
@@ -308,8 +308,8 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Decides and writes a group in one commit; on any error nothing of it is written. Without room, what would take some
-   * is refused.
+   * Decides and writes a group in one commit; on any error nothing is written. Without room, transactions that would take
+   * some are refused.
    * @throws {MemberFault} when a member throws; anything else is the fault of the disk or of the file.
    */
   #runGroup(group: readonly Job[], isRoomy: boolean): Done {
@@ -337,7 +337,7 @@ export class SqliteStore implements Store {
     return { outcomes, written, refused };
   }
 
-  /** The store's error for an error of SQLite. From the first sign of damage on, nothing more is written. */
+  /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
   #fault(error: unknown): unknown {
     const known = toStoreError(error);
     if (known instanceof StoreDamaged) this.#damage ??= known;
@@ -364,10 +364,10 @@ export class SqliteStore implements Store {
       const query = load[name];
       if (query) rows[name] = this.#run(query);
     }
-    return rows as never; // Loaded<L>: the names and shapes are those of the caller's load
+    return rows as never; // Loaded<L>: names and types follow from the caller's load
   }
 
-  /** Writes the changes of one decision and answers the ids of its events. */
+  /** Writes the changes of one decision and returns the ids of its events. */
   #write(job: Job, changes: readonly Change[]): readonly number[] {
     const eventIds: number[] = [];
     try {
@@ -402,9 +402,9 @@ export class SqliteStore implements Store {
 }
 
 /**
- * The parameters $1, $2, … in SQLite's notation. ?1, because SQLite numbers $1 by where it first stands in the text. And as
- * an expression, because SQLite uses the value of a bare parameter when it plans (for a partial index, for LIMIT) and then
- * plans again at every binding, which costs 2-4 us a statement.
+ * Rewrites the parameters $1, $2, … for SQLite. They become ?1, ?2, …, because SQLite numbers $1 by its first position in
+ * the text. Each becomes an expression, because SQLite plans with the value of a bare parameter (for a partial index or
+ * LIMIT) and then plans again at every binding, which costs 2-4 us a statement.
  */
 function toSqlite(sql: string): string {
   return sql
@@ -413,7 +413,7 @@ function toSqlite(sql: string): string {
     .replaceAll("$", "+?");
 }
 
-/** Two processes that make the same new file wait for one another: SQLite's own timeout does not cover this pragma. */
+/** Retries while another process creates the same new file: SQLite's own timeout does not cover this pragma. */
 function patiently(step: () => unknown): void {
   for (let waitedMs = 0; ; waitedMs += BUSY_RETRY_MS) {
     try {
@@ -436,7 +436,7 @@ function refuseOtherSchema(version: number): void {
 
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB)/;
 
-/** SHMSIZE: SQLite could not extend its -shm file, by a byte. */
+/** SHMSIZE: SQLite could not extend its -shm file. */
 const FULL_CODES: ReadonlySet<unknown> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
 
 function toStoreError(error: unknown): unknown {

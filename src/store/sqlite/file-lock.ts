@@ -1,6 +1,6 @@
 /**
- * File locks between processes on one data directory. Each is the lock of an open transaction on a file of its own: the
- * system releases it when the process ends, however it ends, so no lock is ever left behind.
+ * File locks between processes on one data directory. Each is an open transaction on a SQLite file of its own. The system
+ * releases it when the process ends, even in a crash, so there are no stale locks.
  */
 import { Database } from "bun:sqlite";
 import { lchownSync, existsSync, statSync } from "node:fs";
@@ -10,10 +10,10 @@ import { codeOf } from "../../lib/reason.ts";
 
 export type Lock = { release(): void };
 
-/** isHeld() holds the lock for a moment: takeLock() waits that long. */
+/** isHeld() takes the lock for a moment; takeLock() waits for that. */
 const BRIEF_WAIT_MS = 250;
 
-/** Takes the exclusive lock; null when another process has it, or a shared one. @throws {StoreFull} when there is no room for it */
+/** Takes the exclusive lock; null when another process has an exclusive or a shared lock. @throws {StoreFull} */
 export function takeLock(path: string): Lock | null {
   return begin(path, BRIEF_WAIT_MS, ["BEGIN EXCLUSIVE"]);
 }
@@ -37,7 +37,7 @@ function begin(path: string, waitMs: number, steps: readonly string[]): Lock | n
   try {
     db = new Database(path, { create: true });
     db.run(`PRAGMA busy_timeout = ${waitMs}`);
-    db.run("PRAGMA journal_mode = MEMORY"); // nothing is ever written: a journal on disk would only need room
+    db.run("PRAGMA journal_mode = MEMORY"); // nothing is written: a journal on disk would only need space
     for (const step of steps) db.run(step);
     if (isNew) giveToOwner(path);
     const held = db;
@@ -52,7 +52,7 @@ function begin(path: string, waitMs: number, steps: readonly string[]): Lock | n
   }
 }
 
-/** Made by root, it is the directory's owner's all the same, as SQLite does with its own: the hub must be able to take it. */
+/** A file made by root gets the directory's owner, as SQLite does with its own files, so that the hub can lock it. */
 function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = statSync(dirname(path));

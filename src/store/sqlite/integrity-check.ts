@@ -1,10 +1,11 @@
 /**
- * Integrity check of a SQLite file before it is opened: does it exist, is it whole, is its write-ahead log whole.
+ * Integrity check of a SQLite database before it is opened, and by the doctor: the file, its tables and its write-ahead
+ * log.
  *
- * SQLite finds damage only where it reads, and silently ends its log at a bad frame: what was committed behind that frame
- * would be lost. So the log is checked too.
+ * SQLite finds damage only where it reads, and silently ignores its log from a bad frame on: later commits would be lost.
+ * So the log is checked as well.
  *
- * Invariant: nothing that was stored is changed; a damaged database stays as it was found.
+ * Must not: change the database, least of all a damaged one.
  */
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
@@ -14,29 +15,28 @@ import { codeOf, reasonOf } from "../../lib/reason.ts";
 import { StoreFull } from "../store.ts";
 
 export type Inspection =
-  /** There is no database, or one that nothing was ever written to. */
+  /** There is no database, or an empty one. */
   | { readonly kind: "none" }
-  /** `whole`: every page and every index was checked, which takes long in a large one. */
-  | { readonly kind: "well"; readonly schema: number; readonly sizeBytes: number; readonly whole: boolean }
+  /** `whole`: every page and every index was checked, which takes long in a large database. */
+  | { readonly kind: "intact"; readonly schema: number; readonly sizeBytes: number; readonly whole: boolean }
   | { readonly kind: "damaged"; readonly what: string };
 
 export type InspectOptions = {
-  /** Up to this size the database is checked whole. */
+  /** Up to this size every page is checked. */
   readonly wholeMaxBytes: number;
-  /** A hub runs on it: its log grows meanwhile, and is not checked. */
+  /** A hub runs on the database. Its log grows during the check, so the log is not checked. */
   readonly live: boolean;
 };
 
 const BUSY_TIMEOUT_MS = 5_000;
-/** How many faults are named. */
 const FAULTS_SHOWN = 3;
-/** What SQLite says when a file is not what it was; the rest is the system's: rights, locks, room. */
+/** The errors of SQLite that mean damage. The others come from the system: permissions, locks, disk space. */
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|FORMAT|ERROR|IOERR_READ|IOERR_SHORT_READ|IOERR_CORRUPTFS)/;
 const NO_ROOM = /^SQLITE_(?:FULL|IOERR_SHMSIZE)$/;
 
 /**
  * @throws {StoreFull} when there is no room for the files that SQLite needs to read it
- * @throws {Error} one line when the system refuses to open it: rights, a lock
+ * @throws {Error} one line when the system refuses to open it: permissions, a lock
  */
 export function inspectDatabase(path: string, options: InspectOptions): Inspection {
   try {
@@ -46,7 +46,7 @@ export function inspectDatabase(path: string, options: InspectOptions): Inspecti
   }
 }
 
-/** Adds the path of the database to an error of the system or of SQLite; the store's own errors stay the same. */
+/** Adds the path of the database to an error of the system or of SQLite; returns the store's own errors unchanged. */
 export function namingDatabase(path: string, error: unknown): unknown {
   if (codeOf(error) === "") return error;
   return new Error(`cannot open the database ${path}: ${reasonOf(error)}`, { cause: error });
@@ -57,7 +57,7 @@ function inspect(path: string, options: InspectOptions): Inspection {
     if (sizeOf(logOf(path)) === 0) return { kind: "none" };
     return { kind: "damaged", what: "it is missing or empty, but its log (-wal) is not" };
   }
-  // Read-only, so that closing it writes nothing back; but an unfinished first step must be taken back to be read.
+  // Read-only, so that closing it writes nothing. Only an unfinished first migration must be rolled back to be read.
   const db = new Database(path, existsSync(`${path}-journal`) ? { readwrite: true } : { readonly: true });
   try {
     return check(db, path, options);
@@ -83,7 +83,7 @@ function check(db: Database, path: string, { wholeMaxBytes, live }: InspectOptio
     faultOfSchema(schema, tables) ??
     (whole ? faultOfPages(db) : null);
   if (what !== null) return { kind: "damaged", what };
-  return schema === 0 ? { kind: "none" } : { kind: "well", schema, sizeBytes, whole };
+  return schema === 0 ? { kind: "none" } : { kind: "intact", schema, sizeBytes, whole };
 }
 
 function faultOfPages(db: Database): string | null {
@@ -92,10 +92,10 @@ function faultOfPages(db: Database): string | null {
   return faults.length === 1 && faults[0] === "ok" ? null : faults.join("; ");
 }
 
-/** The tables and indexes are those that the steps make: no check of SQLite's would miss a renamed one. */
+/** Compares the tables and indexes with those that the migrations make. SQLite's checks would accept a renamed one. */
 function faultOfSchema(schema: number, tables: string): string | null {
   if (schema === 0) return tables === "[]" ? null : "it has tables, but no schema version";
-  if (schema > SQLITE_MIGRATIONS.length) return null; // a newer luxhub's: opening it says so
+  if (schema > SQLITE_MIGRATIONS.length) return null; // of a newer luxhub: opening it reports that
   const model = new Database(":memory:");
   try {
     for (const step of SQLITE_MIGRATIONS.slice(0, schema)) model.run(step);
@@ -112,13 +112,13 @@ function schemaOf(db: Database): string {
 
 const LOG_HEAD_BYTES = 32;
 const FRAME_HEAD_BYTES = 24;
-/** The head of a log whose checksums are in the byte order of every machine that Bun runs on. */
+/** The magic number of a log with little-endian checksums: every machine that Bun runs on writes these. */
 const LOG_MAGIC = 0x377f0682;
 
 /**
- * Each commit is flushed to disk before the next begins to write. So a frame of a later commit proves that what lies
- * before it was whole once: when SQLite does not read on to there, the log is damaged. A last commit that is not whole
- * is what a power cut leaves, and no damage.
+ * Each commit is flushed to disk before the next one is written. So a frame of a later commit proves that everything
+ * before it was complete: if SQLite does not read that far, the log is damaged. An incomplete last commit is what a power
+ * cut leaves, and is no damage.
  */
 function faultOfLog(db: Database, path: string): string | null {
   const bytes = sizeOf(path);
@@ -135,7 +135,7 @@ function faultOfLog(db: Database, path: string): string | null {
       const ofThisLog =
         frame.getUint32(8) === head.getUint32(16) && frame.getUint32(12) === head.getUint32(20);
       if (!ofThisLog) continue; // left over from before the log was restarted
-      if (commitSeen) return `its log (-wal) is damaged after ${read} pages, and commits lie behind that`;
+      if (commitSeen) return `its log (-wal) is damaged after ${read} pages, before the last commit`;
       commitSeen = frame.getUint32(4) !== 0;
     }
     return null;
@@ -144,7 +144,7 @@ function faultOfLog(db: Database, path: string): string | null {
   }
 }
 
-/** Magic number and checksum, as SQLite's file format has them (fileformat2, 4.2). */
+/** Checks the magic number and the checksum (SQLite's file format, 4.2). */
 function isLogHead(head: DataView): boolean {
   let first = 0;
   let second = 0;
@@ -169,7 +169,7 @@ function logOf(path: string): string {
   return `${path}-wal`;
 }
 
-/** 0 for a file that is not there. */
+/** 0 for a missing file. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

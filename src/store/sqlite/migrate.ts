@@ -1,8 +1,8 @@
 /**
- * Runs the schema migrations of a SQLite file, forward only. Before an older database is changed, a copy of it is kept.
+ * Runs the schema migrations of a SQLite file, forward only. Before an older database is changed, a copy is kept.
  *
- * Invariant: the steps are one transaction, so that a database is of one schema or of the next; the copy is whole and on
- * disk before the first step begins.
+ * Invariant: all steps are one transaction, so a database has the old schema or the new one. The copy is complete and on
+ * disk before the first step.
  */
 import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
@@ -11,14 +11,14 @@ import { dirname } from "node:path";
 /** What a migration did: the schema it found, the new one, and the path of the copy. */
 export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
 
-/** The schema of a database: how many steps it has seen. 0 is an empty one. */
+/** The number of steps that have run on a database; 0 for an empty one. */
 export function schemaVersion(db: Database): number {
   return db.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
 }
 
 /**
- * Runs the steps that the database in `path` has not seen; null when there was nothing to migrate.
- * @throws {Error} one line when the database is of a newer luxhub; when a step fails, and then nothing has changed
+ * Runs the steps that the database in `path` lacks; null when no older database was migrated.
+ * @throws {Error} one line when the database is of a newer luxhub, or a step fails; then nothing has changed
  */
 export function migrate(db: Database, path: string, steps: readonly string[]): Migration | null {
   const found = schemaVersion(db);
@@ -38,10 +38,10 @@ export function migrate(db: Database, path: string, steps: readonly string[]): M
   return copy === null ? null : { from: found, to: steps.length, copy };
 }
 
-/** Keeps a copy of the database at `to`, whole or not at all, for its owner only. */
+/** Keeps a copy of the database at `to`, complete or not at all. */
 function keepCopy(db: Database, to: string): string {
   const partial = `${to}.partial`;
-  rmSync(partial, { force: true }); // of a start that was cut off
+  rmSync(partial, { force: true }); // left by an interrupted start
   try {
     db.run("VACUUM INTO ?", [partial]);
     flushToDisk(partial);

@@ -2,10 +2,10 @@
  * The schema migrations of SQLite, forward only. Step n migrates a database from version n - 1 to n. A released step is
  * never edited.
  *
- * A comment says why each index is there; a query without one reads the whole table.
+ * A comment says which query needs each index. The comments inside CREATE TABLE are part of the stored schema.
  */
 
-/** The steps for SQLite; its version is kept in `PRAGMA user_version`. */
+/** The database keeps its version in `PRAGMA user_version`. */
 export const SQLITE_MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE nodes (

@@ -1,4 +1,4 @@
-/** Which SQLite is inside, and whether it will do: on some machines it is the system's own. */
+/** The version of SQLite: on some machines Bun uses the system's, which may be too old. */
 import type { Database } from "bun:sqlite";
 
 /** The WAL of older versions could lose a commit when a checkpoint met a writer. */

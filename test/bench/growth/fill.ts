@@ -1,7 +1,6 @@
-// Fills a data directory as a hub that has worked for some days would have left it: `bun fill.ts DIR TASKS NODES`.
-// Everything goes through the store's own port, and what is written is what the rules of the domain say, so that
-// the rows are those that a hub's own requests write. Two things are bent, for it to take a minute and not an
-// hour: thousands of requests share a commit, and the running totals are added up once a commit.
+// Fills a data directory like that of a hub that has worked for some days: `bun fill.ts DIR TASKS NODES`. It uses the
+// store's port and the rules of the domain, so that the rows are those that a hub's own requests write. To take a
+// minute instead of an hour, thousands of requests share a commit, and the running totals are summed once a commit.
 import type { Change } from "../../../src/domain/change.ts";
 import { type Decision, accept } from "../../../src/domain/decision.ts";
 import { acknowledge, receive, send } from "../../../src/domain/message.ts";
@@ -15,7 +14,7 @@ import { MESSAGE, RESULT, TASK } from "../scenarios.ts";
 import { TASK_TYPES, capabilitiesOf, nodeName, spread } from "./fleet.ts";
 
 const DAY_MS = 86_400_000;
-/** Within what a hub keeps: nothing of it is past its time while the bench runs. */
+/** Within the retention time: no row expires while the bench runs. */
 const HISTORY_MS = 5 * DAY_MS;
 /** Tasks, or messages, in one commit. */
 const STEP = 25_000;

@@ -1,9 +1,9 @@
-// The fleet that the growth bench fills a store with and then plays: names, capabilities, and in which turn its
-// nodes act. The filler and the load client must agree on it, and on nothing else.
+// The fleet of the growth bench, used to fill a store and to load it: names, capabilities, and the order in which its
+// nodes act. The filler and the load client share only this.
 
 const TYPES = ["coding", "research", "analysis", "writing"] as const;
 
-/** What tasks are of, in turn; "" is no type. */
+/** The types of tasks, used cyclically; "" is no type. */
 export const TASK_TYPES: readonly string[] = ["", ...TYPES];
 
 /** One node in four takes every type, the others two of the four. */

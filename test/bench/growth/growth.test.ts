@@ -1,5 +1,5 @@
-// The growth bench is only worth what its stores are: that of the filler must be one that a hub could have left,
-// with every running total true, and a hub must work on it. A whole run, in small.
+// Checks the stores of the growth bench: a filled store must be one that a hub could have left, with every running
+// total right, and a hub must work on it. Also a whole run, at a small size.
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,7 +1,7 @@
-// `bun run bench --growth`: does a request take longer when the store is full? Two hubs run side by side, one on a
-// store of a thousand tasks and messages, one on a store of a million, and are measured in turns, phase by phase.
-// Invariant: both are asked the same, by a fleet of which every node has its turn; and each round ends with as many
-// tasks as it began with, or the small store would not stay small.
+// `bun run bench --growth`: does a request take longer in a large store? Two hubs run at the same time, one on a store
+// of a thousand tasks and messages, one on a store of a million, and are measured alternately, phase by phase.
+// Invariant: both get the same requests, from every node of the fleet; and each round ends with as many tasks as it
+// began with, so that the small store stays small.
 import { join } from "node:path";
 import { keepChild, makeDirectory } from "../children.ts";
 import { type LoadClient, startLoadClient } from "../load-client.ts";
@@ -10,7 +10,7 @@ import { median } from "../median.ts";
 import { ADMIN_KEY, type RunningServer, SECRET, startHubOn } from "../server-under-test.ts";
 import { OPERATIONS, type Operation, Phase, type PhaseJob } from "./job.ts";
 
-/** How much is in a store: as many messages as tasks. */
+/** The size of a store, which has as many messages as tasks. */
 export type StoreSize = { readonly tasks: number; readonly nodes: number };
 
 /** What is measured, and how long. */

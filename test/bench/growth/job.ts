@@ -1,4 +1,4 @@
-// What the growth bench and its load client say to each other. Times in milliseconds.
+// The messages between the growth bench and its load client. Times in milliseconds.
 import { z } from "zod";
 
 /** The requests whose time must not grow, in the order in which they are measured. */

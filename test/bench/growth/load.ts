@@ -1,7 +1,7 @@
 // The growth bench's load client: each job is one phase, a fixed number of requests of one kind, written out before
-// the clock starts. Invariant: every connection keeps one request outstanding and takes the next one that is left, so
-// that the phase ends for all at once. It remembers the tasks it made from phase to phase: they are created, then
-// claimed, then completed, then deleted, all by the same turns of the same nodes.
+// the clock starts. Invariant: every connection keeps one request outstanding and takes the next remaining one, so
+// that the phase ends for all at once. It keeps the tasks from phase to phase: they are created, claimed, completed
+// and deleted by the same nodes in the same order.
 import { serveJobs, within } from "../job-server.ts";
 import { MESSAGE, RESULT, TASK } from "../scenarios.ts";
 import { type Answer, Connection, encodeRequest } from "../wire.ts";
@@ -9,7 +9,7 @@ import { nodeName, spread } from "./fleet.ts";
 import { Phase, PhaseJob } from "./job.ts";
 
 const PHASE_LIMIT_MS = 60_000;
-/** In how many answers of a phase the body is looked into. */
+/** The number of answers of a phase whose body is checked. */
 const CHECKED = 100;
 const PREFIX = "/api/v1";
 const TASK_ID = /"task_id":"([^"]+)"/;

@@ -1,4 +1,4 @@
-// What the load client for beanstalkd is told.
+// The job of the load client for beanstalkd.
 import { z } from "zod";
 
 export const BeanstalkdJob = z.object({

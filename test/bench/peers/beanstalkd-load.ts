@@ -1,5 +1,5 @@
 // The load client for beanstalkd: raw sockets, each of which puts a job, reserves the next one and deletes it, one
-// command outstanding. Of an answer only the first line is read; a reserved job is whole when its bytes have come.
+// command outstanding. It reads only the first line of an answer; a reserved job is complete when its bytes are there.
 import { serveJobs, within } from "../job-server.ts";
 import type { Measurement } from "../job.ts";
 import { TASK } from "../scenarios.ts";
@@ -11,7 +11,7 @@ const BODY = JSON.stringify(TASK);
 const PUT = Buffer.from(`put 0 0 60 ${Buffer.byteLength(BODY)}\r\n${BODY}\r\n`);
 const RESERVE = Buffer.from("reserve\r\n");
 
-/** One connection and where it stands in its cycle. */
+/** One connection and its position in the cycle. */
 class Worker {
   readonly #tally: Tally;
   #end: { resolve(): void; reject(error: Error): void } | null = null;

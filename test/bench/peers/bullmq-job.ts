@@ -1,4 +1,4 @@
-// What the load client for BullMQ is told.
+// The job of the load client for BullMQ.
 import { z } from "zod";
 
 export const BullmqJob = z.object({

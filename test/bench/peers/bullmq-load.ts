@@ -1,5 +1,5 @@
-// The load client for BullMQ: so many workers, each of which adds a job, takes the next one and completes it, again and
-// again, one call outstanding each. The library is that of the folder in the job, so its types are written here.
+// The load client for BullMQ: each worker repeatedly adds a job, takes the next one and completes it, with one call
+// outstanding. The library is loaded from the folder in the job, so its types are written here.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { serveJobs } from "../job-server.ts";

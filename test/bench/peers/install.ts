@@ -1,6 +1,6 @@
 // Puts the other queues into a temporary folder: npm packages with Bun, programs of Debian unpacked from their packages
-// unless they are on the path. Invariant: nothing outside the folder is touched, each step is bounded in time, and what
-// cannot be had is one line that says how to get it.
+// unless they are on the path. Invariant: nothing outside the folder is changed, each step is bounded in time, and a
+// missing program is one line that says how to get it.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { keepChild } from "../children.ts";
@@ -9,7 +9,7 @@ const STEP_LIMIT_MS = 90_000;
 /** The versions this was written against. */
 export const QUEUES = { bunqueue: "2.9.5", bullmq: "6.7.0", ioredis: "6.0.0" } as const;
 export const LIBRARIES = { "pg-boss": "12.38.0", "graphile-worker": "0.18.0" } as const;
-/** What a library of these asks for and the registry may not have yet; none of it runs in the bench. */
+/** Dependencies that the registry may not have; the bench does not run them. */
 const OVERRIDES = { "rrule-temporal": "2.2.7" } as const;
 
 /** A program, with what it needs to find its libraries. */

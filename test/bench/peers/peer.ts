@@ -1,5 +1,5 @@
-// What another queue is to the bench: something that is started, asked for so many cycles as it can do in a window,
-// and stopped. Invariant: its server is a process of its own with its data on the same disk as the hub's.
+// The interface to another queue: the bench starts it, counts the cycles that it does in a window, and stops it.
+// Invariant: its server is a process of its own with its data on the same disk as the hub's.
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { keepChild, makeDirectory, removeDirectory, stopChild } from "../children.ts";

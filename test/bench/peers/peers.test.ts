@@ -1,5 +1,5 @@
-// What the peers are measured with, without the peers, which a test cannot install: the load client for beanstalkd
-// against a server that answers in pieces, and what happens when a peer is not to be had.
+// The code that measures the peers, without the peers, which a test cannot install: the load client for beanstalkd
+// against a server that answers in pieces, and the report on a missing peer.
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,13 +65,13 @@ test("the load client for beanstalkd does whole cycles and reads answers in piec
   expect(jobs.size).toBe(0);
 });
 
-test("an answer that was not due fails the measurement", async () => {
+test("an unexpected answer fails the measurement", async () => {
   const { port } = fakeBeanstalkd(100, "BURIED");
   const run = startClient().run({ port, connections: 1, windowMs: 100 });
   await expect(run).rejects.toThrow("INSERTED was due, BURIED came");
 });
 
-test("a program that is not there is one line that says how to get it", async () => {
+test("a missing program is one line that says how to get it", async () => {
   const folder = mkdtempSync(join(tmpdir(), "luxhub-peers-"));
   ends.push(() => rmSync(folder, { recursive: true }));
   const name = "no-such-queue-of-luxhub";
@@ -81,7 +81,7 @@ test("a program that is not there is one line that says how to get it", async ()
   expect(String(error)).not.toContain("\n");
 });
 
-test("a server that ends before it listens is told with its last words", async () => {
+test("a server that ends before it listens is reported with its last output", async () => {
   const launch = () => ({ command: ["sh", "-c", "echo first; echo no room >&2; exit 3"], env: {} });
   await expect(startServer(tmpdir(), launch)).rejects.toThrow(/^sh does not listen: no room$/);
 });

@@ -1,6 +1,6 @@
-// `bun run bench --peers`: the life of a task beside what other queues call one, in the same run, on the same disk.
-// Invariant: all run side by side and are measured in turns, each by a load client in a process of its own; a queue that
-// cannot be installed, started or measured costs one line, and the others go on.
+// `bun run bench --peers`: compares the cycle of a task with the cycle of a job in other queues, in the same run, on the
+// same disk. Invariant: all run at the same time and are measured alternately, each by a load client in a process of its
+// own; a queue that cannot be installed, started or measured becomes one line, and the others are measured.
 import { makeDirectory } from "../children.ts";
 import type { Measurement } from "../job.ts";
 import { readCpuMs } from "../machine.ts";

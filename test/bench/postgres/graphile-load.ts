@@ -1,5 +1,6 @@
-// The load client for graphile-worker: so many callers, each of which adds a job and waits until a runner in the same
-// process has completed it in the database; then the next. The library keeps no result: the task only makes one. The library is that of the folder in the job, so its types are written here.
+// The load client for graphile-worker: each caller repeatedly adds a job and waits until a runner in the same process
+// has completed it in the database. The library does not store the task's result. It is loaded from the folder in the
+// job, so its types are written here.
 import { EventEmitter } from "node:events";
 import { createRequire } from "node:module";
 import { join } from "node:path";

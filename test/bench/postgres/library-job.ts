@@ -1,4 +1,4 @@
-// What the load clients for the libraries on PostgreSQL are told.
+// The job of the load clients for the libraries on PostgreSQL.
 import { z } from "zod";
 
 export const LibraryJob = z.object({

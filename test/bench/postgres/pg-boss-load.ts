@@ -1,6 +1,5 @@
-// The load client for pg-boss: so many workers, each of which sends, fetches and completes, again and again, one call
-// outstanding each; a call carries one job or a batch. The library is that of the folder in the job, so its types are
-// written here.
+// The load client for pg-boss: each worker repeatedly sends, fetches and completes, with one call outstanding; a call
+// carries one job or a batch. The library is loaded from the folder in the job, so its types are written here.
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { serveJobs } from "../job-server.ts";

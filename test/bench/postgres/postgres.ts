@@ -1,6 +1,6 @@
-// `bun run bench --postgres`: two hubs on PostgreSQL beside libraries that keep their jobs there, on the same server, one
-// after the other in rounds. Invariant: the server is on the disk of the run and flushes each commit to it; what cannot be
-// installed or measured costs one line, and the others go on.
+// `bun run bench --postgres`: compares two hubs on PostgreSQL with libraries that keep their jobs there, on the same
+// server, one after the other in rounds. Invariant: the server is on the disk of the run and flushes each commit to it; a
+// subject that cannot be installed or measured becomes one line, and the others are measured.
 import { SQL } from "bun";
 import { POSTGRES_MISSING, PostgresServer } from "../../support/postgres.ts";
 import { makeDirectory } from "../children.ts";

@@ -1,4 +1,4 @@
-// The table of what keeps jobs in PostgreSQL as Markdown, ready for docs/benchmarks.md. It must not measure; it lays out.
+// The table of the PostgreSQL bench as Markdown, ready for docs/benchmarks.md. It must not measure; it lays out.
 import type { Machine } from "../machine.ts";
 import { renderMachine, renderTable, renderTroubles, whole } from "../markdown.ts";
 import type { PostgresReport, PostgresRow } from "./postgres.ts";

@@ -1,5 +1,5 @@
-// What is measured on one PostgreSQL: two hubs that are one, and libraries that keep their jobs there. Each has a database
-// of its own and a load client in a process of its own; a library is part of that process.
+// The subjects that are measured on one PostgreSQL: two hubs on one database, and libraries that keep their jobs there.
+// Each has a database of its own and a load client in a process of its own; a library runs in that process.
 import { join } from "node:path";
 import { SQL } from "bun";
 import { type Job, Measurement } from "../job.ts";
