@@ -79,12 +79,10 @@ export class Authenticator {
 
   async #checkAdmin(adminKey: string | null): Promise<void> {
     if (await this.#find(adminKey, "admin")) return;
-    throw new Problem(
-      403,
-      "admin_key_required",
-      "Forbidden",
-      "Send the administrator key in the header X-Admin-Key.",
-    );
+    const detail = !adminKey
+      ? "Send the administrator key in the header X-Admin-Key."
+      : "The administrator key in the header X-Admin-Key is unknown, expired or revoked.";
+    throw new Problem(403, "admin_key_required", "Forbidden", detail);
   }
 
   #unauthorized(exchange: Exchange, secret: string | null): Problem {

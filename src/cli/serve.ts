@@ -21,7 +21,7 @@ import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
-import { endingSignals } from "./signals.ts";
+import { endingSignals, whenNpxEnds } from "./signals.ts";
 import { SERVE_HELP, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -101,6 +101,7 @@ function endOfService(): Promise<End> {
     for (const event of ["uncaughtException", "unhandledRejection"] as const) {
       process.on(event, (fault: unknown) => resolve({ fault }));
     }
+    whenNpxEnds(() => resolve({ signal: "SIGTERM to npx" }));
     let firstAt = Number.POSITIVE_INFINITY;
     for (const signal of endingSignals()) {
       process.on(signal, () => {

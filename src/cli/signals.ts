@@ -1,5 +1,5 @@
-/** The signals that ask the program to end. */
-import { readFileSync } from "node:fs";
+/** The signals that ask the program to end, and what stands for one under npx. */
+import { existsSync, readFileSync } from "node:fs";
 
 type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
 
@@ -16,4 +16,36 @@ function isHangupIgnored(): boolean {
   } catch {
     return true;
   }
+}
+
+const STARTER_CHECK_MS = 1_000;
+
+/**
+ * npx starts a program below a shell that dies of SIGTERM without passing it on: the end of that shell is our signal.
+ * `end` is called once. Linux only, by /proc.
+ */
+export function whenNpxEnds(end: () => void): void {
+  const shell = shellOfNpx();
+  if (shell === null) return;
+  const timer = setInterval(() => {
+    if (existsSync(`/proc/${shell}`)) return;
+    clearInterval(timer);
+    end();
+  }, STARTER_CHECK_MS);
+  timer.unref();
+}
+
+/** The child of npx above us; null if there is no npx, or we are that child. `bun start` may stand in between. */
+function shellOfNpx(): string | null {
+  try {
+    let below = "self";
+    for (let i = 0; i < 3; i++) {
+      const [, pid = ""] = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${below}/status`, "utf8")) ?? [];
+      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("npm exec")) return i === 0 ? null : below;
+      below = pid;
+    }
+  } catch {
+    // There is no /proc, or no more process above.
+  }
+  return null;
 }

@@ -96,7 +96,8 @@ the machine can read a command line.
 
 All rows and the bytes of all files are copied and compared. No hub may run on either side. The
 target must be empty: nothing is overwritten, nothing is merged. The source is not changed. When a
-move breaks off, no hub starts on the target: run the same command again. The secrets stay in the data directory, which a hub on PostgreSQL has too.`;
+move breaks off, no hub starts on the target: run the same command again. The secrets stay in
+the data directory, which a hub on PostgreSQL has too.`;
 
 /**
  * Prints to standard output and answers exit code 0. Not by console, which ignores a failed write: a new secret would be

@@ -1,12 +1,12 @@
 /**
  * The scheduler of the periodic work (periodic-work.ts): when each chore runs, and on which of several hubs.
  *
- * One chore runs at a time. A failure is logged, and the chore runs again when it is next due. Of several hubs on one
- * database only the leader runs the chores, except those marked `onEveryHub`.
+ * One chore runs at a time. A failure is logged, once for each cause, and the chore runs again when it is next due. Of
+ * several hubs on one database only the leader runs the chores, except those marked `onEveryHub`.
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, StoreFull } from "../store/store.ts";
 
 /**
  * A periodic background job. It may run at any time and any number of times, because its work follows from the stored
@@ -123,8 +123,11 @@ export class Scheduler {
         entry.lastError = null;
       } catch (error) {
         const cause = String(error);
-        // Logged once, not every second: a full disk or a damaged database may persist.
-        if (cause !== entry.lastError) this.#log.error("periodic work failed", { chore: chore.name, cause });
+        // Logged once, not every second nor for each chore: a damaged or lost database may last. The chore that watches
+        // the database logs a full disk.
+        const isKnown =
+          error instanceof StoreFull || this.#chores.some(({ lastError }) => lastError === cause);
+        if (!isKnown) this.#log.error("periodic work failed", { chore: chore.name, cause });
         entry.lastError = cause;
       }
     }

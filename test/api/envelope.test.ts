@@ -194,11 +194,17 @@ describe("the order of checks", () => {
     }
   });
 
-  test("a missing admin key is refused like a wrong one", async () => {
+  test("a missing and a wrong admin key are both 403, and the detail tells them apart", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await refused(hub.post("/task/delete", { task_id: NO_ID }), 403, "admin_key_required");
+    const missing = await refused(hub.post("/task/delete", { task_id: NO_ID }), 403, "admin_key_required");
+    expect(missing.body["detail"]).toMatch(/^Send the administrator key /);
     const asSecret = { headers: { "X-Admin-Key": SECRET } };
-    await refused(hub.post("/task/delete", { task_id: NO_ID }, asSecret), 403, "admin_key_required");
+    const wrong = await refused(
+      hub.post("/task/delete", { task_id: NO_ID }, asSecret),
+      403,
+      "admin_key_required",
+    );
+    expect(wrong.body["detail"]).toMatch(/is unknown, expired or revoked\.$/);
     const swapped = { headers: { "X-Admin-Key": SECRET, "X-Matrix-Secret": ADMIN_KEY } };
     await refused(hub.post("/task/delete", { task_id: NO_ID }, swapped), 401, "unauthorized");
   });

@@ -5,6 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { NO_ID, addNode, addNodes, badFields, list, ok, pick, receive, refused, send } from "./scene.ts";
+import { HANG_MS } from "../support/hang.ts";
 
 const ACK_MS = 30_000;
 const HOUR_MS = 3_600_000;
@@ -44,7 +45,7 @@ async function frames(
   count: number,
 ): Promise<readonly Fields[]> {
   const headers = { "X-Matrix-Secret": SECRET, "Last-Event-ID": String(after) };
-  const hangUp = AbortSignal.timeout(10_000);
+  const hangUp = AbortSignal.timeout(HANG_MS);
   const url = `${hub.base()}/api/v1/agent/sse?node_id=${nodeId}`;
   const response = await fetch(url, { headers, signal: hangUp });
   const found: Fields[] = [];

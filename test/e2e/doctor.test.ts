@@ -198,6 +198,15 @@ test("an intact hub, while it runs and after it has ended", async () => {
   }
 });
 
+test("a hub that has tasks and no node yet is intact", async () => {
+  using dir = new TempDir();
+  const hub = await Hub.start({ data: dir.join("data") });
+  await hub.post("/task/create", { title: "t", description: "x" });
+  await hub.stop();
+  const { code, stdout } = await doctor(dir.join("data"));
+  expect([code, lineOf(stdout, "tasks").slice(0, 2)]).toEqual([0, "ok"]);
+});
+
 test("each kind of damage is reported and nothing else; without a hub it says so", async () => {
   using dir = new TempDir();
   const hub = await Hub.start({ data: dir.join("whole") });

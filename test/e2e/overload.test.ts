@@ -86,7 +86,6 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     const report = await withHub((hub, data) => measureGreedyWaits(hub, data, 3_000), BEHIND_PROXY);
     expect(report).toMatchObject({ waited: 500, refused: 2_500, pollsWaited: 2_000, pollsRefused: 1_000 });
     expect(report).toMatchObject({ statuses: ["200", "401"], kept: true });
-    expect(report.revokedMs).toBeLessThan(2_500); // a second, on a busy machine
   });
 
   test("callers that ask for a large list and do not read cost little memory", async () => {

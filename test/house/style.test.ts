@@ -3,6 +3,8 @@
  * An exception stands in a table here with its reason.
  */
 import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Source, codeOf, sourcesIn } from "./source.ts";
 
 /** `at` is a path. */
@@ -37,6 +39,15 @@ const clocks = (source: Source): readonly string[] =>
   excepted(CLOCK_READERS, source.path)
     ? []
     : places(inCode(source), /\bDate\.now\b|\bperformance\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/);
+/** Pages that are cited and not in the repository. */
+const citesAbsent = ({ path, text }: Source): readonly string[] =>
+  text
+    .split("\n")
+    .flatMap((line, i) =>
+      [...line.matchAll(/[\w./-]*\w\.md\b/g)]
+        .filter(([cited]) => !existsSync(join(import.meta.dir, "../..", cited)))
+        .map(() => `${path}:${i + 1}`),
+    );
 /** A header comment with text in it, not just a divider. */
 const headless = ({ path, text }: Source): readonly string[] =>
   /^(?:#![^\n]*\n)?\/\*\*[\s*]*[A-Za-z`][\s\S]{15,}?\*\//.test(text) ? [] : [path];
@@ -55,6 +66,13 @@ const RULES: readonly {
     check: anyTypes,
     bad: ["let a: any;", "b as any", "let c: any[];", "type D = Map<string, any>;", "f<any>()"],
     good: ["// any", '"any"', "Promise.any([])", "const company = 1;"],
+  },
+  {
+    name: "no citation of a page that is not in the repository",
+    of: SOURCES,
+    check: citesAbsent,
+    bad: ["// see decisions.md", "/** docs/none.md */"],
+    good: ["// docs/security.md", "/** Of the README.md. */"],
   },
   {
     name: "no silenced type errors",

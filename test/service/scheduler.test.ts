@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { HOUR_MS, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
-import type { ElectionResult } from "../../src/store/store.ts";
+import { type ElectionResult, StoreFull } from "../../src/store/store.ts";
 import { TestClock } from "../support/hub.ts";
 
 test("a failure is logged when it begins and when its cause changes, and the work goes on", async () => {
@@ -34,6 +34,30 @@ test("a failure is logged when it begins and when its cause changes, and the wor
   const said = lines.map((line) => /"cause":"Error: (\w+)"/.exec(line)?.[1]);
   expect(said).toEqual(["full", "damaged", "full"]);
   expect([runs, others]).toEqual([causes.length, causes.length]);
+});
+
+test("one cause of many chores is one line, and a full disk none", async () => {
+  const lines: string[] = [];
+  const clock = systemClock();
+  const log = openLog({ format: "json", level: "debug" }, clock.now, (text) =>
+    lines.push(...text.trimEnd().split("\n")),
+  );
+  let fault = new Error("lost");
+  const run = () => Promise.reject(fault);
+  const chores = ["a", "b"].map((name) => ({ name, everyMs: 0, run }));
+  const leadership = { isLeader: async () => true };
+  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: 60_000 });
+  for (const next of [fault, fault, new StoreFull("full"), new Error("lost")]) {
+    fault = next;
+    await scheduler.sweep();
+  }
+  await scheduler.stop();
+  log.flush();
+  const said = lines.map((line) => /"chore":"(\w)","cause":"(.*?)"/.exec(line)?.slice(1));
+  expect(said).toEqual([
+    ["a", "Error: lost"],
+    ["a", "Error: lost"],
+  ]);
 });
 
 test("a standstill during a sweep is reported once, to the next chore that asks", async () => {

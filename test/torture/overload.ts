@@ -56,7 +56,7 @@ export const LARGE_BROADCAST_MIB_MAX = 640;
 export const UNREAD_MIB_MAX = 900;
 /** Beside callers without the secret who do not read their downloads, or their lists. */
 export const UNREAD_DOWNLOADS_MIB_MAX = 48;
-export const BESIDE_STRANGERS_MS_MAX = 5_000;
+const BESIDE_STRANGERS_MS_MAX = 5_000;
 const UNREAD_DOWNLOADS = 1_500;
 const UNREAD_LISTS = 500;
 const WOKEN_POLLS = 8_000;

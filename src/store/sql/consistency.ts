@@ -80,7 +80,7 @@ export const FACTS: readonly Fact[] = [
         OR (status IN ('open', 'failed')) <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
         OR (result_extra IS NOT NULL AND (problem IS NULL OR NOT json_valid(result_extra)))
-        OR assigned_node NOT IN (SELECT node_id FROM nodes)
+        OR (assigned_node IS NOT NULL AND assigned_node NOT IN (SELECT node_id FROM nodes))
       UNION ALL
       SELECT 'the total of ' || status || ' tasks is ' || said || ', but there are ' || counted FROM (
         SELECT 'open' AS status, open AS said, (SELECT count(*) FROM tasks WHERE status = 'open') AS counted
