@@ -1,7 +1,7 @@
 /**
  * Every limit of the hub, named once. Sizes in bytes, times in milliseconds, unless the name says otherwise.
- * Source: the specification, section 8, and decisions.md; where both are silent, chosen so that no caller
- * can make the hub's memory or disk grow without bound.
+ * Source: the specification, section 8; where it is silent, chosen so that no caller can make the hub's memory or disk
+ * grow without bound.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 
