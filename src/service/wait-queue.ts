@@ -10,7 +10,6 @@
  *
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
-
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import { Slices } from "../lib/slices.ts";
 
@@ -25,8 +24,6 @@ export class WaitAborted extends Error {
     super("The caller of a waiting call is gone.");
   }
 }
-/** Sleepers that wakeAll() wakes in one tick of the event loop: about 10 ms of answers, then others are served. */
-const WAKE_SLICE = 100;
 
 export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
 
@@ -43,7 +40,7 @@ export class WaitQueue {
   /** Joins the end of a queue. Join first, then read the store: so no wake-up falls in between. */
   join(key: string): Waiter {
     let queue = this.#queues.get(key);
-    if (!queue) this.#queues.set(key, (queue = new Queue(key, this.#drained)));
+    if (!queue) this.#queues.set(key, (queue = new Queue(key, this.#slices, this.#drained)));
     this.#size++;
     return new QueuedWaiter(queue, this.#onLeave);
   }
@@ -94,18 +91,20 @@ export class WaitQueue {
 /** All waiters of a key, asleep or awake: a doubly linked list in the order of joining. */
 class Queue {
   readonly key: string;
+  readonly #slices: Slices;
   drained: boolean;
   first: QueuedWaiter | undefined;
   last: QueuedWaiter | undefined;
   /** No waiter before this one sleeps; undefined when none sleeps at all. */
   firstAsleep: QueuedWaiter | undefined;
-  /** Where wakeAll() goes on at the next tick. */
+  /** Where wakeAll() goes on. */
   nextToWake: QueuedWaiter | undefined;
   /** Counts wake-ups that did not find a sleeper: a waiter sees by it whether one came while it was awake. */
   missedWakeUps = 0;
 
-  constructor(key: string, drained: boolean) {
+  constructor(key: string, slices: Slices, drained: boolean) {
     this.key = key;
+    this.#slices = slices;
     this.drained = drained;
   }
 
@@ -125,19 +124,16 @@ class Queue {
     this.missedWakeUps++; // for those who are awake
     const isUnderWay = this.nextToWake !== undefined;
     this.nextToWake = this.first; // again from the first: those who were woken may sleep again
-    if (!isUnderWay) this.#wakeSlice();
+    if (!isUnderWay) this.#slices.run(() => this.#wakeNext());
   }
 
   /** Those who fell asleep after the last wakeAll() have read what it was for: they sleep on. */
-  #wakeSlice(): void {
-    let left = WAKE_SLICE;
-    for (; this.nextToWake && left > 0; this.nextToWake = this.nextToWake.next) {
-      const waiter = this.nextToWake;
-      if (!waiter.endSleep || !waiter.missedWakeUp) continue;
-      waiter.endSleep("woken");
-      left--;
-    }
-    if (this.nextToWake) setImmediate(() => this.#wakeSlice());
+  #wakeNext(): void {
+    let waiter = this.nextToWake;
+    while (waiter && !(waiter.endSleep && waiter.missedWakeUp)) waiter = waiter.next;
+    this.nextToWake = waiter?.next;
+    waiter?.endSleep?.("woken");
+    if (this.nextToWake) this.#slices.run(() => this.#wakeNext());
   }
 
   drain(): void {
