@@ -7,7 +7,7 @@ import { overloaded, tooManyCalls } from "./error-table.ts";
 export type Bounds = {
   readonly most: number;
   readonly mostOfOne: number;
-  /** Of whom it is asked, in the plural, for the error: "calls wait". */
+  /** Subject and verb of the error, in the plural: "calls wait". */
   readonly what: string;
 };
 
@@ -28,7 +28,7 @@ export class ConcurrencyLimit {
     const { most, mostOfOne, what } = this.#bounds;
     const ofCaller = caller === null ? 0 : (this.#byCaller.get(caller) ?? 0);
     if (ofCaller >= mostOfOne)
-      throw tooManyCalls(`You have ${mostOfOne} ${what} at once, which is the limit.`);
+      throw tooManyCalls(`${mostOfOne} of your ${what} at once, which is the limit.`);
     if (this.#size >= most) throw overloaded(`As many ${what} as the hub can hold.`);
     this.#size++;
     if (caller !== null) this.#byCaller.set(caller, ofCaller + 1);

@@ -1,7 +1,8 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its change,
- * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored. A repeat that arrives while the first request runs waits for it.
- * Of two that run on two hubs of one database, the first to commit wins: the other finds the answer in its transaction.
+ * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored. A repeat that
+ * arrives while the first request runs waits for it. Of two that run on two hubs of one database, the first to commit
+ * wins: the other finds the answer in its transaction.
  */
 import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";

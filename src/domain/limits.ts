@@ -153,7 +153,7 @@ export const BROADCAST_STEP_NODES = 250;
 export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
 /** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */
 export const BROADCASTS_WAITING_MAX = 256;
-/** Waiting calls and streams that a broadcast wakes in one tick of the event loop. */
+/** Waiting calls, and streams, that are woken in one tick of the event loop: about 10 ms of answers, then others are served. */
 export const WAKE_UPS_TOGETHER = 100;
 
 // Leases and periods.

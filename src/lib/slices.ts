@@ -5,13 +5,15 @@
 export class Slices {
   readonly #perTick: number;
   #queue: (() => void)[] = [];
+  /** The steps before this one have run. */
+  #next = 0;
   #scheduled = false;
 
   constructor(perTick: number) {
     this.#perTick = perTick;
   }
 
-  /** Runs `step` in this or a later tick, after the caller has returned. `step` must not throw. */
+  /** Runs `step` in this or a later tick, after the caller has returned. `step` must not throw; it may add steps. */
   run(step: () => void): void {
     this.#queue.push(step);
     if (this.#scheduled) return;
@@ -20,11 +22,14 @@ export class Slices {
   }
 
   #runSome(): void {
-    const queue = this.#queue;
+    for (let left = this.#perTick; left > 0 && this.#next < this.#queue.length; left--)
+      this.#queue[this.#next++]?.();
+    this.#scheduled = this.#next < this.#queue.length;
+    if (this.#scheduled) {
+      setImmediate(() => this.#runSome());
+      return;
+    }
     this.#queue = [];
-    for (const step of queue.slice(0, this.#perTick)) step();
-    this.#queue = [...queue.slice(this.#perTick), ...this.#queue];
-    this.#scheduled = this.#queue.length > 0;
-    if (this.#scheduled) setImmediate(() => this.#runSome());
+    this.#next = 0;
   }
 }

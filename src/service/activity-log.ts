@@ -106,7 +106,11 @@ function keyOf(event: NewEvent): unknown {
 }
 
 /** The levels of kinds that are not `info`. */
-const LEVELS: Partial<Record<EventKind, LogLevel>> = { "node.offline": "warn", "message.parked": "warn" };
+const LEVELS: Partial<Record<EventKind, LogLevel>> = {
+  "node.offline": "warn",
+  "message.parked": "warn",
+  "message.expired": "warn",
+};
 
 function textOf(entry: Entry): string {
   const { event, task, counts } = entry;
@@ -142,6 +146,8 @@ function textOf(entry: Entry): string {
       return `${who} could not do ${what}${reasonOf(data["error"])} ${id}`;
     case "task.timed_out":
       return `${what} of ${who} timed out ${id}`;
+    case "task.progress":
+      return `${who} goes on with ${what}${reasonOf(data["note"])} ${id}`;
     case "task.failed":
       return `${what} failed${reasonOf(data["message"])} ${id}`;
     case "task.retried":
@@ -164,11 +170,15 @@ function textOf(entry: Entry): string {
       return `${who} confirmed ${message}`;
     case "message.parked":
       return `${who} did not confirm, parked ${message}`;
+    case "message.expired":
+      return `${who} did not take or confirm what ${data["from_node"]} sent, expired ${message}`;
     case "file.uploaded":
       return `${nodeId === null ? "" : `${nodeId} uploaded `}${quoted(data["name"])}${nodeId === null ? " uploaded" : ""}, ${data["size"]} bytes (file ${data["file_id"]})`;
     case "file.deleted":
       return `${quoted(data["name"])} deleted (file ${data["file_id"]})`;
-    default:
+    case "lux.paid":
+    case "hub.started":
+    case "transport.changed":
       return [kind.replaceAll(/[._]/g, " "), nodeId, taskId === null ? null : `${what} ${id}`]
         .filter(Boolean)
         .join(" ");

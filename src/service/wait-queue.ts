@@ -11,7 +11,6 @@
  *
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
-
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import { Slices } from "../lib/slices.ts";
 
@@ -26,8 +25,6 @@ export class WaitAborted extends Error {
     super("The caller of a waiting call is gone.");
   }
 }
-/** Sleepers that wakeAll() wakes in one tick of the event loop: about 10 ms of answers, then others are served. */
-const WAKE_SLICE = 100;
 
 export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
 
@@ -44,7 +41,7 @@ export class WaitQueue {
   /** Joins the end of a queue. Join first, then read the store: so no wake-up falls in between. */
   join(key: string): Waiter {
     let queue = this.#queues.get(key);
-    if (!queue) this.#queues.set(key, (queue = new Queue(key, this.#drained)));
+    if (!queue) this.#queues.set(key, (queue = new Queue(key, this.#slices, this.#drained)));
     this.#size++;
     return new QueuedWaiter(queue, this.#onLeave);
   }
@@ -95,6 +92,7 @@ export class WaitQueue {
 /** All waiters of a key, asleep or awake: a doubly linked list in the order of joining. */
 class Queue {
   readonly key: string;
+  readonly #slices: Slices;
   drained: boolean;
   first: QueuedWaiter | undefined;
   last: QueuedWaiter | undefined;
@@ -105,8 +103,9 @@ class Queue {
   /** Counts wake-ups that found no sleeper, so that a waiter notices one that came while it was awake. */
   missedWakeUps = 0;
 
-  constructor(key: string, drained: boolean) {
+  constructor(key: string, slices: Slices, drained: boolean) {
     this.key = key;
+    this.#slices = slices;
     this.drained = drained;
   }
 
@@ -126,19 +125,16 @@ class Queue {
     this.missedWakeUps++; // for the waiters that are awake
     const isUnderWay = this.nextToWake !== undefined;
     this.nextToWake = this.first; // from the first, because woken waiters may sleep again
-    if (!isUnderWay) this.#wakeSlice();
+    if (!isUnderWay) this.#slices.run(() => this.#wakeNext());
   }
 
   /** Skips waiters that fell asleep after the last wakeAll(), because they have read since. */
-  #wakeSlice(): void {
-    let left = WAKE_SLICE;
-    for (; this.nextToWake && left > 0; this.nextToWake = this.nextToWake.next) {
-      const waiter = this.nextToWake;
-      if (!waiter.endSleep || !waiter.missedWakeUp) continue;
-      waiter.endSleep("woken");
-      left--;
-    }
-    if (this.nextToWake) setImmediate(() => this.#wakeSlice());
+  #wakeNext(): void {
+    let waiter = this.nextToWake;
+    while (waiter && !(waiter.endSleep && waiter.missedWakeUp)) waiter = waiter.next;
+    this.nextToWake = waiter?.next;
+    waiter?.endSleep?.("woken");
+    if (this.nextToWake) this.#slices.run(() => this.#wakeNext());
   }
 
   drain(): void {

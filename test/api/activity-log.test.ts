@@ -99,6 +99,23 @@ describe("the log tells", () => {
     expect(messages(hub).join()).not.toContain("of worker-2 back");
   });
 
+  test("a message that expired before anybody took it, as a warning", async () => {
+    await using hub = await startHub({ alone: "ownHead", retainMs: MINUTE_MS });
+    await hub.post("/node/register", { node_id: "worker-1", name: "One" });
+    const { body } = await hub.post("/message/send", {
+      from_node: "boss",
+      to_node: "worker-1",
+      content: "x",
+    });
+    hub.clock.pass(2 * MINUTE_MS);
+    await hub.sweep();
+    await until(() => activity(hub).some(({ event }) => event === "message.expired"));
+    expect(activity(hub).find(({ event }) => event === "message.expired")).toMatchObject({
+      level: "warn",
+      message: `worker-1 did not take or confirm what boss sent, expired (message ${body["message_id"]})`,
+    });
+  });
+
   test("a broadcast in one line, and many tasks at once by their number", async () => {
     await using hub = await startHub({ alone: "ownHead" });
     const ids = Array.from({ length: 60 }, (_, i) => `n${i}`);

@@ -84,6 +84,9 @@ test("a key that is bound to a node has at most 16 uploads at once, and others h
   await until(async () => (await another()).status !== 200); // all of them have begun
   const { status, headers, body } = await another();
   expect([status, headers.get("retry-after"), body["error"]]).toEqual([429, "1", "too_many_calls"]);
+  expect(body["detail"]).toStartWith(
+    `${UPLOADS_PER_NODE_KEY_MAX} of your uploads run at once, which is the limit.`,
+  );
   expect((await hub.post("/file/upload", form())).status).toBe(200);
   open[0]?.send(`hello${after}`);
   await open[0]?.got(/^HTTP\/1\.1 200 /);

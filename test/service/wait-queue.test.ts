@@ -1,5 +1,6 @@
 /** The wait queue: the races between wake-up, wait, leave, hang-up, deadline and drain. */
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
+import { WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { type Outcome, type Waiter, WaitQueue } from "../../src/service/wait-queue.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 
@@ -210,6 +211,29 @@ describe("races", () => {
     await settle();
     waiter.leave();
   });
+});
+
+test("whoever is woken by wakeAll and by wakeOneOfEach shares the slices: so many in each tick, then all", async () => {
+  jest.useRealTimers();
+  const queue = new WaitQueue();
+  let woken = 0;
+  const sleep = async (key: string): Promise<void> => {
+    const waiter = queue.join(key);
+    if ((await waiter.wait(60_000)) === "woken") woken++;
+    waiter.markServed();
+    waiter.leave();
+  };
+  const sleepers = [
+    ...Array.from({ length: WAKE_UPS_TOGETHER + 50 }, () => sleep("polls")),
+    ...Array.from({ length: WAKE_UPS_TOGETHER + 50 }, (_, i) => sleep(`mailbox ${i}`)),
+  ];
+  queue.wakeAll("polls");
+  queue.wakeOneOfEach();
+  await settle();
+  expect(woken).toBe(WAKE_UPS_TOGETHER);
+  await Promise.all(sleepers);
+  expect(woken).toBe(sleepers.length);
+  expect(queue.size).toBe(0);
 });
 
 describe("nothing is left behind", () => {
