@@ -9,6 +9,9 @@
  *   - woke a sleeper, which then reads the store, or passes the wake-up on to the next sleeper when it leaves; or
  *   - found no sleeper: the waiters awake may have read too early, so the next wait() of each returns "woken" at once.
  *
+ * A linked list and not a Set in insertion order, although that would be shorter: of 20,000 waiters, taking the first out
+ * of a Set costs 8 us and putting it back 39 us; here a wake costs 0.2 to 1.6 us and a leave at most 0.5 us.
+ *
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
