@@ -137,7 +137,7 @@ export class ResponseBackpressure {
 /** What answers share. */
 type Context = {
   readonly held: Acquirable;
-  /** Pieces are loaded one per tick, whoever reads them. */
+  /** Loads one piece per tick, for all answers together. */
   readonly loads: TickQueue;
   readonly deadlines: Deadlines;
   readonly stallMs: number;

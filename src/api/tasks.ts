@@ -164,46 +164,41 @@ const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "stale_lease",
 ];
 
-const release = jsonEndpoint({
+/** What the endpoints of the node that holds a task have in common. */
+const OF_HOLDER = {
   method: "POST",
-  path: "/api/v1/task/release",
   auth: "secret",
-  summary: "A node gives a task back that it holds",
   rejections: HOLDER_REJECTIONS,
-  input: () => z.extend(ofHolder(), { reason: z.optional(field.reason()) }),
-  actsFor: (input) => [input.node_id],
+  actsFor: (input: { readonly node_id: string }) => [input.node_id],
   answer: taskAnswer,
+  encode: encodeTaskAnswer,
+} as const;
+
+const release = jsonEndpoint({
+  ...OF_HOLDER,
+  path: "/api/v1/task/release",
+  summary: "A node gives a task back that it holds",
+  input: () => z.extend(ofHolder(), { reason: z.optional(field.reason()) }),
   handle: ({ services, transact }, { reason, ...holder }) =>
     services.tasks.release(transact, { ...holderOf(holder), reason: reason ?? null }),
-  encode: encodeTaskAnswer,
 });
 
 const fail = jsonEndpoint({
-  method: "POST",
+  ...OF_HOLDER,
   path: "/api/v1/task/fail",
-  auth: "secret",
   summary: "A node says that its attempt at a task failed",
-  rejections: HOLDER_REJECTIONS,
   input: () => z.extend(ofHolder(), { error: field.error(), retry: z.optional(z.boolean()) }),
-  actsFor: (input) => [input.node_id],
-  answer: taskAnswer,
   handle: ({ services, transact }, { error, retry, ...holder }) =>
     services.tasks.fail(transact, { ...holderOf(holder), error, retry: retry ?? true }),
-  encode: encodeTaskAnswer,
 });
 
 const extend = jsonEndpoint({
-  method: "POST",
+  ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  auth: "secret",
-  summary: "Starts the lease of a task with a timeout anew, and may note its progress",
-  rejections: HOLDER_REJECTIONS,
+  summary: "Restarts the lease of a task that has a timeout, and may note its progress",
   input: () => z.extend(ofHolder(), { note: z.optional(field.note()) }),
-  actsFor: (input) => [input.node_id],
-  answer: taskAnswer,
   handle: ({ services, transact }, { note, ...holder }) =>
     services.tasks.extend(transact, { ...holderOf(holder), note: note ?? null }),
-  encode: encodeTaskAnswer,
 });
 
 const retry = jsonEndpoint({

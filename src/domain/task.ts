@@ -60,12 +60,12 @@ export type TaskDraft = Pick<
   | "dependsOn"
 >;
 
-/** What a task reads of one that it depends on. */
+/** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents">;
 
 export type AssignedBy = "claim" | "assign" | "balancer" | "complete" | "revoke";
 
-/** Whether an open task may be handed out now. */
+/** Whether a task may be handed out now. */
 export function isReady(task: Pick<Task, "status" | "unmet" | "notBefore">, now: number): boolean {
   return task.status === "open" && task.unmet === 0 && (task.notBefore === null || task.notBefore <= now);
 }
@@ -106,7 +106,7 @@ export function create(
   };
   const wait = waitFor(blank, dependencies, at);
   const task = withSchedule({ ...blank, ...wait.patch }, at.now);
-  const node = task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+  const node = pickFor(task, candidates, at);
   const created: Task = node ? { ...task, ...handedOut(task, node.nodeId, at) } : task;
   const changes: Change[] = [
     { kind: "task.created", task: created },
@@ -197,12 +197,12 @@ export function complete(
   return accept(completion(after, node.maxTasks !== null), changes);
 }
 
-// ---- What the holder of a task says
+// ---- Requests of the node that holds the task
 
-/** A request of the node that holds the task. `epoch` is that of its lease; null: it does not say. */
+/** `epoch` is that of the lease, or null if the request names none. */
 export type OfHolder = { readonly taskId: string; readonly nodeId: string; readonly epoch: number | null };
 
-/** Gives a task back; its attempts stay. The balancer does not give it straight back to the node. */
+/** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
   task: Task | null,
   node: Node | null,
@@ -215,7 +215,7 @@ export function release(
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
   const data = { reason: asked.reason };
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
-  return giveOn(freed.after, candidates, [...freed.changes, event], at);
+  return assignIfBalanced(freed.after, candidates, [...freed.changes, event], at);
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -229,10 +229,10 @@ export function fail(
   const held = heldBy(task, node, asked);
   if ("code" in held) return held;
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
-  return giveOn(ended.after, candidates, ended.changes, at);
+  return assignIfBalanced(ended.after, candidates, ended.changes, at);
 }
 
-/** Starts the lease of a task anew, if it has a timeout; a note is shown as its progress. */
+/** Restarts the lease of a task that has a timeout. A note becomes its `progress`. */
 export function extend(
   task: Task | null,
   node: Node | null,
@@ -269,7 +269,7 @@ function isStale(task: Task, asked: OfHolder): boolean {
   return asked.epoch !== null && asked.epoch !== task.epoch;
 }
 
-// ---- What others say
+// ---- Requests of others
 
 /**
  * Takes an assigned task from its node, or gives it to another. Revoking to the node that holds it changes nothing.
@@ -295,12 +295,12 @@ export function revoke(
   const freed = move(task, { ...returned(task), revokedFrom: from }, at.now);
   const changes = [...freed.changes];
   changes.push(taskEvent("task.revoked", freed.after, from, at.now, { reason: asked.reason }));
-  if (!target) return giveOn(freed.after, candidates, changes, at);
+  if (!target) return assignIfBalanced(freed.after, candidates, changes, at);
   const given = assignTo(freed.after, target.nodeId, "revoke", at);
   return accept(given.after, [...changes, ...given.changes]);
 }
 
-/** Who may cancel or retry: anyone (null), or only this node, and only what it has created. */
+/** `boundTo`: the node of a bound key, which may cancel and retry only tasks that it created; null: any task. */
 export type OfCreator = { readonly taskId: string; readonly boundTo: string | null };
 
 /** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
@@ -351,7 +351,7 @@ export function retry(
   if (wait.patch.failure) {
     changes.push(...settlement(moved.after, "failed"), failedEvent(moved.after, null, wait.patch.failure));
   }
-  return giveOn(moved.after, candidates, changes, at);
+  return assignIfBalanced(moved.after, candidates, changes, at);
 }
 
 /** Deletes a task in any state. LUX that was paid for it stays paid. */
@@ -370,7 +370,7 @@ function mayDecide(task: Task, { boundTo }: OfCreator): boolean {
   return boundTo === null || task.creatorNode === boundTo;
 }
 
-// ---- What time says
+// ---- Steps of the periodic work
 
 /** Reopens the unfinished tasks of offline nodes, or ends those whose attempts are used up. */
 export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
@@ -387,7 +387,7 @@ export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly T
   });
 }
 
-/** Ends unfinished tasks that were to be completed by now. */
+/** Ends unfinished tasks whose `expiresAt` has passed. */
 export function expire(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
   return each(tasks, (task) => {
     const message = "It was not completed in time.";
@@ -400,7 +400,7 @@ export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly
   return each(tasks, (task) => move(task, {}, at.now));
 }
 
-/** Tells tasks what became of one that they wait for. */
+/** Updates tasks when one that they depend on has ended: one dependency less, or failed. */
 export function settle(
   tasks: readonly Task[],
   dependsOn: string,
@@ -442,14 +442,19 @@ export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment)
   return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, at.now, { by })] };
 }
 
-/** Open -> assigned to the best of `candidates`, if the balancer may give the task away. */
-function giveOn(
+/** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
+function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | null {
+  return task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+}
+
+/** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
+function assignIfBalanced(
   task: Task,
   candidates: readonly Node[],
   before: readonly Change[],
   at: Moment,
 ): Accepted<Task> {
-  const node = task.balanced && isReady(task, at.now) ? pick(task, candidates) : null;
+  const node = pickFor(task, candidates, at);
   if (!node) return accept(task, before);
   const { after, changes } = assignTo(task, node.nodeId, "balancer", at);
   return accept(after, [...before, ...changes]);
@@ -464,7 +469,7 @@ const ATTEMPT_EVENTS = {
 type EndOfAttempt = {
   readonly kind: keyof typeof ATTEMPT_EVENTS;
   readonly message: string;
-  /** Whether there may be another. */
+  /** Whether another attempt is allowed. */
   readonly retry: boolean;
 };
 
@@ -487,7 +492,7 @@ function endAttempt(task: Task, { kind, message, retry }: EndOfAttempt, at: Mome
   return { after, changes: [...changes, event] };
 }
 
-/** Without a limit of its own, a task is not ended by nodes that go offline. */
+/** Without `maxAttempts`, nodes that go offline never end a task. */
 function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
   return maxAttempts === null ? failures >= FAILURES_DEFAULT_MAX : attempts >= maxAttempts;
 }
@@ -514,7 +519,7 @@ function end(task: Task, failure: Failure, at: Moment, before: readonly Change[]
   };
 }
 
-/** What a hand-out sets. */
+/** The fields that a hand-out sets. */
 function handedOut(task: Task, nodeId: string, at: Moment) {
   return {
     status: "assigned",
@@ -525,7 +530,7 @@ function handedOut(task: Task, nodeId: string, at: Moment) {
   } as const;
 }
 
-/** What every return to open sets. */
+/** The fields that a return to open sets. */
 function returned(task: Task) {
   return {
     status: "open",
@@ -578,7 +583,7 @@ function noLongerWaits({ taskId }: Task): Change {
   return { kind: "dependencies.dropped", taskId };
 }
 
-/** Those that wait for the task are told by periodic work. */
+/** Asks the periodic work to update the tasks that depend on this one. */
 function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly Change[] {
   return hasDependents ? [{ kind: "dependency.settled", taskId, outcome }] : [];
 }
@@ -643,7 +648,7 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
   return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
 }
 
-/** It names the creator, who waits for the result, unless it is about that node itself. */
+/** Names the creator too, so that the event reaches its stream, unless the event is about that node anyway. */
 function taskEvent(kind: EventKind, task: Task, nodeId: string | null, at: number, data: EventData): Change {
   const { taskId, creatorNode } = task;
   const isForCreator = creatorNode !== null && creatorNode !== nodeId;

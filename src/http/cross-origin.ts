@@ -17,12 +17,12 @@ export type CrossOriginOptions = {
   readonly hosts: readonly string[];
 };
 
-/** What a page may send beside what every page may. */
+/** Request headers that a page may send in addition to the safelisted ones. */
 const REQUEST_HEADERS =
   "Content-Type, X-Matrix-Secret, X-Admin-Key, Authorization, Idempotency-Key, X-Request-Id, Last-Event-ID, " +
   "Range, If-None-Match, If-Modified-Since";
 
-/** What a page may read beside what every page may. */
+/** Response headers that a page may read in addition to the safelisted ones. */
 const ANSWER_HEADERS =
   "X-Request-Id, Retry-After, Idempotent-Replayed, WWW-Authenticate, Allow, Content-Disposition, Content-Range, " +
   "Content-Length, Accept-Ranges, ETag";

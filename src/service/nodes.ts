@@ -125,7 +125,7 @@ export class NodeService {
       const answer = { nodeId, tasksReleased: before + held.length };
       return accept(answer, [...releaseAll(held, NODE_LEFT, at).changes, ...decision.changes]);
     });
-    if (left.tasksReleased > 0) await this.#tasks.giveOnIfPossible();
+    if (left.tasksReleased > 0) await this.#tasks.releaseDeletedIfPossible();
     return left;
   }
 
@@ -146,7 +146,7 @@ export class NodeService {
       if (decision.kind === "rejected") return decision;
       return accept(decision.answer, [...releaseAll(held, NODE_DELETED, at).changes, ...decision.changes]);
     });
-    if (removed.tasksAssigned > 0) await this.#tasks.giveOnIfPossible();
+    if (removed.tasksAssigned > 0) await this.#tasks.releaseDeletedIfPossible();
     return removed;
   }
 

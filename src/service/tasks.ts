@@ -85,7 +85,7 @@ export class TaskService {
     this.#pages = new ListPages(store);
   }
 
-  /** Which of these, by their places in the list, are no tasks. */
+  /** The indexes of ids that name no task. */
   async missing(taskIds: readonly string[]): Promise<readonly number[]> {
     if (taskIds.length === 0) return [];
     const found = await this.#store.read(dependenciesById(taskIds));
@@ -130,14 +130,14 @@ export class TaskService {
 
   release(transact: Transact, asked: OfHolder & { reason: string | null }): Promise<Task> {
     const at = this.#at();
-    return this.#giveUp(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
+    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates }) =>
       release(task, node, candidates, asked, at),
     );
   }
 
   fail(transact: Transact, asked: OfHolder & { error: string; retry: boolean }): Promise<Task> {
     const at = this.#at();
-    return this.#giveUp(transact, asked, null, ({ task, node, candidates }) =>
+    return this.#endHold(transact, asked, null, ({ task, node, candidates }) =>
       fail(task, node, candidates, asked, at),
     );
   }
@@ -148,8 +148,8 @@ export class TaskService {
     return transact(load, ({ task, node }) => extend(task, node, asked, at));
   }
 
-  /** A node stops to work on a task: others may get it, and the node another. `notNode` does not get it straight back. */
-  async #giveUp(
+  /** Ends the hold of a node on a task: others may get the task, and the node another. `notNode` is no candidate. */
+  async #endHold(
     transact: Transact,
     { taskId, nodeId }: Assignment,
     notNode: string | null,
@@ -303,8 +303,8 @@ export class TaskService {
   }
 
   /**
-   * What time does to tasks, and the end of those they depend on: some expire, lose their lease, become ready or fail.
-   * Returns how many.
+   * Expires tasks, takes back those whose lease has run out, updates those whose dependencies have ended, and makes those
+   * ready whose time has come. Returns how many changed.
    */
   async runDue(signal: AbortSignal): Promise<number> {
     const { now, steady } = this.#at();
@@ -334,7 +334,7 @@ export class TaskService {
     return total;
   }
 
-  /** Tells tasks what became of those they wait for, in bounded steps: all, or about `most`. Returns how many were told. */
+  /** Updates tasks whose dependencies have ended, in bounded steps: all, or about `most`. Returns how many. */
   async #settleAll(signal?: AbortSignal, most = Infinity): Promise<number> {
     let total = 0;
     while (!signal?.aborted && total < most) {
@@ -357,11 +357,13 @@ export class TaskService {
     if (task.hasDependents && task.status === "failed") await this.#settleIfPossible();
   }
 
-  /** The end of a task is on disk, so its caller does not hear of a failure here: periodic work makes up for it, and goes on. */
+  /** The end of the task is on disk, so a failure here is not reported: the periodic work does the same, and the rest. */
   async #settleIfPossible(): Promise<void> {
     try {
       if ((await this.#settleAll(undefined, SWEEP_BATCH)) > 0) await this.#rounds.run(true);
-    } catch {}
+    } catch {
+      // Not reported: see above.
+    }
   }
 
   #at(): Moment {
@@ -369,7 +371,7 @@ export class TaskService {
   }
 
   /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
-  async giveOnIfPossible(): Promise<void> {
+  async releaseDeletedIfPossible(): Promise<void> {
     try {
       await this.releaseDeleted();
       await this.#rounds.run(true);

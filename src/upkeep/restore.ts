@@ -162,8 +162,8 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
 }
 
 /**
- * Ends all leases of tasks: what was handed out after the backup was made has an epoch that would come again, and whoever
- * holds it must not complete a task under it. A database of a schema without epochs has none to raise.
+ * Raises the epochs of all tasks. Epochs handed out after the backup would otherwise be handed out a second time, and
+ * their old holders could complete the task. A database of a schema without epochs is left as it is.
  */
 function raiseEpochs(path: string): void {
   const db = new Database(path);

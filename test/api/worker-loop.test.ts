@@ -2,7 +2,7 @@
  * What a worker and a producer can say of a task beside claiming and completing it: give it back, fail it, extend its
  * lease, cancel and retry it, delay it, let it depend on others, and wait for its end. Nodes that leave and drain.
  */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import {
@@ -23,8 +23,6 @@ import {
   record,
   refused,
 } from "./scene.ts";
-
-setDefaultTimeout(60_000); // the machine may be busy
 
 type Fields = Readonly<Record<string, unknown>>;
 

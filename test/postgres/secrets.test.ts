@@ -1,12 +1,10 @@
 /** Hubs on one database that were started with different secrets: each says so in its log, and shows no secret. */
 import { SQL } from "bun";
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { SECRETS_COMPARE_EVERY_MS } from "../../src/domain/limits.ts";
 import { SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { until } from "../api/scene.ts";
-
-setDefaultTimeout(60_000); // the machine may be busy
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 if (POSTGRES_MISSING === null) await sharedServer();

@@ -1,11 +1,9 @@
 /** What the answers of two hubs name as `transport`, with PostgreSQL and Redis both there, and after Redis is lost. */
-import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { REDIS_MISSING, RedisServer, withoutRedis } from "../support/redis.ts";
 import { VARIANTS, addNodes, ok, send, until } from "../api/scene.ts";
-
-setDefaultTimeout(60_000); // the machine may be busy
 
 const missing = POSTGRES_MISSING ?? (withoutRedis(true) ? (REDIS_MISSING ?? "no redis-server here") : null);
 const reason = missing === null ? "" : ` (skipped: ${missing})`;
