@@ -59,7 +59,7 @@ export type Change =
       readonly dependsOn: string;
     }
   | { readonly kind: "dependencies.dropped"; readonly taskId: string }
-  /** A task that others wait for has come to its end: the others are still to be told; they have been. */
+  /** A task that others depend on has ended: the others must still be updated; all of them have been. */
   | { readonly kind: "dependency.settled"; readonly taskId: string; readonly outcome: Outcome }
   | { readonly kind: "settlement.removed"; readonly taskId: string }
   /** What a step adds to the running totals of all tasks by state. */

@@ -34,7 +34,7 @@ export type Accepted<A> = {
   readonly kind: "accepted";
   readonly answer: A;
   readonly changes: readonly Change[];
-  /** The answer tells what earlier transactions of the same request changed: a repeat of the request must get it too. */
+  /** The answer includes what earlier transactions of the same request changed, so it is stored for a repeat. */
   readonly tellsEarlierChanges?: boolean;
 };
 

@@ -5,8 +5,8 @@
  *   clock             renews all leases after a clock jump, a sleep or a standstill
  *   nodes             puts silent nodes offline (domain/node.ts expire) and makes their tasks open again (domain/task.ts
  *                     requeue)
- *   tasks             takes back tasks whose lease has run out, ends those that expire, puts those whose time has come
- *                     into the backlog, and tells those that waited for others (domain/task.ts)
+ *   tasks             domain/task.ts timeOut (the lease has run out), expire, makeReady (the time has come), settle (a
+ *                     task that they depend on has ended)
  *   put-backs         retries to put back messages whose receiver hung up (messages.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes broadcasts that were not finished (domain/message.ts)

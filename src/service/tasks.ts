@@ -340,15 +340,15 @@ export class TaskService {
     while (!signal?.aborted && total < most) {
       const at = this.#at();
       const load = { settlement: firstSettlement(), tasks: firstDependents(SWEEP_BATCH) };
-      const told = await this.#store.transact(load, ({ settlement, tasks }) => {
+      const updated = await this.#store.transact(load, ({ settlement, tasks }) => {
         if (!settlement) return accept(null);
         const { taskId, outcome } = settlement;
         const { changes } = settle(tasks, taskId, outcome, at);
         if (tasks.length === SWEEP_BATCH) return accept(tasks.length, changes);
         return accept(tasks.length, [...changes, { kind: "settlement.removed", taskId }]);
       });
-      if (told === null) break;
-      total += told;
+      if (updated === null) break;
+      total += updated;
     }
     return total;
   }
