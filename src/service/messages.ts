@@ -198,6 +198,6 @@ export class MessageService {
 }
 
 /** Resolves after the event loop has polled the sockets once more. */
-function socketsPolled(): Promise<void> {
+export function socketsPolled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,6 +1,7 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
+import { typesFor } from "../../domain/balancer.ts";
 import type { Outcome } from "../../domain/change.ts";
 import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
@@ -66,7 +67,7 @@ export function taskTotals(): Query<TaskTotals> {
 
 /** The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them. */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
-  const { best, params } = bestOpen([0, 1], capabilities, null, limit);
+  const { best, params } = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit);
   const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
   return sizes(sql, params, ["tasks"]);
 }
@@ -76,26 +77,50 @@ export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
   limit: number,
 ): Query<readonly Task[]> {
-  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, node.autoAssign ? limit : 0);
+  const types = typesFor(node, null);
+  const { best, params } = bestOpen([1], types, node.nodeId, node.autoAssign ? limit : 0);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** SQL for the numbers of the best open tasks. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
+/** The best ready task of these types; null is every type. */
+export function bestReady(types: readonly string[] | null): Query<Task | null> {
+  if (types?.length === 0) return NOTHING;
+  const { best, params } = bestOpen([0, 1], types, null, 1);
+  return one(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best})`, params, toTask, TASKS_READ);
+}
+
+const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
+const BEST_GIFT = byKey(["text"], `${HELD} AND t.started_at IS NULL ORDER BY t.priority, t.seq LIMIT 1`);
+const FIRST_STARTED = byKey(
+  ["text"],
+  `${HELD} AND t.started_at IS NOT NULL ORDER BY t.started_at, t.seq LIMIT 1`,
+);
+
+/** The best task that was assigned to a node and that it has not started. */
+export function bestGift(nodeId: string): Query<Task | null> {
+  return one(BEST_GIFT, [nodeId], toTask, TASKS_READ);
+}
+
+/** The unfinished task that a node has started first. */
+export function firstStarted(nodeId: string): Query<Task | null> {
+  return one(FIRST_STARTED, [nodeId], toTask, TASKS_READ);
+}
+
+/** SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
 function bestOpen(
   balanced: readonly number[],
-  capabilities: readonly string[],
+  types: readonly string[] | null,
   notRevokedFrom: string | null,
   limit: number,
 ): { readonly best: string; readonly params: readonly Param[] } {
   const params: Param[] = [limit];
-  const types = capabilities.length === 0 ? [null] : ["", ...new Set(capabilities)];
   const notRevoked =
     notRevokedFrom === null
       ? ""
       : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
   const ranges = balanced.flatMap((flag) =>
-    types.map((type) => {
+    (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
         SELECT seq, priority FROM tasks
@@ -124,8 +149,7 @@ const stranded = (deleted: 0 | 1): string => `
     AND t.status = 'assigned'
   LIMIT $1`;
 
-const TASKS_HELD = `
-  SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned' ORDER BY t.seq LIMIT $2`;
+const TASKS_HELD = `${HELD} ORDER BY t.seq LIMIT $2`;
 
 /** The assigned tasks of a node, oldest first. */
 export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {
