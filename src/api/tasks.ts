@@ -130,9 +130,9 @@ const next = jsonEndpoint({
       resume: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () =>
+  answer: (variant) =>
     z.strictObject({
-      task: z.nullable(taskSchema()),
+      task: z.nullable(taskSchema(variant)),
       lease: z.nullable(leaseSchema()),
       drain: z.boolean(),
     }),

@@ -536,6 +536,27 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
+  /** Hands a worker its next task, and may wait for one */
+  "task/next": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** Seconds to wait until the task is completed or has failed. */
+      wait?: number | undefined;
+      task_types?: readonly string[] | undefined;
+      resume?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The task as it is now. */
+      task: Task<V> | null;
+      /** The node's hold on the task. */
+      lease: Lease | null;
+      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      drain: boolean;
+    };
+  };
+
   /** Assigns an open task to a node */
   "task/assign": {
     request: {
@@ -1229,6 +1250,7 @@ export const METHODS = {
   "node/list": "GET",
   "node/{node_id}": "GET",
   "task/create": "POST",
+  "task/next": "POST",
   "task/assign": "POST",
   "task/claim": "POST",
   "task/complete": "POST",

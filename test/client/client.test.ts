@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as client from "../../src/client/luxhub.ts";
 import { clientTypes } from "../support/client-types.ts";
+import { until } from "../e2e/program.ts";
 import { ADMIN_KEY, SECRET, startHub } from "../support/hub.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { session } from "./session.ts";
@@ -59,4 +60,43 @@ test.skipIf(node === null)("a session through faults on Node, from the bundle", 
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
+});
+
+test("a wait is asked for in parts until it is over or work comes", async () => {
+  await using server = await startHub();
+  let asked = 0;
+  const hub = new client.LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    longestAskS: 0.1,
+    fetch: (url, init) => {
+      asked++;
+      return fetch(url, init);
+    },
+  });
+  await hub.nodes.register({ node_id: "n", name: "N" });
+  const { task_id } = await hub.tasks.create({ title: "t", description: "d", delay_s: 3_600 });
+  asked = 0;
+  const wait = { node_id: "n", wait: 0.35 };
+  expect(await hub.tasks.next(wait)).toMatchObject({ task: null });
+  expect(asked).toBeGreaterThanOrEqual(4);
+  asked = 0;
+  const ended = hub.tasks.get({ task_id, wait: 3_600 });
+  await until(async () => asked > 2);
+  await hub.tasks.cancel({ task_id });
+  expect((await ended).task.status).toBe("failed");
+});
+
+test("a stream says which events are no longer kept", async () => {
+  await using server = await startHub({ alone: "firstCome" });
+  const hub = new client.LuxHub<"B">({ url: server.base("B"), secret: SECRET });
+  await hub.nodes.register({ node_id: "n", name: "N" });
+  const { task } = await hub.tasks.create({ title: "t", description: "d", priority: "p5" });
+  expect([task.status, task.priority, task.assigned_node]).toEqual(["pending", "p5", "n"]);
+  server.clock.pass(8 * 86_400_000);
+  await server.sweep();
+  const stream = hub.stream("n", { lastEventId: 0 });
+  const { value } = await stream.next();
+  expect(value).toMatchObject({ event: "gap", data: { after: 0 } });
+  await stream.return();
 });
