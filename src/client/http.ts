@@ -68,6 +68,8 @@ export type HttpOptions = {
   /** Replaces the platform's fetch. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Hears of each fault after which a call is repeated, for a log. */
+  readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
 };
 
 /** What every call takes. */
@@ -100,8 +102,9 @@ export class Http {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
+  readonly #onRetry: HttpOptions["onRetry"];
 
-  constructor({ url, secret, adminKey, fetch: given, retry }: HttpOptions) {
+  constructor({ url, secret, adminKey, fetch: given, retry, onRetry }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
     this.#headers = {
       ...(secret !== undefined && { "X-Matrix-Secret": secret }),
@@ -109,6 +112,7 @@ export class Http {
     };
     this.#fetch = given ?? ((address, init) => fetch(address, init));
     this.#retry = { ...RETRY, ...retry };
+    this.#onRetry = onRetry;
   }
 
   /**
@@ -129,6 +133,7 @@ export class Http {
         const pause = pauseAfter(error, attempt, policy);
         giveUpAt ??= now() + policy.forMs;
         if (!request.isRepeatable || !isTemporary(error) || now() + pause > giveUpAt) throw error;
+        this.#onRetry?.(error, pause);
         await sleep(pause, signal);
       }
     }
@@ -210,7 +215,7 @@ function parseObject(text: string): object | null {
 }
 
 /** Whether the same request may succeed later. After `outcome_unknown` it is repeated to learn what became of it. */
-export function isTemporary(error: unknown): boolean {
+export function isTemporary(error: unknown): error is HubUnreachable | LuxHubError {
   if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
   return [408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown";
 }

@@ -89,6 +89,8 @@ type Job<V extends Variant> = {
   readonly epoch: number;
   /** Aborts when the result is no longer wanted. */
   readonly abort: AbortController;
+  /** Aborts when the hub has been told what came of it. */
+  readonly end: AbortController;
   /** Its handler has ended, and the hub is being told. */
   isEnding: boolean;
   /** Why it is no longer this worker's. */
@@ -103,8 +105,6 @@ class Worker<V extends Variant> {
   readonly #concurrency: number;
   /** Aborts when the worker is to take no more tasks. */
   readonly #stop: AbortController;
-  /** Aborts when its tasks are to be given back. */
-  readonly #release: AbortController;
   /** Aborts when nothing more is to be said of its tasks. */
   readonly #end = new AbortController();
   readonly #jobs = new Set<Job<V>>();
@@ -120,21 +120,19 @@ class Worker<V extends Variant> {
     this.#options = options;
     this.#concurrency = options.concurrency ?? 1;
     this.#stop = linked(options.signal);
-    this.#release = linked(options.release);
-    const onRelease = (): void => {
-      this.#stop.abort();
-      void slept(2 * GRACE_MS, this.#end.signal).then(() => this.#end.abort());
-    };
-    this.#release.signal.addEventListener("abort", onRelease);
-    if (this.#release.signal.aborted) onRelease();
     this.#stop.signal.addEventListener("abort", () => this.#wake());
   }
 
   async run(): Promise<void> {
+    const { release } = this.#options;
+    const onRelease = (): void => this.#release(release?.reason);
+    release?.addEventListener("abort", onRelease, { signal: this.#end.signal });
+    if (release?.aborted) onRelease();
     const heartbeats = new AbortController();
     try {
       const beating = this.#sendHeartbeats(await this.#register(), heartbeats.signal);
       await this.#takeTasks();
+      if (this.#jobs.size > 0) await this.#giveBackRest();
       while (this.#jobs.size > 0) await this.#jobEnd();
       heartbeats.abort();
       await beating;
@@ -142,9 +140,16 @@ class Worker<V extends Variant> {
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error;
     } finally {
-      for (const controller of [this.#end, this.#stop, this.#release]) controller.abort();
+      this.#stop.abort();
+      this.#end.abort();
     }
     if (this.#refusal !== null) throw this.#refusal;
+  }
+
+  #release(reason: unknown): void {
+    this.#stop.abort();
+    for (const { abort } of this.#jobs) abort.abort(reason);
+    void slept(2 * GRACE_MS, this.#end.signal).then(() => this.#end.abort());
   }
 
   // ---- The node
@@ -219,6 +224,7 @@ class Worker<V extends Variant> {
       }
       const askedAt = now();
       const taken = await this.#next({ wait: WAIT_S, task_types: this.#options.taskTypes });
+      if (signal.aborted) return;
       if (taken?.task && taken.lease) this.#start(taken.task, taken.lease);
       else if (now() - askedAt < PAUSE_MS) await slept(PAUSE_MS, signal); // it drains, or the hub stops
     }
@@ -237,10 +243,23 @@ class Worker<V extends Variant> {
       found.set(task.task_id, { task, lease });
       if (isKnown) break;
     }
-    if (this.#stop.signal.aborted) return; // node/leave gives them back
-    for (const { task, lease } of found.values())
-      if (this.#jobs.size < this.#concurrency) this.#start(task, lease);
-      else await this.#giveBack({ task, ...lease });
+    if (this.#stop.signal.aborted) return;
+    for (const { task, lease } of [...found.values()].slice(0, this.#concurrency)) this.#start(task, lease);
+    if (found.size > this.#concurrency) await this.#giveBackRest();
+  }
+
+  /** What the node holds and the worker does not run goes to others: what runs may take long. */
+  async #giveBackRest(): Promise<void> {
+    const own = new Set([...this.#jobs].map(({ task }) => task.task_id));
+    try {
+      const held = { node_id: this.#nodeId, status: "assigned", per_page: 50 } as const;
+      const { tasks } = await this.#call("task/list", held, this.#patiently());
+      for (const { task_id } of tasks)
+        if (!own.has(task_id))
+          await this.#call("task/release", { task_id, node_id: this.#nodeId }, this.#patiently());
+    } catch (error) {
+      this.#tell({ kind: "fault", error });
+    }
   }
 
   /** Null: the call failed. */
@@ -256,13 +275,22 @@ class Worker<V extends Variant> {
   }
 
   #start(task: Task<V>, { epoch }: Lease): void {
-    const job: Job<V> = { task, epoch, abort: linked(this.#release.signal), isEnding: false, lost: null };
+    const job: Job<V> = {
+      task,
+      epoch,
+      abort: new AbortController(),
+      end: new AbortController(),
+      isEnding: false,
+      lost: null,
+    };
+    for (const before of this.#jobs)
+      if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // it had been taken away
     this.#jobs.add(job);
     this.#tell({ kind: "started", task, epoch });
     void this.#extendLease(job);
     void this.#work(job).finally(() => {
       this.#jobs.delete(job);
-      job.abort.abort();
+      job.end.abort();
       this.#wake();
     });
   }
@@ -356,7 +384,7 @@ class Worker<V extends Variant> {
   async #extendLease(job: Job<V>): Promise<void> {
     const { timeout_s } = job.task;
     if (timeout_s === null) return;
-    while (await slept((timeout_s * 1_000) / 3, job.abort.signal)) await this.#check(job);
+    while (await slept((timeout_s * 1_000) / 3, job.end.signal)) await this.#check(job);
   }
 
   /** The node has fewer tasks than it runs: finds out which are no longer its own. */
@@ -367,23 +395,25 @@ class Worker<V extends Variant> {
   async #check(job: Job<V>): Promise<void> {
     if (job.isEnding) return;
     const refusal = await this.#extend(job);
-    if (refusal !== null && job.lost === null && !job.abort.signal.aborted)
+    if (refusal !== null && job.lost === null && !job.end.signal.aborted)
       this.#tell({ kind: "fault", error: refusal });
   }
 
   /** Extends the lease. Returns why it could not; a task that is lost is ended. */
   async #extend(job: Job<V>, note?: string): Promise<unknown> {
-    const { signal } = job.abort;
     try {
-      await this.#call("task/extend", { ...this.#holder(job), note }, { signal });
+      await this.#call("task/extend", { ...this.#holder(job), note }, { signal: job.end.signal });
       return null;
     } catch (error) {
-      if (isLoss(error) && !job.isEnding) {
-        job.lost = error;
-        job.abort.abort(error);
-      }
+      if (isLoss(error)) this.#lose(job, error);
       return error;
     }
+  }
+
+  #lose(job: Job<V>, error: LuxHubError): void {
+    if (job.isEnding) return; // the hub says so when it is told the outcome
+    job.lost = error;
+    job.abort.abort(error);
   }
 
   #tell(event: WorkerEvent<V>): void {
@@ -397,6 +427,11 @@ type Holder = { readonly task_id: string; readonly node_id: string; readonly epo
 type Outcome =
   | { readonly isDone: true; readonly result: TaskResult }
   | { readonly isDone: false; readonly error: unknown };
+
+function handedOutAgain(): LuxHubError {
+  const detail = "The task was taken from this worker, which then got it again.";
+  return new LuxHubError({ status: 409, code: "stale_lease", detail });
+}
 
 /** Whether the hub says that a task is no longer this worker's. */
 function isLoss(error: unknown): error is LuxHubError {

@@ -11,7 +11,9 @@ const RESULT = { problem: "p", improvement: "i", lesson: "l" };
 const QUICK = { firstPauseMs: 5, maxPauseMs: 50 };
 
 export async function session(client: typeof Client, { url, ...keys }: Hub): Promise<void> {
-  const hub = new client.LuxHub({ url, ...keys, retry: QUICK });
+  const faults: Error[] = [];
+  const onRetry = (fault: Error): void => void faults.push(fault);
+  const hub = new client.LuxHub({ url, ...keys, retry: QUICK, onRetry });
   const end = new AbortController();
   const { signal } = end;
 
@@ -148,6 +150,8 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
 
   end.abort();
   await Promise.all(following);
+  assert(faults.some((fault) => fault instanceof client.HubUnreachable));
+  assert(faults.some((fault) => fault instanceof client.LuxHubError && fault.status === 503));
 }
 
 function pause(): Promise<void> {

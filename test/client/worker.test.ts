@@ -181,7 +181,7 @@ test("a heartbeat finds the loss of a task without a timeout", async () => {
   await worker.heard("lost");
 });
 
-test("it stops in order: takes no more, finishes, and leaves", async () => {
+test("it stops in order: takes no more, gives back what it has not begun, finishes, and leaves", async () => {
   const { promise: finish, resolve } = Promise.withResolvers<void>();
   await using worker = new TestWorker("stops", async () => {
     await finish;
@@ -189,7 +189,10 @@ test("it stops in order: takes no more, finishes, and leaves", async () => {
   });
   const [first, second] = [await create("stops"), await create("stops")];
   await worker.heard("started");
+  await hub.tasks.assign({ task_id: second.task_id, node_id: "stops" });
   worker.stop.abort();
+  // What it was given and has not begun goes back before the other is done.
+  await until(async () => (await hub.tasks.get({ task_id: second.task_id })).task.status === "open");
   resolve();
   await worker.ended;
   expect(worker.events.map(({ kind }) => kind)).toEqual(["registered", "started", "completed", "left"]);
@@ -220,6 +223,32 @@ test("it gives back what runs when it is told to, and goes on with it after a re
   await successor.heard("completed");
   expect(epochs[2]).toBeGreaterThan(epochs[1] ?? 0);
   expect((await hub.tasks.get({ task_id })).task.attempts).toBe(0);
+});
+
+test("it goes on with what its node had begun, as much as it does at once", async () => {
+  await hub.nodes.register({ node_id: "begun", name: "B", capabilities: "begun" });
+  const begun = [await create("begun"), await create("begun"), await create("begun")].map(
+    ({ task_id }) => task_id,
+  );
+  for (const task_id of begun) await hub.tasks.claim({ task_id, node_id: "begun" });
+  const { promise: finish, resolve } = Promise.withResolvers<void>();
+  const epochs: number[] = [];
+  await using _worker = new TestWorker(
+    "begun",
+    async (_, { epoch }) => {
+      epochs.push(epoch);
+      await finish;
+      return RESULT;
+    },
+    { concurrency: 2 },
+  );
+  const statuses = async (): Promise<readonly string[]> =>
+    Promise.all(begun.map(async (task_id) => (await hub.tasks.get({ task_id })).task.status));
+  await until(async () => (await statuses()).join() === "assigned,assigned,open");
+  resolve();
+  await until(async () => (await statuses()).every((status) => status === "completed"));
+  expect(epochs.length).toBe(3);
+  expect(Math.min(...epochs)).toBeGreaterThan(1);
 });
 
 test("it rejects when the hub does not let it work", async () => {
