@@ -2,6 +2,7 @@
  * HTTP client of the typed client: one request with its retries (exponential backoff with jitter, Retry-After), its
  * deadline and its errors. Uses only what Bun, Node and browsers share. Must not: know an endpoint.
  */
+import type { ErrorCode } from "./types.ts";
 
 /** One wrong field of a request: its dotted path, and what to send instead. */
 export type FieldError = { readonly path: string; readonly message: string };
@@ -10,8 +11,8 @@ export type FieldError = { readonly path: string; readonly message: string };
 export class LuxHubError extends Error {
   override readonly name = "LuxHubError";
   readonly status: number;
-  /** Stable, for example `task_not_open`; `http_502` when the answer did not come from a hub. */
-  readonly code: string;
+  /** Stable; `http_502`, for example, when the answer did not come from a hub. */
+  readonly code: ErrorCode | (string & {});
   /** A sentence that says what to do. */
   readonly detail: string;
   /** The wrong fields of a 400. */

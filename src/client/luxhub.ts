@@ -5,19 +5,13 @@
  */
 import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
 import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJson } from "./http.ts";
-import {
-  type AnswerOf,
-  type Arguments,
-  type Event,
-  type FileRecord,
-  METHODS,
-  type Operation,
-  type Variant,
-} from "./types.ts";
+import type { AnswerOf, Arguments, Operation } from "./call.ts";
+import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
 import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
-export * from "./types.ts";
+export type * from "./call.ts";
+export type * from "./types.ts";
 export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type RetryPolicy } from "./http.ts";
 export type { FileContent, UploadFields } from "./upload.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";

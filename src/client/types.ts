@@ -2,8 +2,6 @@
  * The records, requests and answers of the API. Generated from the declarations of the endpoints by
  * `bun run client-types`: do not edit. `V` is the variant in which the hub answers.
  */
-import type { CallOptions } from "./http.ts";
-
 export type Variant = "A" | "B";
 
 /** What differs between the variants. */
@@ -39,6 +37,8 @@ export type EventKind =
   | "file.deleted"
   | "hub.started"
   | "transport.changed";
+
+export type ErrorCode = Problem["error"];
 
 export interface Lease {
   /**
@@ -1287,20 +1287,3 @@ export const METHODS = {
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
 } as const;
-
-/** An operation is named by its path, without `/api/v1/`. */
-export type Operation = keyof typeof METHODS;
-export type RequestOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["request"];
-export type AnswerOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["answer"];
-
-/** The request may be left out where no field is required. */
-export type Arguments<O extends Operation, V extends Variant> =
-  Record<never, never> extends RequestOf<O, V>
-    ? [request?: RequestOf<O, V>, options?: CallOptions]
-    : [request: RequestOf<O, V>, options?: CallOptions];
-
-/** Calls an operation. */
-export type Call<V extends Variant> = <O extends Operation>(
-  operation: O,
-  ...args: Arguments<O, V>
-) => Promise<AnswerOf<O, V>>;

@@ -6,7 +6,8 @@
  * the task was ended or taken away, is lost: its handler is told by its signal, and what it returns is dropped.
  */
 import { type CallOptions, LuxHubError, isTemporary, linked, now, slept } from "./http.ts";
-import type { AnswerOf, Call, Lease, RequestOf, Task, TaskResult, Variant } from "./types.ts";
+import type { AnswerOf, Call, RequestOf } from "./call.ts";
+import type { Lease, Task, TaskResult, Variant } from "./types.ts";
 
 /** Does one task and returns its result. A handler that throws has failed; it is tried again unless it throws a FatalError. */
 export type Handler<V extends Variant = "A"> = (
@@ -75,7 +76,7 @@ const PAUSE_MS = 1_000;
 const GRACE_MS = 10_000;
 const ERROR_MAX_CHARS = 4_000;
 /** Refusals that say that a task is no longer this worker's. */
-const LOST = [
+const LOST: readonly string[] = [
   "stale_lease",
   "not_assigned_to_node",
   "task_not_assigned",
