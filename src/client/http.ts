@@ -100,17 +100,16 @@ export type HttpRequest = {
 
 export class Http {
   readonly #base: string;
-  readonly #headers: Readonly<Record<string, string>>;
+  readonly #headers: Headers;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
   readonly #onRetry: HttpOptions["onRetry"];
 
   constructor({ url, secret, adminKey, fetch: given, retry, onRetry }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
-    this.#headers = {
-      ...(secret !== undefined && { "X-Matrix-Secret": secret }),
-      ...(adminKey !== undefined && { "X-Admin-Key": adminKey }),
-    };
+    this.#headers = new Headers();
+    if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
+    if (adminKey !== undefined) this.#headers.set("X-Admin-Key", adminKey);
     this.#fetch = given ?? ((address, init) => fetch(address, init));
     this.#retry = { ...RETRY, ...retry };
     this.#onRetry = onRetry;
@@ -141,12 +140,14 @@ export class Http {
   }
 
   async #attempt<T>(
-    { method, path, headers, body, waitMs = 0, isStreamed = false }: HttpRequest,
+    { method, path, headers = {}, body, waitMs = 0, isStreamed = false }: HttpRequest,
     read: (response: Response) => Promise<T>,
     signal: AbortSignal | undefined,
   ): Promise<T> {
     signal?.throwIfAborted();
     const content = body?.();
+    const sent = new Headers(this.#headers);
+    for (const [name, value] of Object.entries(headers)) sent.set(name, value);
     const abort = linked(signal);
     const deadlineMs = ATTEMPT_MS + waitMs;
     const deadline = Number.isFinite(deadlineMs)
@@ -156,7 +157,7 @@ export class Http {
     try {
       const response = await this.#fetch(this.#base + path, {
         method,
-        headers: { ...this.#headers, ...headers },
+        headers: sent,
         redirect: "manual", // another host must not get the secret
         signal: abort.signal,
         ...(content !== undefined && { body: content, duplex: "half" }), // Node wants to be told so for a body that is a stream
