@@ -5,7 +5,7 @@
  * A task is the worker's as long as the hub accepts its epoch. What the hub refuses because the epoch is old, or because
  * the task was ended or taken away, is lost: its handler is told by its signal, and what it returns is dropped.
  */
-import { type CallOptions, LuxHubError, isTemporary, linked, now, slept } from "./http.ts";
+import { type CallOptions, LuxHubError, isTemporary, linked, now, sleep, slept } from "./http.ts";
 import type { AnswerOf, Call, RequestOf } from "./call.ts";
 import type { Lease, Task, TaskResult, Variant } from "./types.ts";
 
@@ -254,10 +254,10 @@ class Worker<V extends Variant> {
     const own = new Set([...this.#jobs].map(({ task }) => task.task_id));
     try {
       const held = { node_id: this.#nodeId, status: "assigned", per_page: 50 } as const;
-      const { tasks } = await this.#call("task/list", held, this.#patiently());
+      const options = { signal: this.#end.signal };
+      const { tasks } = await this.#call("task/list", held, options);
       for (const { task_id } of tasks)
-        if (!own.has(task_id))
-          await this.#call("task/release", { task_id, node_id: this.#nodeId }, this.#patiently());
+        if (!own.has(task_id)) await this.#call("task/release", { task_id, node_id: this.#nodeId }, options);
     } catch (error) {
       this.#tell({ kind: "fault", error });
     }
@@ -346,10 +346,8 @@ class Worker<V extends Variant> {
   async #complete(job: Job<V>, result: TaskResult): Promise<void> {
     const { task } = job;
     try {
-      const { lux_paid } = await this.#call(
-        "task/complete",
-        { ...this.#holder(job), result },
-        this.#patiently(),
+      const { lux_paid } = await this.#insist((options) =>
+        this.#call("task/complete", { ...this.#holder(job), result }, options),
       );
       this.#tell({ kind: "completed", task, luxPaid: lux_paid });
     } catch (error) {
@@ -362,18 +360,29 @@ class Worker<V extends Variant> {
     const retry = !(error instanceof FatalError);
     const text = (error instanceof Error ? error.message : String(error)).toWellFormed().replaceAll("\0", "");
     const said = text.trim() === "" ? "The handler failed." : text.slice(0, ERROR_MAX_CHARS).toWellFormed();
-    await this.#call("task/fail", { ...this.#holder(job), error: said, retry }, this.#patiently());
+    await this.#insist((options) =>
+      this.#call("task/fail", { ...this.#holder(job), error: said, retry }, options),
+    );
     this.#tell({ kind: "failed", task: job.task, error });
   }
 
   async #giveBack(job: Pick<Job<V>, "task" | "epoch">): Promise<void> {
-    await this.#call("task/release", this.#holder(job), this.#patiently());
+    await this.#insist((options) => this.#call("task/release", this.#holder(job), options));
     this.#tell({ kind: "released", task: job.task });
   }
 
-  /** A result is not thrown away because the hub is away. */
-  #patiently(): CallOptions {
-    return { signal: this.#end.signal, retry: FOREVER };
+  /** A result is not thrown away because the hub is away, or because its disk is full. */
+  async #insist<T>(tell: (options: CallOptions) => Promise<T>): Promise<T> {
+    const { signal } = this.#end;
+    for (;;) {
+      try {
+        return await tell({ signal, retry: FOREVER });
+      } catch (error) {
+        if (!(error instanceof LuxHubError) || error.status < 500) throw error;
+        this.#tell({ kind: "fault", error });
+        await sleep(PAUSE_MS, signal);
+      }
+    }
   }
 
   #holder({ task, epoch }: Pick<Job<V>, "task" | "epoch">): Holder {

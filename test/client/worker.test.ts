@@ -181,6 +181,23 @@ test("a heartbeat finds the loss of a task without a timeout", async () => {
   await worker.heard("lost");
 });
 
+test("a result survives a hub that cannot write it", async () => {
+  let faults = 0;
+  const unlucky = new LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    fetch: async (url, init) => {
+      if (!url.endsWith("/task/complete") || faults++ > 0) return fetch(url, init);
+      return Response.json({ error: "insufficient_storage", detail: "The disk is full." }, { status: 507 });
+    },
+  });
+  await using worker = new TestWorker("disk", () => RESULT, {}, unlucky);
+  const { task_id } = await create("disk");
+  await worker.heard("completed");
+  expect(worker.events).toContainEqual({ kind: "fault", error: expect.objectContaining({ status: 507 }) });
+  expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "completed", attempts: 0 });
+});
+
 test("it stops in order: takes no more, gives back what it has not begun, finishes, and leaves", async () => {
   const { promise: finish, resolve } = Promise.withResolvers<void>();
   await using worker = new TestWorker("stops", async () => {
