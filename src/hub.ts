@@ -14,7 +14,7 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import { ENDPOINTS } from "./api/routes.ts";
+import { DOCS, ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { answerBudgets } from "./api/response-backpressure.ts";
@@ -169,7 +169,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   await leadership.isLeader().catch(ignoreFull); // before requests and chores: renews the leases if no hub ran
 
   const streams = new EventStreams(feed, log);
-  const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
+  const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint, DOCS];
   const pipeline = new Pipeline({
     services,
     store,

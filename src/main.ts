@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),
   doctor: async (argv, env) => (await import("./cli/doctor.ts")).doctorCommand(argv, env),
   move: async (argv, env) => (await import("./cli/move.ts")).moveCommand(argv, env),
+  openapi: async (argv) => (await import("./cli/openapi.ts")).openApiCommand(argv),
   version: versionCommand,
   help: helpCommand,
 };

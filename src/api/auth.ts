@@ -16,8 +16,11 @@ import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { keyBoundElsewhere, keyLost, unauthorized } from "./error-table.ts";
 
-/** `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key besides the secret. */
-export type Auth = "public" | "secret" | "admin";
+/**
+ * `open` never needs the secret: it shows nothing that is stored. `public` needs no secret on variant A, unless the hub is
+ * private, but does on B; `admin` needs the administrator key besides the secret.
+ */
+export type Auth = "open" | "public" | "secret" | "admin";
 
 export type Caller = {
   readonly variant: Variant;
@@ -54,7 +57,7 @@ export class Authenticator {
     const secret = headers.get("x-matrix-secret");
     const key = await this.#find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
-    if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
+    if (auth === "open" || (auth === "public" && variant.publicEndpoints && !this.#isPrivate))
       return { variant, key: null, shownKey: key };
     if (!key) throw this.#unauthorized(exchange, secret);
     if (auth === "admin") await this.#checkAdmin(headers.get("x-admin-key"));

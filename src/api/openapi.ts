@@ -7,13 +7,13 @@
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
+import type { VariantName } from "../domain/model.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
-import { fileEndpoints } from "./files.ts";
+import * as field from "./request-fields.ts";
+import recorded from "./openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
-import { ENDPOINTS } from "./routes.ts";
-import { STREAM } from "./stream.ts";
 import { eventBatchSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
 
@@ -39,6 +39,7 @@ export type Schema = {
   items?: Schema;
   anyOf?: Schema[];
   allOf?: Schema[];
+  contentSchema?: Schema;
 };
 
 type Ref = { readonly $ref: string };
@@ -49,13 +50,13 @@ export type Parameter = {
   readonly required?: boolean;
   readonly description: string;
   readonly schema: Schema;
-  example?: unknown;
+  readonly example?: unknown;
 };
 
 export type Media = {
   readonly schema: Schema;
   readonly encoding?: Readonly<Record<string, { readonly contentType: string }>>;
-  example?: unknown;
+  readonly example?: unknown;
 };
 
 export type Content = Readonly<Record<string, Media>>;
@@ -96,16 +97,16 @@ export type OpenApiDocument = {
   };
 };
 
-/** Every endpoint; the limit on files is not part of the document. */
-const DECLARED: readonly (Endpoint | Declared)[] = [...ENDPOINTS, ...fileEndpoints(1), STREAM];
-
-export function openApi(variant: Variant): OpenApiDocument {
+/** @param endpoints those that it describes: DECLARED of routes.ts */
+export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): OpenApiDocument {
   const records = new Records(variant);
   const paths: Record<string, Partial<Record<OperationMethod, Operation>>> = {};
-  for (const endpoint of DECLARED) {
+  for (const endpoint of endpoints) {
     const path = endpoint.path.replaceAll(/:(\w+)/g, "{$1}");
     const method = METHODS[endpoint.method];
-    paths[path] = { ...paths[path], [method]: operation(endpoint, variant, records) };
+    const id = operationId(endpoint);
+    const bare = operation(endpoint, variant, records);
+    paths[path] = { ...paths[path], [method]: withExample(bare, EXAMPLES[variant.name][id] ?? {}) };
   }
   return {
     openapi: "3.1.1",
@@ -135,6 +136,48 @@ export function openApi(variant: Variant): OpenApiDocument {
       },
     },
   };
+}
+
+/** A request and its answer. */
+type Example = {
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+  readonly answer?: unknown;
+};
+
+/** Recorded from a hub: see test/api/openapi.test.ts. */
+const EXAMPLES: Readonly<Record<VariantName, Readonly<Record<string, Example | undefined>>>> = recorded;
+
+function withExample(operation: Operation, { parameters = {}, body, answer }: Example): Operation {
+  const { requestBody, responses } = operation;
+  const success = responses["200"];
+  const withIt = (content: Content, example: unknown): Content =>
+    example === undefined ? content : mapped(content, (media) => ({ ...media, example }));
+  return {
+    ...operation,
+    ...(operation.parameters
+      ? {
+          parameters: operation.parameters.map((one) => {
+            const example = "name" in one ? parameters[one.name] : undefined;
+            return example === undefined ? one : { ...one, example };
+          }),
+        }
+      : {}),
+    ...(requestBody ? { requestBody: { ...requestBody, content: withIt(requestBody.content, body) } } : {}),
+    responses:
+      success && "description" in success && success.content
+        ? { ...responses, 200: { ...success, content: withIt(success.content, answer) } }
+        : responses,
+  };
+}
+
+const encoded = new Map<VariantName, string>();
+
+/** The document's JSON, made once. */
+export function encodedOpenApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): string {
+  const text = encoded.get(variant.name) ?? JSON.stringify(openApi(variant, endpoints));
+  encoded.set(variant.name, text);
+  return text;
 }
 
 const METHODS = { GET: "get", POST: "post", DELETE: "delete" } as const;
@@ -290,12 +333,9 @@ class Records {
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
     const schema = "_zod" in made ? toSchema(made, "output") : made;
-    const key = JSON.stringify(schema);
-    this.schemas[name] = described(
-      name,
-      mapParts(schema, (part) => this.refer(part)),
-    );
-    this.#names.set(key, name);
+    const own = mapParts(schema, (part) => this.refer(part));
+    this.schemas[name] = described(name, own);
+    this.#names.set(JSON.stringify(schema), name);
   }
 
   /** The schema, with references to the named schemas in it. */
@@ -487,16 +527,29 @@ const RAW: Readonly<
       304: { description: "The file is the one that the caller has." },
     }),
   },
+  openapi_json: {
+    answer: () => ({
+      200: {
+        description: "This document",
+        content: { "application/json": { schema: { type: "object", additionalProperties: {} } } },
+      },
+    }),
+  },
   agent_sse: {
     parameters: [
-      parameter("agent_sse", "node_id", "query", TEXT, true),
-      parameter("agent_sse", "Last-Event-ID", "header", TEXT, false),
+      parameter("agent_sse", "node_id", "query", toSchema(field.nodeId(), "input"), true),
+      parameter("agent_sse", "Last-Event-ID", "header", { type: "integer", minimum: 0 }, false),
     ],
     answer: () => ({
       200: {
         description:
           "An endless stream of Server-Sent Events. `event: message` has a Message as its data, every other event the Event of that kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
-        content: { "text/event-stream": { schema: TEXT } },
+        content: {
+          "text/event-stream": {
+            // The content of the stream, event by event: OpenAPI 3.1 has no word for it.
+            schema: { ...TEXT, contentSchema: { anyOf: [referTo("Message"), referTo("Event")] } },
+          },
+        },
       },
     }),
   },
@@ -511,6 +564,8 @@ const BYTES: Content = { "application/octet-stream": { schema: { type: "string",
 
 // ---- Errors
 
+const PROBLEM_TYPE = "application/problem+json";
+
 const PROBLEM: Schema = {
   type: "object",
   description: "An error (RFC 9457, problem details).",
@@ -519,7 +574,7 @@ const PROBLEM: Schema = {
     title: { type: "string", description: "The error in a few words; the same for each error of this code." },
     status: { type: "integer", description: "The status of the answer." },
     detail: { type: "string", description: "A sentence that says what to do." },
-    success: { const: false },
+    success: { const: false, description: "Always false." },
     error: { type: "string", enum: Object.keys(ERRORS), description: "The code. Rely on it." },
     errors: {
       type: "array",
@@ -616,6 +671,37 @@ function errorAnswers(
   );
 }
 
+/** The codes with which an operation may answer, by status. */
+export function errorCodesOf(
+  { components }: OpenApiDocument,
+  { responses }: Operation,
+): ReadonlyMap<number, readonly ErrorCode[]> {
+  const found = new Map<number, readonly ErrorCode[]>();
+  for (const [status, answer] of Object.entries(responses)) {
+    const one = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
+    const parts = one?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
+    const codes = parts.flatMap(({ properties }) => properties?.["error"]?.enum ?? []).filter(isErrorCode);
+    if (codes.length > 0) found.set(Number(status), codes);
+  }
+  return found;
+}
+
+/** The parameters of an operation, those that it shares with others too. */
+export function parametersOf(
+  { components }: OpenApiDocument,
+  { parameters = [] }: Operation,
+): readonly Parameter[] {
+  return parameters.flatMap((one) => ("name" in one ? [one] : (components.parameters[nameIn(one)] ?? [])));
+}
+
+function nameIn({ $ref }: Ref): string {
+  return $ref.slice($ref.lastIndexOf("/") + 1);
+}
+
+function isErrorCode(word: unknown): word is ErrorCode {
+  return typeof word === "string" && Object.hasOwn(ERRORS, word);
+}
+
 function problemAnswer(codes: readonly ErrorCode[]): Answer {
   const lines = codes.map((code) => `\`${code}\`: ${ERRORS[code].when}`);
   const status = ERRORS[codes[0] ?? "internal_error"].status;
@@ -624,7 +710,7 @@ function problemAnswer(codes: readonly ErrorCode[]): Answer {
     description: lines.length === 1 ? (lines[0] ?? "") : lines.map((line) => `- ${line}`).join("\n"),
     ...(status === 429 || status === 503 ? { headers } : {}),
     content: {
-      "application/problem+json": {
+      [PROBLEM_TYPE]: {
         schema: { allOf: [referTo("Problem"), { properties: { error: { enum: [...codes] } } }] },
       },
     },

@@ -14,6 +14,7 @@ export const HELP = `luxhub: a hub for a fleet of AI worker nodes
   luxhub restore FILE    restore a backup into an empty directory
   luxhub doctor          check everything in the data directory
   luxhub move …          move the hub into PostgreSQL, or back
+  luxhub openapi         print the API as an OpenAPI document
   luxhub version         print the version
   luxhub help            print this
 
@@ -98,6 +99,12 @@ All rows and the bytes of all files are copied and compared. No hub may run on e
 target must be empty: nothing is overwritten, nothing is merged. The source is not changed. When a
 move breaks off, no hub starts on the target: run the same command again. The secrets stay in
 the data directory, which a hub on PostgreSQL has too.`;
+
+export const OPENAPI_HELP = `luxhub openapi: print the API as an OpenAPI 3.1 document in JSON; no hub needs to run
+
+  --variant A|B   the variant that it describes (A)
+
+A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`;
 
 /**
  * Prints to standard output and answers exit code 0. Not by console, which ignores a failed write: a new secret would be
