@@ -1190,6 +1190,9 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** This API as an OpenAPI 3.1 document, in the variant of the caller */
+  "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
+
   /** Files, newest first */
   "file/list": {
     request: {
@@ -1283,6 +1286,7 @@ export const METHODS = {
   events: "GET",
   poll: "GET",
   "pg/diagnostic": "GET",
+  "openapi.json": "GET",
   "file/list": "GET",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",

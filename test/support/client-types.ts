@@ -4,12 +4,13 @@
  */
 import { join } from "node:path";
 import { type Operation, type Schema, openApi } from "../../src/api/openapi.ts";
+import { DECLARED } from "../../src/api/routes.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
 
 const FILE = join(import.meta.dir, "../../src/client/types.ts");
-const A = openApi(VARIANTS.A);
-const B = openApi(VARIANTS.B);
+const A = openApi(VARIANTS.A, DECLARED);
+const B = openApi(VARIANTS.B, DECLARED);
 
 const HEAD = `/**
  * The records, requests and answers of the API. Generated from the declarations of the endpoints by
