@@ -233,13 +233,14 @@ function accessOf({ security }: Operation): Html {
 }
 
 function takes(parameters: readonly Parameter[], media: Media | undefined): Html {
-  const places = { path: "in the path", query: "in the query", header: "header", cookie: "" };
-  const rows = [
-    ...parameters.map(({ name, in: place, required, description, schema }) =>
-      row(name, required === true, schema, html`${places[place]}. ${inline(description)}`),
-    ),
-    ...rowsOf(media?.schema ?? {}),
-  ];
+  const places = { path: "In the path", query: "In the query", header: "Header" };
+  const ofPlace = (...wanted: readonly Parameter["in"][]) =>
+    parameters
+      .filter((one) => wanted.includes(one.in))
+      .map(({ name, in: place, required, description, schema }) =>
+        row(name, required === true, schema, html`${places[place]}. ${inline(description)}`),
+      );
+  const rows = [...ofPlace("path", "query"), ...rowsOf(media?.schema ?? {}), ...ofPlace("header")];
   if (rows.length === 0) return html``;
   return html`<h4>Takes</h4>
     ${table(["Field", "Type", "Meaning"], rows)}`;
@@ -306,7 +307,8 @@ function fieldsOf(schema: Schema): Html {
 }
 
 function rowsOf({ properties = {}, required = [] }: Schema, within = ""): readonly (readonly Html[])[] {
-  return Object.entries(properties).flatMap(([name, schema]) => {
+  const fields = Object.entries(properties).filter(([, schema]) => schema.const !== true); // `success`: said once
+  return fields.flatMap(([name, schema]) => {
     const path = `${within}${name}`;
     const inner = schema.items?.properties ? schema.items : schema;
     const innerPath = inner === schema ? `${path}.` : `${path}[].`;
@@ -425,7 +427,7 @@ nav h2 { margin: 1.1rem 0 .2rem; font-size: 13px; }
 nav h2 a { color: inherit; }
 nav ul { margin: 0; padding: 0; list-style: none; }
 nav li a { display: block; padding: .08rem 0; color: var(--soft); overflow-wrap: anywhere; }
-nav li b { display: inline-block; width: 3.2em; font-size: 10px; }
+nav li b { display: inline-block; width: 4.4em; font-size: 10px; }
 main { max-width: 62rem; padding: 1.6rem 2.2rem 6rem; }
 h1 { margin: 0 0 1rem; font-size: 26px; line-height: 1.25; }
 main h2 { margin: 3rem 0 .4rem; padding-bottom: .3rem; border-bottom: 1px solid var(--line); font-size: 21px; }

@@ -101,7 +101,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   success: "Always true: errors are problems.",
 
   // Nodes
-  node_id: "The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.",
+  node_id: "The id of the node.",
   "node_register.node_id":
     "The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.",
   node: "The node as it is now.",
