@@ -124,7 +124,7 @@ export interface Task<V extends Variant = "A"> {
 }
 
 export interface Node<V extends Variant = "A"> {
-  /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+  /** The id of the node. */
   node_id: string;
   /** The name that people see. */
   name: string;
@@ -403,12 +403,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Keeps a node online; answers how many tasks and messages wait for it */
   "node/heartbeat": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The node is online. */
       status: "online";
@@ -428,12 +428,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Puts a node offline at once and gives its tasks back */
   "node/leave": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The node is offline. */
       status: "offline";
@@ -445,14 +445,14 @@ export interface Operations<V extends Variant = "A"> {
   /** Lets a node finish what it has and get nothing new, or ends that */
   "node/drain": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** Whether the node drains: it finishes what it has and gets nothing new. */
       drain: boolean;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** Whether the node drains: it finishes what it has and gets nothing new. */
       drain: boolean;
@@ -464,12 +464,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Deletes a node; its tasks are open again, its ledger and messages stay */
   "node/delete": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
   };
@@ -487,7 +487,7 @@ export interface Operations<V extends Variant = "A"> {
   /** One node */
   "node/{node_id}": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
@@ -539,7 +539,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Hands a worker its next task, and may wait for one */
   "task/next": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** Seconds to wait until the task is completed or has failed. */
       wait?: number | undefined;
@@ -562,7 +562,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: TaskAnswer<V>;
@@ -573,7 +573,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: TaskAnswer<V>;
@@ -584,7 +584,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -618,7 +618,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -633,7 +633,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -650,7 +650,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -704,7 +704,7 @@ export interface Operations<V extends Variant = "A"> {
         assignments: readonly {
           /** The id of the task. */
           task_id: string;
-          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          /** The id of the node. */
           node_id: string;
         }[];
       },
@@ -718,7 +718,7 @@ export interface Operations<V extends Variant = "A"> {
         results: {
           /** The id of the task. */
           task_id: string;
-          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          /** The id of the node. */
           node_id: string;
           success: boolean;
           /** The code of the refusal; null if it succeeded. */
@@ -735,7 +735,7 @@ export interface Operations<V extends Variant = "A"> {
         assignments: {
           /** The id of the task. */
           task_id: string;
-          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          /** The id of the node. */
           node_id: string;
         }[];
       }
@@ -785,7 +785,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The open tasks that a node could claim, best first */
   "task/pull": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** How many to answer at most. */
       limit?: number | undefined;
@@ -828,7 +828,7 @@ export interface Operations<V extends Variant = "A"> {
       >;
       /** The nodes that completed most, at most 10. */
       top_nodes: {
-        /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+        /** The id of the node. */
         node_id: string;
         /** How many tasks are completed; in `top_nodes`, by this node. */
         completed: number;
@@ -879,7 +879,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Takes messages out of a mailbox, oldest first, and may wait for the first */
   "message/receive": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** How many to answer at most. */
       count?: number | undefined;
@@ -923,7 +923,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Confirms a message */
   "message/ack": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of the message. */
       message_id: string;
@@ -936,7 +936,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The messages that a node sent or got, newest first */
   "message/history": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of a message: only those before it. */
       before?: string | undefined;
@@ -957,7 +957,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The messages that a node never confirmed, oldest first */
   "message/parked": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The number of the page, from 1. */
       page?: number | undefined;
@@ -982,7 +982,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Lets a parked message wait again, as if it had never been delivered */
   "message/redrive": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of the message. */
       message_id: string;
@@ -1018,7 +1018,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The messages that a node got, newest first; the mailbox keeps them */
   "agent/messages": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of a message: only those after it. */
       since?: string | undefined;
@@ -1060,7 +1060,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Confirms a message */
   "agent/ack": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of the message. */
       message_id: string;
@@ -1073,7 +1073,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Signs a node in for the day and pays it 10 LUX */
   signin: {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
@@ -1092,7 +1092,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The ledger entries of a node, newest first */
   "lux/ledger": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The number of the page, from 1. */
       page?: number | undefined;
