@@ -219,7 +219,7 @@ function operation(endpoint: Endpoint | Declared, variant: Variant, records: Rec
     security: securityOf(endpoint, variant),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: body } : {}),
-    responses: { ...answer, ...errorAnswers(endpoint, parameters) },
+    responses: { ...answer, ...errorAnswers(endpoint) },
   };
 }
 
@@ -477,6 +477,7 @@ const RAW: Readonly<
     {
       readonly parameters?: readonly Parameter[];
       readonly body?: NonNullable<Operation["requestBody"]>;
+      readonly errors?: readonly ErrorCode[];
       readonly answer: (records: Records) => Operation["responses"];
     }
   >
@@ -507,6 +508,7 @@ const RAW: Readonly<
     }),
   },
   file_download: {
+    errors: ["range_not_satisfiable", "content_missing"],
     parameters: [
       parameter("file_download", "Range", "header", TEXT, false),
       parameter("file_download", "If-Range", "header", TEXT, false),
@@ -536,6 +538,7 @@ const RAW: Readonly<
     }),
   },
   agent_sse: {
+    errors: ["invalid_request"],
     parameters: [
       parameter("agent_sse", "node_id", "query", toSchema(field.nodeId(), "input"), true),
       parameter("agent_sse", "Last-Event-ID", "header", { type: "integer", minimum: 0 }, false),
@@ -631,35 +634,36 @@ const OF_EVERY_POST: readonly ErrorCode[] = [
   "too_many_calls", // a repeat waits for the first
 ];
 
-/** The codes with which an operation may answer. */
-function codesOf(
-  endpoint: Endpoint | Declared,
-  parameters: readonly (Parameter | Ref)[],
-): readonly ErrorCode[] {
-  const named = parameters.flatMap((one) => ("name" in one ? [one] : []));
-  const waits = named.some(({ name }) => name === "wait" || name === "timeout");
-  const bound = "actsFor" in endpoint && endpoint.actsFor !== undefined;
-  return [
+/** The codes with which an endpoint may answer. */
+export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode> {
+  const { method, path, auth, rejections } = endpoint;
+  const id = operationId(endpoint);
+  const names = inputNames(endpoint);
+  const waits = names.includes("wait") || names.includes("timeout");
+  const hasQuery = method === "GET" && names.some((name) => !path.includes(`:${name}`));
+  const isBound = "actsFor" in endpoint && endpoint.actsFor !== undefined;
+  return new Set<ErrorCode>([
     ...OF_EVERY_REQUEST,
-    ...endpoint.rejections,
-    ...(endpoint.method === "GET" ? [] : OF_EVERY_WRITE),
-    ...(endpoint.method === "POST" ? OF_EVERY_POST : []),
-    ...(named.some((one) => one.in === "query") ? (["invalid_request"] as const) : []),
+    ...rejections,
+    ...(method === "GET" ? [] : OF_EVERY_WRITE),
+    ...(method === "POST" ? OF_EVERY_POST : []),
+    ...(hasQuery ? (["invalid_request"] as const) : []),
     ...(waits ? (["too_many_calls"] as const) : []),
-    ...(bound ? (["key_bound_to_other_node"] as const) : []),
-    ...(endpoint.auth === "admin" ? (["admin_key_required"] as const) : []),
-    ...(operationId(endpoint) === "file_download"
-      ? (["range_not_satisfiable", "content_missing"] as const)
-      : []),
-  ];
+    ...(isBound ? (["key_bound_to_other_node"] as const) : []),
+    ...(auth === "admin" ? (["admin_key_required"] as const) : []),
+    ...(RAW[id]?.errors ?? []),
+  ]);
+}
+
+function inputNames(endpoint: Endpoint | Declared): readonly string[] {
+  if (!("kind" in endpoint) || endpoint.kind === "raw") return [];
+  const input = endpoint.input();
+  return input instanceof z.ZodMiniObject ? Object.keys(input.shape) : [];
 }
 
 /** The error answers by status. */
-function errorAnswers(
-  endpoint: Endpoint | Declared,
-  parameters: readonly (Parameter | Ref)[],
-): Operation["responses"] {
-  const codes = [...new Set(codesOf(endpoint, parameters))].toSorted();
+function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
+  const codes = [...errorCodes(endpoint)].toSorted();
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
   return Object.fromEntries(
     [...byStatus]

@@ -1,6 +1,7 @@
 /**
  * The OpenAPI documents: every operation has a text for each field and a real exchange as its example, the hub answers
- * the document, and shows it as a page. test/support/hub.ts holds every answer of the other API tests to it.
+ * the document, and shows it as a page. test/support/answers.ts holds every answer of the other tests to the declarations;
+ * here an independent validator shows that these and the document say the same.
  *
  * The examples in src/api/openapi-examples.json are what a hub answered to the session below. After a change of the API,
  * LUXHUB_RECORD_EXAMPLES=1 bun test test/api/openapi.test.ts writes them again.
@@ -11,6 +12,7 @@ import { join } from "node:path";
 import { parametersOf } from "../../src/api/openapi.ts";
 import { FIELDS } from "../../src/api/openapi-texts.ts";
 import { ADMIN_KEY, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { answerFault } from "../support/answers.ts";
 import { DocumentChecks } from "../support/openapi.ts";
 import { VARIANTS, type VariantName, list, record, refused } from "./scene.ts";
 
@@ -338,6 +340,50 @@ describe("the document", () => {
     }
     expect(bare).toEqual([]);
     expect(Object.keys(FIELDS).filter((field) => !used.has(FIELDS[field]))).toEqual([]);
+  });
+
+  /** Copies of an answer, each with one fault: a field that is missing, of another type, or too many. */
+  function* damaged(value: unknown): Generator<unknown> {
+    if (Array.isArray(value)) {
+      for (const [i, part] of value.entries())
+        for (const bad of damaged(part)) yield value.map((one: unknown, at) => (at === i ? bad : one));
+      return;
+    }
+    if (typeof value !== "object" || value === null) {
+      yield { of: "another type" };
+      return;
+    }
+    yield { ...value, unknown_field: 1 };
+    for (const [name, part] of Object.entries(value)) {
+      const { [name]: _, ...others } = record(value);
+      yield others;
+      for (const bad of damaged(part)) yield { ...value, [name]: bad };
+    }
+  }
+
+  test("and the declarations judge answers alike, right ones and damaged ones", () => {
+    const kept = record(JSON.parse(readFileSync(EXAMPLES_PATH, "utf8")));
+    let refusals = 0;
+    for (const variant of VARIANTS) {
+      const checks = DocumentChecks.of(variant);
+      for (const [path, item] of Object.entries(checks.document.paths))
+        for (const [method, { operationId, responses }] of Object.entries(item)) {
+          const isRaw =
+            !("200" in responses) ||
+            ["file_upload", "file_download", "agent_sse", "openapi_json"].includes(operationId);
+          if (isRaw) continue; // their declarations have no schema
+          const { answer } = record(record(kept[variant])[operationId]);
+          const ask = [method.toUpperCase(), path.replaceAll(/\{\w+\}/g, "x"), 200] as const;
+          expect(answerFault(variant, ...ask, answer)).toBeNull();
+          for (const bad of damaged(answer)) {
+            const faults = [checks.answerFault(...ask, bad), answerFault(variant, ...ask, bad)];
+            if ((faults[0] === null) !== (faults[1] === null))
+              throw new Error(`${ask.join(" ")}: ${faults.join(" but ")}`);
+            if (faults[0] !== null) refusals += 1;
+          }
+        }
+    }
+    expect(refusals).toBeGreaterThan(2_000);
   });
 
   test("differs between the variants where they answer differently", () => {

@@ -11,7 +11,7 @@ import { problemOf } from "../../src/api/error-table.ts";
 import { withoutAbsent } from "../../src/api/input.ts";
 import type { VariantName } from "../../src/domain/model.ts";
 import { hasMoreValues, isNestedDeeper } from "../../src/http/json-body.ts";
-import { DocumentChecks } from "../support/openapi.ts";
+import { answerFault } from "../support/answers.ts";
 import { TARGETS, type Target } from "./requests.ts";
 import { type Sent, objectOf } from "./sent.ts";
 import type { WireAnswer } from "./wire.ts";
@@ -93,7 +93,7 @@ function successFault(target: Target | undefined, answer: WireAnswer, variant: V
   if (answer.status !== 200 || body?.["success"] !== true)
     return `a success that does not say so: ${answer.status}`;
   const path = target.path.replaceAll(/:\w+/g, "x");
-  return DocumentChecks.of(variant).answerFault(target.method, path, answer.status, body);
+  return answerFault(variant, target.method, path, answer.status, body);
 }
 
 /** All correct outcomes of a request. */

@@ -102,9 +102,11 @@ export class DocumentChecks {
             properties: Object.fromEntries(
               Object.entries(properties).map(([name, part]) => [name, this.#closed(part)]),
             ),
-            additionalProperties: additionalProperties ? this.#closed(additionalProperties) : false,
           }
         : {}),
+      ...(additionalProperties
+        ? { additionalProperties: this.#closed(additionalProperties) }
+        : properties && { additionalProperties: false }),
       ...(items ? { items: this.#closed(items) } : {}),
       ...(anyOf ? { anyOf: anyOf.map((one) => this.#closed(one)) } : {}),
     };
