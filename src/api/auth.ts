@@ -1,6 +1,6 @@
 /**
  * Authentication: identifies the caller by its secret, chooses the variant of the answer, and applies the rate limit on
- * wrong secrets (docs/security.md). Secrets are read from two headers only, and go only to the key ring
+ * wrong secrets (docs/security.md). Secrets are read from headers only, and go only to the key ring
  * (service/keys.ts), which compares their hashes in constant time.
  */
 import * as limit from "../domain/limits.ts";
@@ -16,8 +16,12 @@ import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { keyBoundElsewhere, keyLost, unauthorized } from "./error-table.ts";
 
-/** `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key besides the secret. */
-export type Auth = "public" | "secret" | "admin";
+/**
+ * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
+ * besides the secret. Outside /api/v1: `open` never asks for anything, and reads no header; `bearer` needs the secret,
+ * which may also come as a bearer token (RFC 6750).
+ */
+export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
 
 export type Caller = {
   readonly variant: Variant;
@@ -50,8 +54,9 @@ export class Authenticator {
    * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key
    */
   async authenticate(exchange: Exchange, auth: Auth, listenerVariant: Variant): Promise<Caller> {
+    if (auth === "open") return { variant: listenerVariant, key: null, shownKey: null };
     const { headers } = exchange.request;
-    const secret = headers.get("x-matrix-secret");
+    const secret = headers.get("x-matrix-secret") ?? (auth === "bearer" ? bearerToken(headers) : null);
     const key = await this.#find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
@@ -102,6 +107,10 @@ export class Authenticator {
     const headers = { "Retry-After": String(seconds) };
     throw new Problem(429, "too_many_wrong_secrets", "Too many requests", detail, { headers });
   }
+}
+
+function bearerToken(headers: Headers): string | null {
+  return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
 /** @throws {Problem} 403 when the caller's key is bound to another node than `nodeId`. */
