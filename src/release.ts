@@ -235,7 +235,7 @@ const CLIENT = join(PROJECT, "src/client");
 const TYPESCRIPT = "typescript@5.9.3";
 
 /** The typed client: one module that Node, Bun and browsers load, with its types. */
-async function makeClientPackage(folder: string): Promise<void> {
+export async function makeClientPackage(folder: string): Promise<void> {
   if (!existsSync(join(CLIENT, "luxhub.ts")))
     return console.log("no package of the client: there is none here");
   const { license } = await packageJson();
@@ -255,7 +255,8 @@ async function makeClientPackage(folder: string): Promise<void> {
       "--declaration",
       "--emitDeclarationOnly",
       "--allowImportingTsExtensions",
-      "--skipLibCheck",
+      "--strict",
+      "--noCheck",
     ];
     const into = ["--target", "esnext", "--module", "preserve", "--types", "bun", "--outDir", types];
     run([...tsc, ...declare, ...into]);
@@ -274,6 +275,7 @@ async function makeClientPackage(folder: string): Promise<void> {
       license,
       type: "module",
       sideEffects: false,
+      types: "./types/luxhub.d.ts",
       exports: { ".": { types: "./types/luxhub.d.ts", default: "./luxhub.js" } },
       engines: { node: ">=20" },
     };
