@@ -8,7 +8,7 @@ import type { IdPool } from "./id-pool.ts";
 import { BOUND_NODE, BOUND_SECRET, PINNED_SECRET } from "./sent.ts";
 
 const FREE = {
-  role: "secret",
+  role: "full",
   variant: null,
   nodeId: null,
   createdAt: 0,
