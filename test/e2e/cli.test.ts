@@ -576,7 +576,7 @@ describe.concurrent("keys", () => {
     expect(listed.stdout).toMatch(/^ID +ROLE +VARIANT +NODE +EXPIRES +STATE\n/);
     expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid\n/);
     expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid\n/);
-    expect(listed.stdout).toMatch(/\nfleet-2027 +secret +- +- +never +valid\n/);
+    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid\n/);
     expect(listed.stdout).not.toContain(secret);
     expect(listed.stdout).not.toContain(at.hub.secret);
     expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");
