@@ -154,6 +154,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     feed,
     blobs,
     clock,
+    keys,
     pinned: () => isHeld(dir.pin),
     maxNodes: config.maxNodes,
   });
@@ -400,14 +401,16 @@ type Joined = {
   readonly feed: Feed;
   readonly blobs: Blobs;
   readonly clock: Clock;
+  readonly keys: KeyRing;
   readonly pinned: () => boolean;
   readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, blobs, clock, pinned, maxNodes }: Joined) {
+function joinServices({ store, mail, feed, blobs, clock, keys, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   return {
     feed,
+    keys,
     tasks,
     nodes: new NodeService(store, clock, tasks, maxNodes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers),

@@ -287,6 +287,9 @@ export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
+export const KEY_NAME_MAX_CHARS = 64;
+/** Ten years. */
+export const KEY_EXPIRES_MAX_SECONDS = 315_360_000;
 /** Secrets that are looked up in the store together, because the hub does not know them. */
 export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;

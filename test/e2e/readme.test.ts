@@ -14,6 +14,7 @@ import { fileEndpoints } from "../../src/api/files.ts";
 import {
   deliverySchema,
   entrySchema,
+  keySchema,
   eventSchema,
   fateSchema,
   fileSchema,
@@ -297,6 +298,7 @@ describe("the pages", () => {
       event: eventSchema(),
       file: fileSchema(),
       "ledger entry": entrySchema(),
+      key: keySchema(),
     };
     const text = page("docs/records.md");
     const names = [...text.matchAll(/^## (.+)$/gm)].map(([, name]) => name);
@@ -374,6 +376,8 @@ describe("limits", () => {
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
+    ["`name` of a key", count("KEY_NAME_MAX_CHARS")],
+    ["`expires_at`, `expires_in_s` of a key", `${count("KEY_EXPIRES_MAX_SECONDS")} s`],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
     ["Each text of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Further keys of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
