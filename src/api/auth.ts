@@ -1,6 +1,6 @@
 /**
  * Authentication: identifies the caller by its secret, chooses the variant of the answer, and applies the rate limit on
- * wrong secrets (docs/security.md). Secrets are read from two headers only, and go only to the key ring
+ * wrong secrets (docs/security.md). Secrets are read from headers only, and go only to the key ring
  * (service/keys.ts), which compares their hashes in constant time.
  */
 import * as limit from "../domain/limits.ts";
@@ -16,8 +16,12 @@ import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { keyBoundElsewhere, keyLost, unauthorized, viewerNotAllowed } from "./error-table.ts";
 
-/** `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key besides the secret. */
-export type Auth = "public" | "secret" | "admin";
+/**
+ * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
+ * besides the secret. Outside /api/v1: `open` never asks for anything, and reads no header; `bearer` needs the secret,
+ * which may also come as a bearer token (RFC 6750).
+ */
+export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
 
 /** Who may call an endpoint. */
 export type Access = {
@@ -59,8 +63,9 @@ export class Authenticator {
    */
   async authenticate(exchange: Exchange, access: Access, listenerVariant: Variant): Promise<Caller> {
     const { auth } = access;
+    if (auth === "open") return { variant: listenerVariant, key: null, shownKey: null };
     const { headers } = exchange.request;
-    const secret = headers.get("x-matrix-secret");
+    const secret = headers.get("x-matrix-secret") ?? (auth === "bearer" ? bearerToken(headers) : null);
     const key = await this.#find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
@@ -118,6 +123,10 @@ export class Authenticator {
 function checkViewerMay({ method, showsMessages }: Access): void {
   if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
   if (showsMessages) throw viewerNotAllowed("read the contents of messages");
+}
+
+function bearerToken(headers: Headers): string | null {
+  return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
 /** @throws {Problem} 403 when the caller's key is bound to another node than `nodeId`. */

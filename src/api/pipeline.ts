@@ -70,6 +70,11 @@ export class Pipeline {
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
+  /** How many calls wait now. */
+  get waiting(): LongPolls["waiting"] {
+    return this.#longPolls.waiting;
+  }
+
   /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     return endpoints.map((endpoint): Route => {

@@ -467,6 +467,7 @@ describe("limits", () => {
     ["docs/operations.md", `gives running requests up to ${valueOf("DRAIN_MS") / 1_000} seconds`],
     ["docs/operations.md", `Up to ${bytes("START_CHECK_MAX_BYTES")} the start checks every page`],
     ["docs/operations.md", `stop of the process (${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more)`],
+    ["docs/monitoring.md", `by \`state\`, each up to ${count("METRICS_MESSAGES_MAX")}`],
     ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("FATE_WAIT_MS")}`],
   ];
@@ -555,6 +556,8 @@ describe("what the pages name exists", () => {
       "--yes", // npx
       "--retry", // curl
       "--retry-connrefused",
+      "--retry-delay",
+      "--retry-all-errors",
       "--target", // bun build
     ]);
     const wrong = all.flatMap(({ path, text }) =>
