@@ -9,6 +9,7 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
 import { ENDPOINTS } from "../../src/api/routes.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
@@ -551,6 +552,7 @@ describe("what the pages name exists", () => {
     const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
     const known = new Set([
       ...SETTING_ROWS.flatMap(({ flag, env }) => [flag, env]),
+      ...COMMANDS.flatMap(({ flags }) => Object.keys(flags).map((flag) => `--${flag}`)),
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
