@@ -54,6 +54,9 @@ const EPOCH: Flag = {
   help: "refuse it if the task was handed out again since (409 stale_lease)",
 };
 
+/** It prints no record: only bytes. */
+const BYTES_ONLY = "file get";
+
 function remote(
   name: string,
   words: string,
@@ -61,7 +64,8 @@ function remote(
   flags: Command["flags"] = {},
   about = "",
 ): Command {
-  const all = { ...flags, ...REMOTE_FLAGS };
+  const { json, ...place } = REMOTE_FLAGS;
+  const all = { ...flags, ...(json && name !== BYTES_ONLY && { json }), ...place };
   return { name, words, summary, flags: all, isRemote: true, ...(about !== "" && { about }) };
 }
 
@@ -85,7 +89,7 @@ export const COMMANDS: readonly Command[] = [
       ]),
     ),
   },
-  remote("status", "", "the health of the hub, and counts"),
+  remote("status", "", "the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
   remote(
     "top",
     "",

@@ -83,8 +83,9 @@ export function reportFault(error: unknown): number {
     return exitCodeOf(error.status);
   }
   if (error instanceof HubUnreachable) {
-    const reason = NETWORK_REASONS[codeOf(error.cause)] ?? reasonOf(error.cause ?? error);
-    complain(`the hub cannot be reached: ${reason}; is --url right, and does it run?`);
+    const reason = NETWORK_REASONS[codeOf(error.cause)];
+    if (reason === undefined) complain(error.message);
+    else complain(`the hub cannot be reached: ${reason}; is --url right, and does it run?`);
     return EXIT.UNREACHABLE;
   }
   if (error instanceof NoHubHere) {

@@ -135,11 +135,8 @@ function wordOf(value: unknown): string {
   );
 }
 
-function fit(line: string): string {
+/** Cut to the width of the terminal; whole where standard output is none. */
+export function fit(line: string): string {
   const width = process.stdout.isTTY === true ? process.stdout.columns : 0;
-  if (!width || Bun.stringWidth(line) <= width) return line;
-  const [...letters] = line;
-  let used = 0;
-  const cut = letters.findIndex((letter) => (used += Bun.stringWidth(letter)) > width - 1);
-  return `${letters.slice(0, cut).join("")}…`;
+  return !width || Bun.stringWidth(line) <= width ? line : Bun.sliceAnsi(line, 0, width, { ellipsis: "…" });
 }

@@ -25,11 +25,14 @@ import {
   listOf,
   objectOf,
   run,
+  until,
 } from "./program.ts";
 
 const dir = new TempDir();
 const data = dir.join("data");
 const SECRETS = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
+/** What top writes before each picture. */
+const HOME = "\u001b[H";
 let hub: Hub;
 
 beforeAll(async () => {
@@ -86,6 +89,31 @@ describe("a session", () => {
     expect(await out("status")).toMatch(/^url +http:\/\/127\.0\.0\.1:\d+\nstatus +ok\n/);
     expect(await out("top")).toMatch(/^nodes 2: online 2$/m);
     expect(await json("top")).toMatchObject({ status: { status: "ok" }, stats: {}, nodes: [{}, {}] });
+  });
+
+  test("top in a terminal draws until q, and leaves the screen as it was", async () => {
+    let screen = "";
+    const drawn = Promise.withResolvers<void>();
+    const child = Bun.spawn([...FROM_SOURCE, "top", "--interval", "200ms", "--data", data], {
+      env: { ...process.env, ...SECRETS, TERM: "xterm" },
+      terminal: {
+        cols: 40,
+        rows: 10,
+        data: (_, bytes) => {
+          screen += new TextDecoder().decode(bytes);
+          if (screen.split(HOME).length > 3) drawn.resolve();
+        },
+      },
+    });
+    await Promise.race([drawn.promise, child.exited]);
+    child.terminal?.write("q");
+    expect(await child.exited).toBe(0);
+    expect(screen).toStartWith("\u001b[?1049h");
+    await until(() => screen.endsWith("\u001b[?1049l"));
+    const [, picture = ""] = screen.split(HOME);
+    const lines = Bun.stripANSI(picture).split(/[\r\n]+/);
+    expect(lines).toContain("nodes 2: online 2");
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
   });
 
   test("empty lists are [] in JSON, and a head for people", async () => {
