@@ -2,7 +2,7 @@
  * The store's port. Its comments are the contract that every engine is tested against.
  * The store loads and saves; it never decides.
  */
-import type { Notified } from "../domain/change.ts";
+import type { Change, Notified } from "../domain/change.ts";
 import type { Decision, Undecided } from "../domain/decision.ts";
 
 export type Param = string | number | bigint | null;
@@ -31,6 +31,11 @@ export type Query<R> = {
    * written, if none of them writes one of these keys.
    */
   readonly reads: readonly string[];
+  /**
+   * For a query that nearly every transaction would make stale: what it answers after a change of an earlier transaction,
+   * or null when it must be loaded again. Takes the place of the conflict keys of these changes.
+   */
+  patch?(value: R, change: Change): R | null;
   readonly byKey?: ReadByKey;
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
