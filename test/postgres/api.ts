@@ -37,6 +37,7 @@ export const PARTS = {
     "keys",
     "lost-keys",
     "system",
+    "monitoring",
     "large-lists",
     "activity-log",
   ],
