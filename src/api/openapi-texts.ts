@@ -23,6 +23,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   agent: "The same mailboxes by other names, and the event stream of a node.",
   lux: "LUX, the reward units: an append-only ledger for each node.",
   file: "Files, streamed both ways, which may be attached to tasks and nodes.",
+  key: "The keys: who may call the hub. Needs the administrator key.",
   hub: "The hub itself: its state, its event log and this document.",
 };
 
@@ -41,11 +42,13 @@ export const ERRORS = {
   },
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
+  viewer_not_allowed: { status: 403, when: "the key only reads, and no contents of messages" },
   not_found: { status: 404, when: "there is no such path" },
   node_not_found: { status: 404, when: "no node is registered with that id" },
   task_not_found: { status: 404, when: "there is no such task" },
   message_not_found: { status: 404, when: "there is no such message, or it is no longer kept" },
   file_not_found: { status: 404, when: "there is no such file" },
+  key_not_found: { status: 404, when: "there is no key of that name" },
   method_not_allowed: { status: 405, when: "the path has other methods; the header `Allow` names them" },
   request_timeout: { status: 408, when: "the body did not arrive in time" },
   task_not_open: { status: 409, when: "the task is assigned to another node" },
@@ -61,6 +64,8 @@ export const ERRORS = {
   nodes_limit: { status: 409, when: "the hub has as many nodes as `--max-nodes` allows" },
   lux_balance_limit: { status: 409, when: "the balance would exceed what the store can count" },
   task_files_limit: { status: 409, when: "the task has as many files as it may have" },
+  key_exists: { status: 409, when: "there is, or was, a key of that name" },
+  keys_limit: { status: 409, when: "the hub has as many keys as it may have" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: { status: 415, when: "multipart where JSON is required, or the other way round" },
   range_not_satisfiable: { status: 416, when: "the file does not have the requested range" },
@@ -215,6 +220,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_stats.lux_earned": "LUX that the node earned with them.",
   wait: "Seconds to wait until the task is completed or has failed.",
 
+  "task_next.wait": "Seconds to wait for a task; 0, the default, answers at once.",
+  task_types: "Only tasks of these types; what is assigned to the node already comes all the same.",
+  resume: "Hands out again first what the node had begun and not finished, each with a new epoch.",
+  "task_next.task": "The task that was handed out; null if none came in time.",
+  "task_next.lease": "The node's hold on it; null without a task.",
+  "task_next.drain": "Whether the node drains: it is handed nothing new.",
+
   // Lists
   page: "The number of the page, from 1.",
   per_page: "Rows on a page; above 50 is read as 50.",
@@ -273,6 +285,27 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "file_download.If-Range": "The range only if the file is still this one, else the whole file.",
   "file_download.If-None-Match": "The ETag of the file that the caller has.",
   "file_download.If-Modified-Since": "When the caller got the file that it has.",
+
+  // Keys
+  keys: "All keys, the two of the first start too.",
+  key: "The key.",
+  "Key.name": "The name of the key, chosen by who made it.",
+  "key_add.name": "A name that no other key has or had.",
+  "key_revoke.name": "The name of the key.",
+  role: "What the key may do; `full` if left out. A viewer only reads, and no contents of messages; `admin` is for `X-Admin-Key`.",
+  "Key.role":
+    "What the key may do. A viewer only reads, and no contents of messages; `admin` is for `X-Admin-Key`.",
+  "Key.state": "Whether it is still good.",
+  "Key.variant": "The variant in which its requests are answered; null: that of the listener.",
+  "key_add.variant": "The variant in which its requests are answered, on any listener.",
+  "Key.node_id": "The node for which alone it acts.",
+  "key_add.node_id": "The node for which alone it acts.",
+  "Key.created_at": "When it was made; null for the keys of the first start.",
+  "Key.expires_at": "When it ends; null: never.",
+  "key_add.expires_at": "When it ends; at most ten years ahead.",
+  expires_in_s: "Seconds until it ends, instead of `expires_at`.",
+  "Key.revoked_at": "When it was revoked.",
+  secret: "The secret of the new key; it is not kept, and cannot be shown again.",
 
   // The hub
   kind: "The kind of event.",

@@ -208,7 +208,7 @@ function operation(endpoint: Endpoint | Declared, variant: Variant, records: Rec
       .map(([name, schema]) =>
         parameter(id, name, "query", schema, input?.required?.includes(name) ?? false),
       ),
-    ...(isPost ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
+    ...(isPost && !endpoint.answersSecret ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
   ];
   const body = isPost ? (raw?.body ?? bodyOf(endpoint, input)) : null;
   const answer = raw?.answer(records) ?? jsonAnswer(id, endpoint, variant, records);
@@ -326,6 +326,7 @@ class Records {
     this.#add("HistoryMessage", schemas.fateSchema());
     this.#add("LedgerEntry", schemas.entrySchema());
     this.#add("FileRecord", schemas.fileSchema());
+    this.#add("Key", schemas.keySchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("TaskAnswer", successOf(toSchema(taskAnswer(variant), "output")));
     this.#add("EventBatch", successOf(toSchema(eventBatchSchema(), "output")));
@@ -650,6 +651,7 @@ export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode
     ...(hasQuery ? (["invalid_request"] as const) : []),
     ...(waits ? (["too_many_calls"] as const) : []),
     ...(isBound ? (["key_bound_to_other_node"] as const) : []),
+    ...(method !== "GET" || endpoint.showsMessages ? (["viewer_not_allowed"] as const) : []),
     ...(auth === "admin" ? (["admin_key_required"] as const) : []),
     ...(RAW[id]?.errors ?? []),
   ]);

@@ -5,6 +5,7 @@
 import { UNCACHED } from "../http/exchange.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
+import { KEY_ENDPOINTS } from "./keys.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
@@ -34,6 +35,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...TASK_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
+  ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   openApiDocument,
 ];

@@ -35,6 +35,7 @@ export const STREAM = {
   path: "/api/v1/agent/sse",
   auth: "secret",
   summary: "Streams a node's messages and the events of its tasks (Server-Sent Events)",
+  showsMessages: true,
   rejections: ["node_not_found", "key_bound_to_other_node"],
 } as const;
 

@@ -2,10 +2,11 @@
 import { openApi } from "../api/openapi.ts";
 import { DECLARED } from "../api/routes.ts";
 import { VARIANTS } from "../variant/by-name.ts";
-import { type Form, UsageError, readArguments } from "./arguments.ts";
+import { UsageError, readArguments } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { OPENAPI_HELP, say } from "./usage.ts";
 
-const FORM: Form = { name: "openapi", words: "", flags: { variant: { type: "string" } } };
+const FORM = formOf("openapi");
 
 export function openApiCommand(argv: readonly string[]): number {
   const { flags, help } = readArguments(argv, FORM);

@@ -262,6 +262,28 @@ export interface FileRecord {
   url: string;
 }
 
+export interface Key {
+  /** The name of the key, chosen by who made it. */
+  name: string;
+  /**
+   * What the key may do. A viewer only reads, and no contents of messages; `admin` is for
+   * `X-Admin-Key`.
+   */
+  role: "full" | "viewer" | "admin";
+  /** Whether it is still good. */
+  state: "valid" | "expired" | "revoked";
+  /** The variant in which its requests are answered; null: that of the listener. */
+  variant: "A" | "B" | null;
+  /** The node for which alone it acts. */
+  node_id: string | null;
+  /** When it was made; null for the keys of the first start. */
+  created_at: string | null;
+  /** When it ends; null: never. */
+  expires_at: string | null;
+  /** When it was revoked. */
+  revoked_at: string | null;
+}
+
 export interface Event {
   /** Increases with each commit. */
   id: number;
@@ -319,11 +341,13 @@ export interface Problem {
     | "key_bound_to_other_node"
     | "not_assigned_to_node"
     | "not_your_message"
+    | "viewer_not_allowed"
     | "not_found"
     | "node_not_found"
     | "task_not_found"
     | "message_not_found"
     | "file_not_found"
+    | "key_not_found"
     | "method_not_allowed"
     | "request_timeout"
     | "task_not_open"
@@ -339,6 +363,8 @@ export interface Problem {
     | "nodes_limit"
     | "lux_balance_limit"
     | "task_files_limit"
+    | "key_exists"
+    | "keys_limit"
     | "body_too_large"
     | "unsupported_media_type"
     | "range_not_satisfiable"
@@ -541,18 +567,20 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** Seconds to wait until the task is completed or has failed. */
+      /** Seconds to wait for a task; 0, the default, answers at once. */
       wait?: number | undefined;
+      /** Only tasks of these types; what is assigned to the node already comes all the same. */
       task_types?: readonly string[] | undefined;
+      /** Hands out again first what the node had begun and not finished, each with a new epoch. */
       resume?: boolean | undefined;
     };
     answer: {
       success: true;
-      /** The task as it is now. */
+      /** The task that was handed out; null if none came in time. */
       task: Task<V> | null;
-      /** The node's hold on the task. */
+      /** The node's hold on it; null without a task. */
       lease: Lease | null;
-      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      /** Whether the node drains: it is handed nothing new. */
       drain: boolean;
     };
   };
@@ -1114,6 +1142,61 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** All keys, without their secrets */
+  "key/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All keys, the two of the first start too. */
+      keys: Key[];
+    };
+  };
+
+  /** Makes a key and answers its secret, once */
+  "key/add": {
+    request: {
+      /** A name that no other key has or had. */
+      name: string;
+      /**
+       * What the key may do; `full` if left out. A viewer only reads, and no contents of messages; `admin`
+       * is for `X-Admin-Key`.
+       */
+      role?: "full" | "viewer" | "admin" | undefined;
+      /** The variant in which its requests are answered, on any listener. */
+      variant?: "A" | "B" | undefined;
+      /** The node for which alone it acts. */
+      node_id?: string | undefined;
+      /** When it ends; at most ten years ahead. */
+      expires_at?: string | undefined;
+      /** Seconds until it ends, instead of `expires_at`. */
+      expires_in_s?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** A name that no other key has or had. */
+      name: string;
+      /** The secret of the new key; it is not kept, and cannot be shown again. */
+      secret: string;
+      /** The key. */
+      key: Key;
+    };
+  };
+
+  /** Ends a key for good; what it has open ends within a second */
+  "key/revoke": {
+    request: {
+      /** The name of the key. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the key. */
+      name: string;
+      /** The key. */
+      key: Key;
+    };
+  };
+
   /** The health of the hub, and counts */
   status: {
     request: Record<never, never>;
@@ -1282,6 +1365,9 @@ export const METHODS = {
   "agent/ack": "POST",
   signin: "POST",
   "lux/ledger": "GET",
+  "key/list": "GET",
+  "key/add": "POST",
+  "key/revoke": "POST",
   status: "GET",
   events: "GET",
   poll: "GET",

@@ -161,8 +161,12 @@ export type Next =
   | { readonly kind: "taken"; readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
   | { readonly kind: "offline" | "draining" | "full" | "nothing" };
 
-/** The best task of each place from which `next` takes one; null where there is none. */
-export type NextTasks = Readonly<Record<TakenFrom, Task | null>>;
+/** The best task of each place from which `next` takes one, null where there is none; of the open ones perhaps several. */
+export type NextTasks = {
+  readonly started: Task | null;
+  readonly gifts: Task | null;
+  readonly open: readonly Task[];
+};
 
 /** Hands out what the node has started, if that was loaded; else its best gift; else the best open task. */
 export function next(node: Node | null, nodeId: string, found: NextTasks, at: Moment): Decision<Next> {
@@ -177,8 +181,9 @@ export function next(node: Node | null, nodeId: string, found: NextTasks, at: Mo
   }
   if (draining) return accept({ kind: "draining" });
   if (!hasRoom(node)) return accept({ kind: "full" });
-  if (!found.open) return accept({ kind: "nothing" });
-  const { after, changes } = assignTo(found.open, nodeId, "next", at);
+  const [best] = found.open;
+  if (!best) return accept({ kind: "nothing" });
+  const { after, changes } = assignTo(best, nodeId, "next", at);
   return accept({ kind: "taken", task: after, from: "open", draining }, changes);
 }
 

@@ -2,7 +2,7 @@
  * The store's port. Its comments are the contract that every engine is tested against.
  * The store loads and saves; it never decides.
  */
-import type { Notified } from "../domain/change.ts";
+import type { Change, Notified } from "../domain/change.ts";
 import type { Decision, Undecided } from "../domain/decision.ts";
 
 export type Param = string | number | bigint | null;
@@ -31,6 +31,11 @@ export type Query<R> = {
    * written, if none of them writes one of these keys.
    */
   readonly reads: readonly string[];
+  /**
+   * For a query that nearly every transaction would make stale: what it answers after a change of an earlier transaction,
+   * or null when it must be loaded again. Takes the place of the conflict keys of these changes.
+   */
+  patch?(value: R, change: Change): R | null;
   readonly byKey?: ReadByKey;
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
@@ -81,6 +86,12 @@ export type CommitListener = (
   origin: Origin,
 ) => void;
 
+/**
+ * A group of this hub was committed: how many transactions it had, and how long it took from its beginning until its
+ * commit was on disk. Called for each group: it must be cheap, and must not throw.
+ */
+export type GroupListener = (transactions: number, ms: number) => void;
+
 /** Who wrote a transaction: this hub, or another one on the same database. */
 export type Origin = "own" | "remote";
 
@@ -111,6 +122,8 @@ export interface Store {
    * false once damage was found.
    */
   readonly writable: boolean;
+  /** Transactions that wait for their commit. */
+  readonly queued: number;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /**
@@ -123,6 +136,7 @@ export interface Store {
    * transactions are answered; and soon after each commit of another hub on the same database.
    */
   onCommit(listener: CommitListener): void;
+  onGroup(listener: GroupListener): void;
   /**
    * Leader election among the hubs on one database: the leader does the periodic work. There is at most one leader;
    * after it fails, another is elected within 15 s.

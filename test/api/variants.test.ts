@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
-import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, type Answer, type TestHub, startHub } from "../support/hub.ts";
 import {
   RESULT,
   VARIANTS,
@@ -67,6 +67,7 @@ describe("every endpoint on both variants", () => {
       });
     }
     await post("/task/retry", { task_id: fourth });
+    await post("/task/next", { node_id: "n1", task_types: ["none"] });
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/list");
@@ -121,6 +122,12 @@ describe("every endpoint on both variants", () => {
 
     seen.set("GET /node/:node_id", await ok(hub.get("/node/n1", { variant })));
     await get("/node/list");
+    await post("/key/add", { name: "other" }, "admin");
+    await post("/key/revoke", { name: "other" }, "admin");
+    seen.set(
+      "GET /key/list",
+      await ok(hub.get("/key/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
     await get("/status");
     await get("/events", "?since=0");
     await get("/poll", "?since=0");

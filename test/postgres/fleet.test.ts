@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../src/domain/limits.ts";
 import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
-import { type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import {
   addNode,
@@ -93,6 +93,65 @@ suite(`several hubs on one database${reason}`, () => {
     }
     // A hub that gets no notification finds the message at its next tick, and the next round starts right after that one.
     expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
+  });
+
+  test("a worker blocked at one hub is woken by what happens at the other", async () => {
+    await addNode(a, "w", { max_tasks: 1 });
+    await addNodes(a, ["other"]);
+    const step = (path: string, fields: object) => ok(a.post(path, fields));
+    const take = async (cause: () => Promise<unknown>) => {
+      fleet.clock.pass(10);
+      const seen = async () =>
+        list(await ok(a.get("/node/list")), "nodes")
+          .map((n) => n["last_heartbeat"])
+          .join();
+      const before = await seen();
+      const waiting = b.post("/task/next", { node_id: "w", wait: 120 });
+      await until("it waits", async () => (await seen()) !== before);
+      const caused = await cause();
+      const { task } = (await waiting).body as { task: { task_id: string } | null };
+      if (typeof caused === "string") expect(task?.task_id).toBe(caused);
+      return task?.task_id ?? null;
+    };
+    const created = await take(() => addTask(a));
+    // Room in its node, which is full.
+    const more = await addTask(a);
+    expect(await take(() => complete(a, String(created), "w"))).toBe(more);
+    await complete(a, more, "w");
+    // What makes a task ready logs no event.
+    const delayed = await addTask(a, { delay_s: 30 });
+    expect(await take(async () => fleet.clock.pass(31_000))).toBe(delayed);
+    const given = await addTask(a);
+    expect(await take(() => step("/task/release", { task_id: delayed, node_id: "w" }))).toBe(delayed);
+    await complete(a, delayed, "w");
+    await step("/task/claim", { task_id: given, node_id: "other" });
+    expect(await take(() => ok(a.admin("/task/revoke", { task_id: given, node_id: "w" })))).toBe(given);
+    expect(await take(() => step("/node/drain", { node_id: "w", drain: true }))).toBeNull();
+    await step("/node/drain", { node_id: "w", drain: false });
+    expect(await take(() => step("/node/leave", { node_id: "w" }))).toBe(null);
+    await addTask(a, { task_type: "late" });
+    expect(list(await ok(b.get("/node/list")), "nodes")).toMatchObject([{}, { status: "offline" }]);
+  });
+
+  test("of workers at both hubs each task goes to one, at once", async () => {
+    const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
+    await addNodes(a, workers);
+    const seen: string[] = [];
+    const work = async (nodeId: string, hub: TestHub): Promise<void> => {
+      for (;;) {
+        const { task } = await ok(hub.post("/task/next", { node_id: nodeId, wait: 120 }));
+        if (task === null) return;
+        const { task_id } = task as { task_id: string };
+        seen.push(task_id);
+        expect((await complete(hub, task_id, nodeId)).status).toBe(200);
+      }
+    };
+    const working = workers.map((nodeId, i) => work(nodeId, i % 2 ? a : b));
+    const ids = await Promise.all(Array.from({ length: 60 }, (_, i) => addTask(i % 3 ? a : b)));
+    await until("all are done", async () => (await number("SELECT completed AS n FROM task_totals")) === 60);
+    for (const node_id of workers) await ok(a.post("/node/leave", { node_id }));
+    await Promise.all(working);
+    expect(seen.toSorted()).toEqual(ids.toSorted());
   });
 
   test("each message of a mailbox goes to one receiver, in order, at whichever hub they receive", async () => {
@@ -269,35 +328,23 @@ suite(`several hubs on one database${reason}`, () => {
     expect(list(first ?? {}, "messages")).toHaveLength(1);
   });
 
-  test("a key that is revoked at one hub is soon refused by all", async () => {
-    const { hashSecret } = await import("../../src/service/keys.ts");
-    const { openPostgres } = await import("../../src/store/postgres/engine.ts");
-    const store = await openPostgres(fleet.url, fleet.clock, (error) => expect(error).toBeNull());
-    const save = (revokedAt: number | null): Promise<null> => {
-      const base = { keyId: "k", role: "secret", variant: null, nodeId: null, expiresAt: null } as const;
-      const key = { ...base, hash: hashSecret("hush"), createdAt: 1, revokedAt };
-      return store.transact({}, () => ({
-        kind: "accepted",
-        answer: null,
-        changes: [{ kind: "key.saved", key }],
-      }));
-    };
+  test("a key is made at one hub, good at all, and soon refused by all when another revokes it", async () => {
+    const admin = { headers: { "X-Admin-Key": ADMIN_KEY } };
+    const made = await ok(a.post("/key/add", { name: "k", role: "viewer" }, admin));
     const statuses = (): Promise<number[]> =>
       Promise.all(
         [a, b].map(async (hub) => {
-          const headers = { "X-Matrix-Secret": "hush" };
+          const headers = { "X-Matrix-Secret": String(made["secret"]) };
           return (await hub.get("/node/list", { variant: "B", headers })).status;
         }),
       );
-    await save(null);
     await until("the key is known", async () => (await statuses()).every((status) => status === 200));
-    await save(2);
+    await ok(b.post("/key/revoke", { name: "k" }, admin));
     // A second is the promise; the rest is for a machine that runs other tests at the same time. There the first of the
     // two is asked often enough meanwhile to take this for guessing: 429.
     await until("the key is refused", async () =>
       (await statuses()).every((status) => status === 401 || status === 429),
     );
-    await store.close();
   });
 
   test("only the leader does the periodic work; when it is closed, the other hub is elected at once", async () => {

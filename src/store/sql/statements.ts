@@ -206,6 +206,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "task.moved": {
     row: ofTask,
+    keys: ({ task }) => (task.assignedNode === null ? [] : [keyOf.held(task.assignedNode)]),
     statement: update("tasks", TASK_ID, {
       ...TASK_STATE,
       problem: text(({ task }) => task.result?.problem ?? null, unlessNull),
@@ -220,6 +221,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),
+    keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
   "dependency.added": { row: ofDependency, statement: insert("dependencies", DEPENDENCY) },
@@ -400,7 +402,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         expires_at: whole(({ key }) => key.expiresAt),
         revoked_at: whole(({ key }) => key.revokedAt),
       },
-      { role: text(({ key }) => key.role), created_at: whole(({ key }) => key.createdAt) },
+      // A full key is stored as "secret": an older luxhub knows that word, and refuses a role that it does not know.
+      {
+        role: text(({ key }) => (key.role === "full" ? "secret" : key.role)),
+        created_at: whole(({ key }) => key.createdAt),
+      },
     ),
   },
   "node.leases.renewed": {

@@ -2,7 +2,7 @@
 import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import { typesFor } from "../../domain/balancer.ts";
-import type { Outcome } from "../../domain/change.ts";
+import type { Change, Outcome } from "../../domain/change.ts";
 import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
 import type { Param, Query } from "../store.ts";
@@ -83,11 +83,39 @@ export function waitingFor(
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** The best ready task of these types; null is every type. */
-export function bestReady(types: readonly string[] | null): Query<Task | null> {
-  if (types?.length === 0) return NOTHING;
-  const { best, params } = bestOpen([0, 1], types, null, 1);
-  return one(`SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best})`, params, toTask, TASKS_READ);
+/** On PostgreSQL several: the transactions of a group share them, and each takes the next one (patchReady). */
+const READY_TOGETHER = 8;
+
+/** The best ready tasks of these types, at least one if there is any; null is every type. */
+export function bestReady(types: readonly string[] | null): Query<readonly Task[]> {
+  const most = types?.length === 0 ? 0 : READY_TOGETHER;
+  const { best, params } = bestOpen([0, 1], most === 0 ? null : types, null, most);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return {
+    ...many(sql, params, toTask, ["files", keyOf.dependents]),
+    patch: (tasks, change) => patchReady(tasks, change, types),
+    onSqlite: { sql, params: params.with(0, Math.min(most, 1)) },
+  };
+}
+
+/** The best ready tasks after a change; null when it may have brought better ones, or those that are known are gone. */
+function patchReady(
+  tasks: readonly Task[],
+  change: Change,
+  types: readonly string[] | null,
+): readonly Task[] | null {
+  if (change.kind !== "task.created" && change.kind !== "task.moved" && change.kind !== "task.deleted")
+    return tasks;
+  const taskId = change.kind === "task.deleted" ? change.taskId : change.task.taskId;
+  const others = tasks.filter((task) => task.taskId !== taskId);
+  if (change.kind !== "task.deleted") {
+    const { status, scheduled, taskType, priority } = change.task;
+    const isOffered = status === "open" && !scheduled && (types === null || types.includes(taskType));
+    // A new one comes after all of its priority.
+    const isLast = change.kind === "task.created" && priority >= (tasks.at(-1)?.priority ?? Infinity);
+    if (isOffered && !(isLast && tasks.length === READY_TOGETHER)) return null;
+  }
+  return others.length === 0 && tasks.length > 0 ? null : others;
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
@@ -99,12 +127,17 @@ const FIRST_STARTED = byKey(
 
 /** The best task that was assigned to a node and that it has not started. */
 export function bestGift(nodeId: string): Query<Task | null> {
-  return one(BEST_GIFT, [nodeId], toTask, TASKS_READ);
+  return one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId));
 }
 
 /** The unfinished task that a node has started first. */
 export function firstStarted(nodeId: string): Query<Task | null> {
-  return one(FIRST_STARTED, [nodeId], toTask, TASKS_READ);
+  return one(FIRST_STARTED, [nodeId], toTask, heldReads(nodeId));
+}
+
+/** The read set of what a node holds: a task that it gets or loses changes the totals of the node. */
+function heldReads(nodeId: string): readonly ConflictKey[] {
+  return [keyOf.node(nodeId), keyOf.held(nodeId), keyOf.dependents, "files"];
 }
 
 /** SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
