@@ -329,6 +329,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     outcome TEXT NOT NULL
   );
   `,
+  `
+  CREATE INDEX tasks_creator ON tasks ((seq / 512), creator_node, task_type, seq) WHERE creator_node IS NOT NULL;
+  CREATE INDEX tasks_type ON tasks ((seq / 512), task_type, seq) WHERE task_type <> '';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

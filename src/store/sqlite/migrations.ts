@@ -398,4 +398,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     outcome TEXT NOT NULL                    -- completed, failed or deleted
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- task/list by creator and by type: each block of 512 tasks is looked up (TASK_BLOCK of store/sql/tasks.ts)
+  CREATE INDEX tasks_creator ON tasks (seq / 512, creator_node, task_type) WHERE creator_node IS NOT NULL;
+  CREATE INDEX tasks_type ON tasks (seq / 512, task_type) WHERE task_type <> '';
+  `,
 ];
