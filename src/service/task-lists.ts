@@ -28,6 +28,7 @@ import {
   UNFINISHED,
   candidatesBelow,
   candidatesInBlocks,
+  countInBlocks,
   filteredSizes,
   taskBounds,
   taskSizes,
@@ -66,6 +67,11 @@ type Enough = { readonly found: number; readonly looked: number };
 
 /** The tasks that one step looked at, and below which number the next one goes on; null if there are none. */
 type Step = { readonly candidates: readonly Candidate[]; readonly below: number | null };
+
+/** The numbers of the first task and of the last one. */
+type Bounds = { readonly oldest: number; readonly newest: number };
+
+const blockOf = (seq: number): number => Math.floor(seq / TASK_BLOCK);
 
 export class TaskLists {
   readonly #store: Store;
@@ -165,7 +171,7 @@ export class TaskLists {
     const found: Position[] = [];
     const bounds = query.statuses.length === 0 ? null : await this.#store.read(taskBounds());
     if (!bounds) return { found, end: null };
-    const byBlock = await this.#isByBlock(query);
+    const byBlock = await this.#isByBlock(query, bounds);
     let { titles } = from;
     let before = Math.min(from.before, bounds.newest + 1);
     let [looked, lookedUp, span] = [0, 0, SEARCH_FIRST_BLOCKS];
@@ -193,11 +199,20 @@ export class TaskLists {
     }
   }
 
-  /** Whether the indexes by creator and type find fewer tasks than those by state and node, as far as is known. */
-  async #isByBlock({ statuses, nodeId, creatorNode, taskType }: TaskQuery): Promise<boolean> {
-    if (nodeId !== null || (creatorNode === null && taskType === null)) return false;
-    if (statuses.length === TASK_STATUSES.length) return true;
-    return sumOf(await this.#store.read(taskTotals()), TASK_STATUSES, statuses) > LIST_SCANNED_MAX;
+  /** Whether the indexes by creator and type find fewer tasks than those by state and node, as far as a sample tells. */
+  async #isByBlock(query: TaskQuery, { oldest, newest }: Bounds): Promise<boolean> {
+    const { statuses, nodeId, creatorNode, taskType } = query;
+    if (creatorNode === null && taskType === null) return false;
+    if (nodeId === null && statuses.length === TASK_STATUSES.length) return true;
+    const read: Read = (wanted) => this.#store.read(wanted);
+    const totals = nodeId === null ? await read(taskTotals()) : await totalsOf(nodeId, read);
+    const inStates = totals ? sumOf(totals, TASK_STATUSES, statuses) : 0;
+    if (inStates <= SEARCH_STEP_ROWS) return false;
+    const top = blockOf(newest);
+    const sample = { oldest: Math.max(top - SEARCH_STEP_BLOCKS + 1, blockOf(oldest)), newest: top };
+    const sampled = newest - Math.max(sample.oldest * TASK_BLOCK, oldest) + 1;
+    const inSample = await read(countInBlocks(query, sample));
+    return inSample / sampled < inStates / (newest - oldest + 1);
   }
 
   async #step(query: TaskQuery, before: number): Promise<Step> {
@@ -208,7 +223,7 @@ export class TaskLists {
   }
 
   async #stepByBlock(query: TaskQuery, before: number, span: number, first: number): Promise<Step> {
-    const newest = Math.floor((before - 1) / TASK_BLOCK);
+    const newest = blockOf(before - 1);
     const oldest = Math.max(newest - span + 1, 0);
     const read = candidatesInBlocks(query, query.words.length > 0, { oldest, newest }, before);
     const below = oldest * TASK_BLOCK;

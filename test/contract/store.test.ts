@@ -1993,6 +1993,10 @@ describe("store: sqlite: plans", () => {
     test(`tasks by ${name} are looked up in each block`, async () => {
       const query = taskReads.candidatesInBlocks(anyOf(filter), false, { oldest: 1, newest: 4 }, 900);
       expect(await ways(query, "t")).toEqual([`SEARCH t USING ${index}`]);
+      const counted = await ways(taskReads.countInBlocks(anyOf(filter), { oldest: 1, newest: 4 }), "t");
+      expect(counted.map((way) => way.replace(/ AND rowid.*| *\)$/, ""))).toEqual([
+        `SEARCH t USING COVERING ${index.replace("COVERING ", "").replace(/ AND rowid.*| *\)$/, "")}`,
+      ]);
     });
 
   test("stranded tasks are found through the index of their nodes' tasks", async () => {
@@ -2141,6 +2145,7 @@ describe("store: sqlite: plans", () => {
     hasNodes: nodeReads.hasNodes(5),
     taskBounds: taskReads.taskBounds(),
     taskTotals: taskReads.taskTotals(),
+    countInBlocks: taskReads.countInBlocks(anyOf({ creatorNode: "c" }), { oldest: 1, newest: 4 }),
     candidatesInBlocks: taskReads.candidatesInBlocks(
       anyOf({ taskType: "x", statuses: ["open"] }),
       true,

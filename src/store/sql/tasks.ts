@@ -12,6 +12,7 @@ import {
   NOTHING,
   bind,
   byKey,
+  count,
   filledUp,
   many,
   one,
@@ -339,18 +340,29 @@ export function candidatesInBlocks(
   before: number,
 ): Query<readonly Candidate[]> {
   const params: Param[] = [blocks.newest, blocks.oldest, before];
-  const { creatorNode, taskType } = filter;
-  // In the words of the partial indexes.
+  const tasks = inBlocks(filter, params);
+  const rest = conditionOf({ ...filter, creatorNode: null, taskType: null }, params);
+  const sql = `${BLOCKS} SELECT seq, ${titleIf(rest, withTitles)} ${tasks} AND seq < $3 ORDER BY seq DESC`;
+  return many(sql, params, toCandidate, ["tasks"]);
+}
+
+/** How many tasks of the filter's creator and type are in some blocks. */
+export function countInBlocks(filter: TaskFilter, blocks: Blocks): Query<number> {
+  const params: Param[] = [blocks.newest, blocks.oldest];
+  return count(`${BLOCKS} SELECT count(*) AS n ${inBlocks(filter, params)}`, params, ["tasks"]);
+}
+
+/** The blocks $2 to $1. In a sum, because a column's affinity would keep SQLite from the indexes' expression. */
+const BLOCKS = `
+  WITH RECURSIVE blocks(n) AS (
+    SELECT CAST($1 AS BIGINT) + 0 UNION ALL SELECT n - 1 FROM blocks WHERE n > CAST($2 AS BIGINT))`;
+
+/** The tasks of a creator and a type in these blocks, in the words of the partial indexes. */
+function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): string {
   const creator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
   const type = taskType === null ? "" : ` AND task_type = ${bind(params, taskType)} AND task_type <> ''`;
-  const rest = conditionOf({ ...filter, creatorNode: null, taskType: null }, params);
-  // CROSS JOIN makes SQLite go from the blocks to their tasks. A sum has no affinity, as the indexes' expression has none.
-  const sql = `
-    WITH RECURSIVE blocks(n) AS (
-      SELECT CAST($1 AS BIGINT) + 0 UNION ALL SELECT n - 1 FROM blocks WHERE n > CAST($2 AS BIGINT))
-    SELECT seq, ${titleIf(rest, withTitles)} FROM blocks CROSS JOIN tasks t
-    WHERE seq / ${TASK_BLOCK} = n${creator}${type} AND seq < $3 ORDER BY seq DESC`;
-  return many(sql, params, toCandidate, ["tasks"]);
+  // CROSS JOIN makes SQLite go from the blocks to their tasks.
+  return `FROM blocks CROSS JOIN tasks t WHERE seq / ${TASK_BLOCK} = n${creator}${type}`;
 }
 
 /** Those of some tasks that match a filter now, newest first. */
