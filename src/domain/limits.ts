@@ -39,6 +39,8 @@ export const NODE_MAX_TASKS_MAX = 1_000_000;
 export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
+/** `task_types` of one task/next. */
+export const TASK_TYPES_MAX = 64;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
 /** The further keys of a result together, as JSON. */
 export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;
@@ -232,7 +234,7 @@ export const READINESS_KEPT_MS = 1 * SECOND_MS;
 /** How long the metrics of what is stored stand. */
 export const METRICS_KEPT_MS = 1 * SECOND_MS;
 /** Nodes and files that one query counts for the metrics, in less than a millisecond. */
-export const METRICS_PART = 2_000;
+export const METRICS_PART = 1_000;
 /** Messages of each state that are counted for the metrics, in a millisecond. */
 export const METRICS_MESSAGES_MAX = 50_000;
 export const GROUP_MAX = 1_024;
