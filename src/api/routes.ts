@@ -1,4 +1,5 @@
 /** The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. */
+import { BATCH_ENDPOINT } from "./batch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
@@ -12,4 +13,5 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
+  BATCH_ENDPOINT,
 ];
