@@ -1,6 +1,6 @@
 /**
  * POST batch: requests done in order and in one transaction, each answered as if it had come alone. A kill in the middle
- * is in test/e2e/batch.test.ts.
+ * is in test/e2e/crash.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -347,7 +347,6 @@ describe("a batch", () => {
     const taskId = await addTask(hub);
     const received = hub.post("/message/receive", { node_id: "n1", blocking: true, timeout: 300 });
     const ended = hub.get(`/task/${taskId}?wait=300`);
-    await Bun.sleep(50);
     await batch(hub, [letter("n1", "wake up"), claim(taskId), finish(taskId)]);
     expect(pick(await ok(received), "messages", "content")).toEqual(["wake up"]);
     expect((await ok(ended))["task"]).toMatchObject({ status: "completed" });
