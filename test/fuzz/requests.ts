@@ -12,6 +12,9 @@ import { placeholder } from "./id-pool.ts";
 import { multipart } from "./multipart.ts";
 import { type Entry, around, entriesOf, hostile, strangeName, taken, toObject } from "./values.ts";
 
+const PREFIX = "/api/v1/";
+const BATCH = `${PREFIX}batch`;
+
 export const MAX_FILE_BYTES = 8 * 1024;
 
 /** The declaration of an endpoint; only a JSON endpoint has schemas. */
@@ -222,6 +225,17 @@ function headersOf({ kind, method, path }: Target): fc.Arbitrary<readonly Header
 
 // ---- Bodies
 
+/** Requests to other endpoints: the schema declares any object for each body. */
+const batchedRequests = (): fc.Arbitrary<string> => {
+  const items = TARGETS.flatMap(({ method, path, input }) => {
+    if (method !== "POST" || !input || path === BATCH) return [];
+    const body = fc.oneof({ weight: 6, arbitrary: entriesOf(input, taken) }, entriesOf(input, around));
+    return [body.map((entries) => `{"path":"${path.slice(PREFIX.length)}","body":${toObject(entries)}}`)];
+  });
+  const item = fc.oneof({ weight: 60, arbitrary: fc.oneof(...items) }, hostile);
+  return fc.array(item, { minLength: 1, maxLength: 8 }).map((all) => `{"requests":[${all.join(",")}]}`);
+};
+
 function bodyOf(target: Target): fc.Arbitrary<string | Buffer | null> {
   const schema = target.input;
   if (!schema) return multipart(MAX_FILE_BYTES);
@@ -232,6 +246,7 @@ function bodyOf(target: Target): fc.Arbitrary<string | Buffer | null> {
     { weight: 4, arbitrary: entriesOf(schema, around).map(toObject) },
     { weight: 3, arbitrary: noObject },
     ...(target.emptyBody ? [{ weight: 10, arbitrary: listedBatch }] : []),
+    ...(target.path === BATCH ? [{ weight: 60, arbitrary: batchedRequests() }] : []),
   );
 }
 
