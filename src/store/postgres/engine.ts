@@ -125,7 +125,7 @@ type Progress = {
   jobs: readonly Job[] | null;
   own: OwnGroup | null;
   committing: Group | null;
-  /** When it began, and then when it began to commit; steady clock. */
+  /** When it began, then when it was last reloaded, then when it began to commit; steady clock. */
   since: number;
   isGivenUp: boolean;
 };
@@ -428,6 +428,10 @@ export class PostgresStore implements Store {
         if (progress.isGivenUp) throw new NoAnswer();
         progress.own = this.#notifications.granted(lastId);
         return (progress.jobs = take());
+      },
+      reloaded: () => {
+        if (progress.isGivenUp) throw new NoAnswer();
+        progress.since = this.#machine.steady();
       },
       committing: (group) => {
         if (progress.isGivenUp) throw new NoAnswer();

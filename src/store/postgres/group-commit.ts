@@ -42,6 +42,8 @@ export type GroupWatch = {
    * group's members: the transactions that wait now.
    */
   granted(lastId: number): readonly Job[];
+  /** The database has answered a reload: a group with many of them may take long in all. */
+  reloaded(): void;
   /** The commit is about to be sent. Answers what else belongs into it. */
   committing(group: Group): readonly Batch[];
 };
@@ -54,7 +56,10 @@ export type GroupWatch = {
 export async function runGroup(connection: Connection, watch: GroupWatch): Promise<Group> {
   const run = new GroupRun(connection);
   await run.begin(watch);
-  while (run.decide()) await run.writeAndReload();
+  while (run.decide()) {
+    await run.writeAndReload();
+    watch.reloaded();
+  }
   await run.commit(watch);
   return run;
 }
