@@ -19,9 +19,9 @@ import { ConfigError, isPath } from "./config.ts";
 import { FREE_SPACE_MIN_BYTES, SECRET_MAX_CHARS, SECRET_SAFE_CHARS } from "./domain/limits.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "./permissions.ts";
+import { makeSecret } from "./lib/ids.ts";
 import type { PrimarySecrets } from "./service/keys.ts";
 
-const SECRET_BYTES = 24;
 const ONE_WORD = /^[\x21-\x7e]+$/;
 
 export type DataDir = {
@@ -37,6 +37,8 @@ export type DataDir = {
   readonly unfinishedRestore: string;
   /** A move from PostgreSQL builds the database here, until it is complete. */
   readonly unfinishedMove: string;
+  /** Where the hub that runs here listens, a line for each listener: variant and URL. */
+  readonly addressFile: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
 };
@@ -78,6 +80,7 @@ export function dataDirAt(given: string): DataDir {
     pin: join(path, "backup-lock"),
     unfinishedRestore: join(path, ".restoring"),
     unfinishedMove: join(path, "luxhub.db.moving"),
+    addressFile: join(path, "address"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
   };
@@ -165,12 +168,6 @@ export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: 
   if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
 }
 
-/** A new secret: one word that needs no quoting in a shell or a header. */
-export function makeSecret(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
-  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // a leading dash would look like a flag
-}
-
 /** The secrets that this process can find: it may not have the environment of the hub. */
 export function findSecrets(dir: DataDir, env: Environment): Partial<PrimarySecrets> {
   const secret = findSecret("LUXHUB_SECRET", env, dir.secretFile);
@@ -230,4 +227,25 @@ function readIfThere(file: string): string | null {
     if (codeOf(error) === "ENOENT") return null;
     throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+/** Where a hub listens. */
+export type Address = { readonly variant: string; readonly url: string };
+
+/** Records where the hub that runs here listens. Returns what removes the record, unless it is another's by then. */
+export function recordAddresses({ addressFile }: DataDir, addresses: readonly Address[]): () => void {
+  const text = addresses.map(({ variant, url }) => `${variant} ${url}\n`).join("");
+  writeFileSync(addressFile, text, { mode: 0o600 });
+  return () => {
+    if (readIfThere(addressFile) === text) rmSync(addressFile, { force: true });
+  };
+}
+
+/** What recordAddresses() wrote; a hub that was killed leaves it behind. */
+export function recordedAddresses({ addressFile }: DataDir): readonly Address[] {
+  const lines = (readIfThere(addressFile) ?? "").split("\n");
+  return lines.flatMap((line) => {
+    const [, variant = "", url = ""] = /^([AB]) (https?:\/\/\S+)$/.exec(line) ?? [];
+    return url === "" ? [] : [{ variant, url }];
+  });
 }

@@ -48,6 +48,12 @@ export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
         .array(z.custom<Asked>(isAsked, "must be an object with a path (a string) and a body (an object)"))
         .check(z.minLength(1), z.maxLength(BATCH_REQUESTS_MAX)),
     }),
+  inputOf: () =>
+    z.object({
+      requests: z
+        .array(z.object({ path: z.string(), body: z.looseObject({}) }))
+        .check(z.minLength(1), z.maxLength(BATCH_REQUESTS_MAX)),
+    }),
   exactNumbers: true,
   notInBatch: "must not be a batch itself",
   answer: () =>
@@ -181,7 +187,7 @@ class Item {
   async run(): Promise<void> {
     try {
       this.#part = await this.#call.part(this.#asked.path, this.#asked.body);
-      const answer = await this.#part.run(this.#transact);
+      const answer = await this.#part.run({ ...this.#call, transact: this.#transact, inBatch: true });
       if (this.#end === null) this.#answer(200, this.#part.encode(answer));
     } catch (error) {
       const problem = problemOf(error);

@@ -5,19 +5,20 @@
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
-import type { Exchange, Method } from "../http/exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { JsonText } from "../lib/json-text.ts";
 import type { Log } from "../lib/log.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
+import type { KeyRing } from "../service/keys.ts";
 import type { LuxService } from "../service/lux.ts";
 import type { MessageService } from "../service/messages.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
-import type { Auth } from "./auth.ts";
+import type { Access } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
@@ -33,6 +34,7 @@ export type Services = {
   readonly lux: LuxService;
   readonly files: FileService;
   readonly feed: Feed;
+  readonly keys: KeyRing;
   readonly system: SystemService;
 };
 
@@ -65,25 +67,26 @@ export type Call = {
 
 /** The call of an endpoint in a batch: authenticated and validated. */
 export type Part = {
-  readonly run: (transact: Transact) => Promise<unknown>;
-  /** The JSON of the answer, from what `transact` or `run` resolved with. */
+  /** @param call as the batch's own, but with a Transact for this part */
+  readonly run: (call: Call) => Promise<unknown>;
+  /** The JSON of the answer, from what `run` or its transact resolved with. */
   readonly encode: (answer: unknown) => string;
 };
 
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>> | JsonText;
 
-/** The schema of an answer. */
-export type AnswerSchema = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
+/** The schema of an answer in a variant. */
+export type AnswerSchema = (variant: Variant) => z.ZodMiniObject;
 
-type Declared = {
-  readonly method: Method;
+export type Declared = Access & {
   readonly path: string;
-  readonly auth: Auth;
   /** One line for the documentation. */
   readonly summary: string;
   /** The codes with which the domain can reject a call. */
   readonly rejections: readonly RejectionCode[];
+  /** Its answer has a secret: it must not be stored, so the request takes no Idempotency-Key. */
+  readonly answersSecret?: boolean;
 };
 
 /**
@@ -98,6 +101,8 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly parse: (raw: unknown) => In;
   /** The schema of a success, without `success: true`. For tests and documentation: requests never make it. */
   readonly answer: AnswerSchema;
+  /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
+  readonly inputOf?: (variant: Variant) => z.ZodMiniType;
   /** The body may be left out. */
   readonly emptyBody?: boolean;
   /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
@@ -131,7 +136,10 @@ export type Endpoint =
       readonly kind: "json";
       readonly input: () => z.ZodMiniType;
       readonly answer: AnswerSchema;
+      readonly inputOf?: (variant: Variant) => z.ZodMiniType;
       readonly emptyBody?: boolean;
+      /** Whether a key that is bound to a node may be refused. */
+      readonly actsFor?: unknown;
       readonly use: <R>(run: <In, Out>(endpoint: JsonEndpoint<In, Out>) => R) => R;
     });
 

@@ -7,9 +7,9 @@ import * as limit from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
+import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
-import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
@@ -77,6 +77,11 @@ export class Pipeline {
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
+  /** How many calls wait now. */
+  get waiting(): LongPolls["waiting"] {
+    return this.#longPolls.waiting;
+  }
+
   /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     const posts = endpoints.filter(({ method }) => method === "POST");
@@ -98,7 +103,7 @@ export class Pipeline {
         method,
         path,
         handle: async (exchange) => {
-          const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, variant);
+          const caller = await this.#authenticator.authenticate(exchange, endpoint, variant);
           return endpoint.handle(this.#call(exchange, caller, served));
         },
       };
@@ -110,7 +115,7 @@ export class Pipeline {
     exchange: Exchange,
     served: Served,
   ): ReturnType<Handler> {
-    const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, served.variant);
+    const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
@@ -120,7 +125,7 @@ export class Pipeline {
     // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
     const encode = (answer: unknown): string =>
       encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
-    const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint.path, raw) : null;
+    const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
     if (attempt) {
       return this.#idempotency.run(attempt, encode, async (transact) =>
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
@@ -164,7 +169,9 @@ export class Pipeline {
     const endpoint = served.posts.get(`/api/v1/${path}`);
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
     if (endpoint.auth === "admin")
-      await this.#authenticator.authenticate(call.exchange, "admin", served.variant);
+      await this.#authenticator.authenticate(call.exchange, endpoint, served.variant);
+    if (endpoint.answersSecret && idempotencyKeyOf(call.exchange.request.headers) !== null)
+      throw storesSecret();
     return endpoint.use((json): Part => {
       const { notInBatch: refusal } = json;
       if (typeof refusal === "string") throw notInBatch(refusal);
@@ -174,7 +181,7 @@ export class Pipeline {
       for (const nodeId of json.actsFor?.(input) ?? []) checkActsFor(call, nodeId);
       type Out = Awaited<ReturnType<typeof json.handle>>;
       return {
-        run: (transact) => json.handle({ ...call, transact, inBatch: true }, input),
+        run: (own) => json.handle(own, input),
         // `answer` is what transact returned: as in #runJson.
         encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at())),
       };
@@ -187,11 +194,21 @@ function notInBatch(message: string): Problem {
   return invalidRequest([{ path: "path", message }]);
 }
 
-/** The attempt of a request that has an Idempotency-Key; null without one. */
-function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
+/** The attempt of a request that has an Idempotency-Key; null without one. @throws {Problem} 400 where there must be none */
+function attemptOf(
+  call: Call,
+  { path, answersSecret }: Pick<Endpoint, "path" | "answersSecret">,
+  raw: unknown,
+): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;
+  if (answersSecret) throw storesSecret();
   return attemptBy(call, path, idempotencyKey, hashJson(raw));
+}
+
+function storesSecret(): Problem {
+  const message = "must not be sent here: the answer would be stored, and it has a secret";
+  return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

@@ -6,17 +6,21 @@ import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { toLux } from "../domain/lux.ts";
+import { KEY_STATES, stateOf } from "../domain/key.ts";
 import {
   BROADCAST_TYPES,
   type Delivery,
   type DeliveryState,
   FAILURE_KINDS,
   type FileRecord,
+  KEY_ROLES,
+  type KeyRecord,
   type LedgerEntry,
   type Message,
   type MessageFate,
   type Moment,
   type Node,
+  PRIORITIES,
   SEND_TYPES,
   type Task,
   type TaskResult,
@@ -33,14 +37,14 @@ export const time = () => z.iso.datetime({ precision: 3 });
 const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
 const count = () => z.int().check(z.minimum(0));
 
-export const nodeSchema = () =>
+export const nodeSchema = (variant: Variant) =>
   z.strictObject({
     node_id: z.string(),
     name: z.string(),
     status: z.enum(["online", "offline"]),
     host: z.nullable(z.string()),
     port: z.nullable(z.int()),
-    capabilities: z.union([z.string(), z.array(z.string())]),
+    capabilities: typeof variant.capabilityWords([]) === "string" ? z.string() : z.array(z.string()),
     max_tasks: z.nullable(z.int()),
     auto_assign: z.boolean(),
     draining: z.boolean(),
@@ -70,20 +74,32 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
   };
 }
 
-export const statusWord = () => z.enum(["open", "assigned", "pending", "completed", "failed"]);
+export const statusWord = (variant: Variant) => z.enum(variant.statusWords);
 
-export const taskSchema = () =>
+/** Further keys are what the worker sent. */
+export const resultSchema = () =>
+  z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() });
+
+export const failureSchema = () =>
+  z.strictObject({
+    kind: z.enum(FAILURE_KINDS),
+    message: z.nullable(z.string()),
+    node_id: z.nullable(z.string()),
+    at: time(),
+  });
+
+export const taskSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
     title: z.string(),
     description: z.string(),
     task_type: z.nullable(z.string()),
-    priority: z.union([z.literal([0, 1, 2]), z.enum(["high", "medium", "low", "p5"])]),
+    priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
     creator_node: z.nullable(z.string()),
-    status: statusWord(),
+    status: statusWord(variant),
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
-    result: z.nullable(z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    result: z.nullable(resultSchema()),
     ready: z.boolean(),
     attempts: count(),
     max_attempts: z.nullable(count()),
@@ -93,14 +109,7 @@ export const taskSchema = () =>
     depends_on: z.array(z.string()),
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
-    failure: z.nullable(
-      z.strictObject({
-        kind: z.enum(FAILURE_KINDS),
-        message: z.nullable(z.string()),
-        node_id: z.nullable(z.string()),
-        at: time(),
-      }),
-    ),
+    failure: z.nullable(failureSchema()),
     files: z.array(z.string()),
     created_at: time(),
     updated_at: time(),
@@ -265,6 +274,32 @@ export function encodeFile(file: FileRecord): JsonText {
     url: `/api/v1/file/download/${file.fileId}`,
   };
   return new JsonText(`${JSON.stringify(record).slice(0, -1)},"metadata":${file.metadata}}`);
+}
+
+export const keySchema = () =>
+  z.strictObject({
+    name: z.string(),
+    role: z.enum(KEY_ROLES),
+    state: z.enum(KEY_STATES),
+    variant: z.nullable(z.enum(["A", "B"])),
+    node_id: z.nullable(z.string()),
+    created_at: z.nullable(time()),
+    expires_at: z.nullable(time()),
+    revoked_at: z.nullable(time()),
+  });
+
+/** Without its hash: a short secret could be guessed from it. */
+export function encodeKey(key: KeyRecord, { now }: Moment): JsonAnswer {
+  return {
+    name: key.keyId,
+    role: key.role,
+    state: stateOf(key, now),
+    variant: key.variant,
+    node_id: key.nodeId,
+    created_at: maybeTime(key.createdAt || null), // a primary key has none
+    expires_at: maybeTime(key.expiresAt),
+    revoked_at: maybeTime(key.revokedAt),
+  };
 }
 
 export const eventSchema = () =>

@@ -67,8 +67,10 @@ export type Failure = {
   readonly at: number;
 };
 
+export const PRIORITIES = [0, 1, 2, 5] as const;
+
 /** 0 is the highest; 5 is background work, after 2. */
-export type Priority = 0 | 1 | 2 | 5;
+export type Priority = (typeof PRIORITIES)[number];
 
 export type TaskResult = {
   readonly problem: string;
@@ -225,8 +227,10 @@ export type FileRecord = {
 
 // ---- Keys
 
-/** secret: X-Matrix-Secret. admin: X-Admin-Key. */
-export type KeyRole = "secret" | "admin";
+/** full and viewer: X-Matrix-Secret; a viewer only reads, and no message contents. admin: X-Admin-Key. */
+export const KEY_ROLES = ["full", "viewer", "admin"] as const;
+
+export type KeyRole = (typeof KEY_ROLES)[number];
 
 export type KeyRecord = {
   /** A name that the operator chose. */
