@@ -111,7 +111,7 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
   /**
    * Of a POST: why it may not be part of a batch, or a function that says so of one request (null: it may). It must be
-   * refused if it waits, needs several commits, or answers what must not be stored.
+   * refused if it waits or needs several commits. (One with `answersSecret` is refused anyway.)
    */
   readonly notInBatch?: string | ((input: In) => string | null);
   readonly handle: (call: Call, input: In) => Promise<Out>;

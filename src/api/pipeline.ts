@@ -170,8 +170,7 @@ export class Pipeline {
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
     if (endpoint.auth === "admin")
       await this.#authenticator.authenticate(call.exchange, endpoint, served.variant);
-    if (endpoint.answersSecret && idempotencyKeyOf(call.exchange.request.headers) !== null)
-      throw storesSecret();
+    if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
     return endpoint.use((json): Part => {
       const { notInBatch: refusal } = json;
       if (typeof refusal === "string") throw notInBatch(refusal);

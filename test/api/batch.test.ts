@@ -479,6 +479,7 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   ({ parked = "" }) => ["message/redrive", { node_id: "n1", message_id: parked }],
   () => ["signin", { node_id: "n1" }],
   ({ file = "" }) => ["file/delete", { file_id: file }],
+  () => ["key/revoke", { name: "spare" }],
   () => ["node/leave", { node_id: "n1" }],
   () => ["node/delete", { node_id: "n1" }],
 ];
@@ -490,6 +491,7 @@ const NEVER: readonly string[] = [
   "agent/broadcast",
   "task/batch-assign",
   "file/upload",
+  "key/add",
 ];
 
 test("every POST is done in a batch, or refused there", async () => {
@@ -500,6 +502,7 @@ test("every POST is done in a batch, or refused there", async () => {
 
   await using hub = await startHub();
   await addNode(hub, "n1");
+  await ok(hub.admin("/key/add", { name: "spare" }));
   const form = new FormData();
   form.append("file", new Blob(["bytes"]), "a.txt");
   const ids = {
