@@ -108,8 +108,23 @@ export const BATCH_RECEIVE_BYTES = 256 * KIB;
 
 /** Pages that begin further into a list are loaded one per tick, because the rows before them must be skipped. */
 export const LIST_NEAR_ROWS = 10_000;
-/** Such pages that may wait; beyond it the answer is 503. */
+/** Such pages that may wait; beyond it the answer is 503. The same for steps of searches. */
 export const LIST_FAR_PAGES_MAX = 256;
+/** The text for which titles are searched. */
+export const SEARCH_MAX_CHARS = 100;
+/** Titles that one search looks at: the newest. */
+export const SEARCHED_TITLES_MAX = 10_000;
+/** Tasks that one call of a filtered list looks at; what is older comes with the next cursor. Also the end of its pages. */
+export const LIST_SCANNED_MAX = 10_000;
+/** Tasks that one call of a filtered list looks at only to count them all; a longer list has no total. */
+export const LIST_COUNTED_MAX = 2_000;
+/** Tasks, and blocks of tasks, that one step of a search looks at: about a millisecond. */
+export const SEARCH_STEP_ROWS = 500;
+export const SEARCH_STEP_BLOCKS = 32;
+/** The first step of a search: for a filter that matches many. */
+export const SEARCH_FIRST_BLOCKS = 4;
+/** Blocks that one call looks up: two million tasks, in some milliseconds. */
+export const SEARCH_BLOCKS_MAX = 4_096;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /** The part of a list that is loaded at once; a larger page is loaded in parts. */

@@ -3,7 +3,7 @@ import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
 import { type Accepted, type Decision, UNDECIDED, accept } from "../domain/decision.ts";
 import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Moment, Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
+import type { Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
   type OfCreator,
@@ -30,7 +30,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { deletedNode, nodeById, nodesById } from "../store/sql/nodes.ts";
+import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
@@ -42,22 +42,19 @@ import {
   firstSettlement,
   strandedTasks,
   taskById,
-  taskSizes,
   taskTotals,
   taskWork,
   tasksById,
-  tasksBySeq,
   tasksHeld,
   tasksOfDeleted,
   timedOutTasks,
-  unfinishedFirstBySeq,
-  unfinishedFirstSizes,
   waitingFor,
 } from "../store/sql/tasks.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
-import { ListPages, type Page, type PageRequest, Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { TaskLists } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** Why a deleted node's tasks were released. */
@@ -85,7 +82,7 @@ export class TaskService {
   readonly #newId: NewId;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
-  readonly #pages: ListPages;
+  readonly lists: TaskLists;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -93,7 +90,7 @@ export class TaskService {
     this.#newId = newId;
     this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
-    this.#pages = new ListPages(store);
+    this.lists = new TaskLists(store);
   }
 
   /** Those of these ids that name no task. */
@@ -403,32 +400,6 @@ export class TaskService {
     }
   }
 
-  /**
-   * One page of the tasks in any of `statuses` (of one node, if given), newest first.
-   * @param unfinishedFirst the first page begins with the unfinished tasks, newest first
-   */
-  list(
-    statuses: readonly TaskStatus[],
-    nodeId: string | null,
-    page: PageRequest,
-    unfinishedFirst = false,
-  ): Promise<Page<Task>> {
-    return this.#pages.load(page, async (read) => {
-      const node =
-        nodeId === null ? null : ((await read(nodeById(nodeId))) ?? (await read(deletedNode(nodeId))));
-      if (nodeId !== null && node === null) return null;
-      const totals = node ? totalsOf(node) : await read(taskTotals());
-      return {
-        total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        sizes: (slice) =>
-          unfinishedFirst
-            ? unfinishedFirstSizes(statuses, nodeId, slice.limit)
-            : taskSizes(statuses, nodeId, slice),
-        rowsBySeq: unfinishedFirst ? unfinishedFirstBySeq : tasksBySeq,
-      };
-    });
-  }
-
   /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities, draining } = await knownNode(this.#store, nodeId);
@@ -448,9 +419,4 @@ export class TaskService {
 function without(taskIds: readonly string[], tasks: readonly Pick<Task, "taskId">[]): readonly string[] {
   const known = new Set(tasks.map(({ taskId }) => taskId));
   return taskIds.filter((taskId) => !known.has(taskId));
-}
-
-/** `open` and `failed` are 0, because such a task has no node. */
-function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
-  return { open: 0, assigned: tasksAssigned, completed: tasksCompleted, failed: 0 };
 }

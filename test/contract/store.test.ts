@@ -58,7 +58,7 @@ import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { statementOf } from "../../src/store/sql/statements.ts";
 import { type Member, type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
-import { message, node, tally, task } from "../domain/samples.ts";
+import { ANY_TASK, message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const { oldAnswers, oldDeliveries, oldEvents, oldMessages } = retention;
@@ -1960,6 +1960,7 @@ describe("store: sqlite: plans", () => {
   const slice = { from: "newest", limit: 20, offset: 40 } as const;
   const page = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, null, slice);
   const pageOf = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, "n1", slice);
+  const anyOf = (patch: Partial<taskReads.TaskFilter>): taskReads.TaskFilter => ({ ...ANY_TASK, ...patch });
   const hot: Readonly<Record<string, Query<unknown>>> = {
     nodeById: nodeReads.nodeById("n1"),
     pulseOf: nodeReads.pulseOf("n1"),
@@ -1972,6 +1973,17 @@ describe("store: sqlite: plans", () => {
     "taskSizes of a node": pageOf("completed"),
     "taskSizes pending of a node": pageOf("open", "assigned"),
     "taskSizes all of a node": pageOf("open", "assigned", "completed"),
+    "taskSizesBelow all": taskReads.taskSizesBelow(TASK_STATUSES, null, 900, 20),
+    "taskSizesBelow pending": taskReads.taskSizesBelow(["open", "assigned"], null, 900, 20),
+    "taskSizesBelow of a node": taskReads.taskSizesBelow(TASK_STATUSES, "n1", 900, 20),
+    "candidatesBelow pending": taskReads.candidatesBelow(
+      anyOf({ statuses: ["open", "assigned"] }),
+      true,
+      900,
+      500,
+    ),
+    "candidatesBelow of a node": taskReads.candidatesBelow(anyOf({ nodeId: "n1" }), true, 900, 500),
+    filteredSizes: taskReads.filteredSizes([1, 2, 3], anyOf({ creatorNode: "c", statuses: ["open"] })),
     tasksBySeq: taskReads.tasksBySeq([1, 2, 3]),
     tasksHeld: taskReads.tasksHeld("n1", 500),
     bestGift: taskReads.bestGift("n1"),
@@ -2107,6 +2119,28 @@ describe("store: sqlite: plans", () => {
     for (const way of await ways(pageOf("open", "assigned", "completed"), "tasks"))
       expect(way).toMatch(/\((?:assigned_node|.*rowid)=\?\)/);
   });
+
+  const byBlock: Readonly<Record<string, readonly [Partial<taskReads.TaskFilter>, string]>> = {
+    creator: [{ creatorNode: "c" }, "COVERING INDEX tasks_creator (<expr>=? AND creator_node=?)"],
+    type: [{ taskType: "x" }, "COVERING INDEX tasks_type (<expr>=? AND task_type=? AND rowid<?)"],
+    "creator and type": [
+      { creatorNode: "c", taskType: "x" },
+      "COVERING INDEX tasks_creator (<expr>=? AND creator_node=? AND task_type=? AND rowid<?)",
+    ],
+    "type and state": [
+      { taskType: "x", statuses: ["open"] },
+      "INDEX tasks_type (<expr>=? AND task_type=? AND rowid<?)",
+    ],
+  };
+  for (const [name, [filter, index]] of Object.entries(byBlock))
+    test(`tasks by ${name} are looked up in each block`, async () => {
+      const query = taskReads.candidatesInBlocks(anyOf(filter), false, { oldest: 1, newest: 4 }, 900);
+      expect(await ways(query, "t")).toEqual([`SEARCH t USING ${index}`]);
+      const counted = await ways(taskReads.countInBlocks(anyOf(filter), { oldest: 1, newest: 4 }), "t");
+      expect(counted.map((way) => way.replace(/ AND rowid.*| *\)$/, ""))).toEqual([
+        `SEARCH t USING COVERING ${index.replace("COVERING ", "").replace(/ AND rowid.*| *\)$/, "")}`,
+      ]);
+    });
 
   test("stranded tasks are found through the index of their nodes' tasks", async () => {
     expect(await ways(taskReads.strandedTasks(500), "t")).toEqual([
@@ -2254,7 +2288,15 @@ describe("store: sqlite: plans", () => {
     "oldDeliveries to one node": oldDeliveries({ before: 1, limit: 500, now: 2 }, false),
     nodePart: nodeReads.nodePart(0, 500),
     hasNodes: nodeReads.hasNodes(5),
+    taskBounds: taskReads.taskBounds(),
     taskTotals: taskReads.taskTotals(),
+    countInBlocks: taskReads.countInBlocks(anyOf({ creatorNode: "c" }), { oldest: 1, newest: 4 }),
+    candidatesInBlocks: taskReads.candidatesInBlocks(
+      anyOf({ taskType: "x", statuses: ["open"] }),
+      true,
+      { oldest: 1, newest: 4 },
+      900,
+    ),
     topNodes: nodeReads.topNodes(5),
   };
   for (const [name, query] of Object.entries(declared))

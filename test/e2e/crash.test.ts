@@ -26,6 +26,13 @@ test("every acknowledged write survives kill -9", async () => {
   for (const kind of [ledger.completed, ledger.received, ledger.acked, ledger.files, ledger.signedIn]) {
     expect(kind.size).toBeGreaterThan(CYCLES);
   }
+  expect([...ledger.ended.keys()].toSorted()).toEqual([
+    "/node/leave",
+    "/task/cancel",
+    "/task/fail",
+    "/task/release",
+    "/task/retry",
+  ]);
 });
 
 const BATCH = 300;
