@@ -29,12 +29,13 @@ function chars(max: number) {
 function bytes(max: number) {
   // A UTF-16 unit takes at most 3 bytes: short strings need no counting.
   const fits = (value: string): boolean => value.length * 3 <= max || Buffer.byteLength(value) <= max;
+  const tooLong = `must be at most ${max} bytes of UTF-8`;
   return z
     .string()
-    .check(z.refine(fits, `must be at most ${max} bytes of UTF-8`), z.refine(isStorable, NOT_STORABLE));
+    .check(z.maxLength(max, tooLong), z.refine(fits, tooLong), z.refine(isStorable, NOT_STORABLE));
 }
 
-const notBlank = () => z.refine<string>((value) => value.trim() !== "", "must not be blank");
+const notBlank = () => z.regex(/\S/, "must not be blank");
 const NODE_ID = new RegExp(`^[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}$`);
 
 export const nodeId = () =>
@@ -64,6 +65,9 @@ export const taskType = () =>
     chars(limit.TASK_TYPE_MAX_CHARS),
     z.transform((value: string) => value.trim()),
   );
+/** The types of tasks that a worker asks for: at least one, because none would wait for nothing. */
+export const taskTypes = () =>
+  z.array(taskType().check(notBlank())).check(z.minLength(1), z.maxLength(limit.TASK_TYPES_MAX));
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
 export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());

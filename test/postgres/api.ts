@@ -32,6 +32,7 @@ export const PARTS = {
   periodic: [
     "offline",
     "worker-loop",
+    "next",
     "fates",
     "keys",
     "lost-keys",
