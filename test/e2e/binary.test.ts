@@ -2,30 +2,20 @@
  * The executable as `bun run build` makes it, alone in an empty directory with no home and no Bun on the path: it speaks
  * both variants, TLS, streams, and files. What the bundler leaves out shows here and nowhere else.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
-import packageJson from "../../package.json";
-import { ADMIN_KEY, Hub, PROJECT, SECRET, TempDir, objectOf, run } from "./program.ts";
+import { ADMIN_KEY, Hub, SECRET, TempDir, objectOf, run } from "./program.ts";
+import { EXECUTABLE } from "../support/executable.ts";
 import { RawConnection, headOf } from "./raw.ts";
 
 const place = new TempDir();
-const EXECUTABLE = place.join("luxhub");
 const NOWHERE = { PATH: "/nonexistent", HOME: "" };
 
 const openssl = Bun.which("openssl");
 
-beforeAll(async () => {
-  const build = packageJson.scripts.build.split(" && ").at(-1) ?? "";
-  const [bun = "", ...words] = build.replace("dist/luxhub", EXECUTABLE).split(" ");
-  expect(bun).toBe("bun");
-  const child = Bun.spawn([process.execPath, ...words], { cwd: PROJECT, stdout: "ignore", stderr: "pipe" });
-  const [err, code] = await Promise.all([child.stderr.text(), child.exited]);
-  if (code !== 0) throw new Error(`bun build: ${err}`);
-});
-
 afterAll(() => place[Symbol.dispose]());
 
-/** An empty directory within the place of the executable. */
+/** An empty directory. */
 function emptyDir(name: string): string {
   mkdirSync(place.join(name));
   return place.join(name);

@@ -19,7 +19,8 @@ import {
 import { measureSlow } from "../torture/slow.ts";
 import { measureStalled } from "../torture/stalled.ts";
 import { measureUnread } from "../torture/unread.ts";
-import { FROM_SOURCE, Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
+import { Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
+import { PROGRAM } from "../support/executable.ts";
 import { RawConnection, headOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
@@ -133,7 +134,7 @@ test.concurrent.skipIf(!LINUX)(
   `out of file descriptors: open connections are served, new ones wait, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
   async () => {
     using dir = new TempDir();
-    const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...FROM_SOURCE];
+    const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...PROGRAM];
     await using hub = await Hub.start({ data: dir.join("data"), command });
     await hub.register("n1");
     const early = await RawConnection.open(hub.port);

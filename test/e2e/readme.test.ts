@@ -24,7 +24,8 @@ import {
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
-import { Hub, PROJECT, TempDir, listOf, objectOf, run, until } from "./program.ts";
+import { PROJECT } from "../support/executable.ts";
+import { Hub, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
 /** The README and the pages of docs/, by their path in the project. */
 const PAGES: ReadonlyMap<string, string> = new Map(
