@@ -16,6 +16,7 @@ import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
+import { provideDatabase } from "./new-database.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
@@ -280,6 +281,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     dataDir: path,
     database: settings.database ?? (await databaseOf(path)),
   };
+  if (config.database === null) await provideDatabase(makeDataDir(path).database);
   const logged: string[] = [];
   const log = openLog(
     { format: "json", level: settings.logLevel ?? "debug" },
