@@ -19,9 +19,9 @@ import { ConfigError, isPath } from "./config.ts";
 import { FREE_SPACE_MIN_BYTES, SECRET_MAX_CHARS, SECRET_SAFE_CHARS } from "./domain/limits.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "./permissions.ts";
+import { makeSecret } from "./lib/ids.ts";
 import type { PrimarySecrets } from "./service/keys.ts";
 
-const SECRET_BYTES = 24;
 const ONE_WORD = /^[\x21-\x7e]+$/;
 
 export type DataDir = {
@@ -163,12 +163,6 @@ export function loadSecrets(dir: DataDir, env: Environment): Secrets {
 export function discardNewSecrets(dir: DataDir, { secretIsNew, adminKeyIsNew }: Secrets): void {
   if (secretIsNew) rmSync(dir.secretFile, { force: true });
   if (adminKeyIsNew) rmSync(dir.adminKeyFile, { force: true });
-}
-
-/** A new secret: one word that needs no quoting in a shell or a header. */
-export function makeSecret(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
-  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // a leading dash would look like a flag
 }
 
 /** The secrets that this process can find: it may not have the environment of the hub. */

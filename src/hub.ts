@@ -16,6 +16,7 @@ import {
 } from "./domain/limits.ts";
 import { ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
+import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
 import { answerBudgets } from "./api/response-backpressure.ts";
 import { problemOf } from "./api/error-table.ts";
@@ -29,6 +30,7 @@ import { openAccessLog } from "./http/access-log.ts";
 import { CertificateWatch, findCertificateFault } from "./http/certificate.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
 import { type Listener, openListener } from "./http/listener.ts";
+import { RequestMetrics } from "./http/request-metrics.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
 import { blockListOf } from "./lib/ip.ts";
 import { countingIds, newId } from "./lib/ids.ts";
@@ -45,7 +47,9 @@ import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
+import { Metrics } from "./service/metrics.ts";
 import { NodeService } from "./service/nodes.ts";
+import { Readiness } from "./service/readiness.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
 import { type ShareMarks, compareSecretsChore } from "./service/same-secrets.ts";
 import { SystemService } from "./service/system.ts";
@@ -58,7 +62,7 @@ import { fillBallast, releaseBallast } from "./store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "./store/sqlite/engine.ts";
 import { type Store, StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/by-name.ts";
-import { SOFTWARE } from "./version.ts";
+import { SOFTWARE, VERSION } from "./version.ts";
 
 export type OpenListener = Listener & { readonly spec: ListenSpec };
 
@@ -132,6 +136,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
+  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION });
+  const requestMetrics = new RequestMetrics();
+  const readiness = new Readiness(store, clock);
 
   const keys = new KeyRing(store, clock, secrets);
   await keys.refresh();
@@ -147,6 +154,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     feed,
     blobs,
     clock,
+    keys,
     pinned: () => isHeld(dir.pin),
     maxNodes: config.maxNodes,
   });
@@ -164,7 +172,22 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   await leadership.isLeader().catch(ignoreFull); // before requests and chores: renews the leases if no hub ran
 
   const streams = new EventStreams(feed, log);
-  const endpoints = [...ENDPOINTS, ...fileEndpoints(config.maxFileBytes), streams.endpoint];
+  const schedulers: Scheduler[] = [];
+  const readMetrics = (): Promise<string> =>
+    metrics.text({
+      waiting: () => pipeline.waiting,
+      streams: () => streams.size,
+      isLeading: () => leadership.isLeading,
+      chores: () => schedulers.flatMap((one) => one.runs()),
+      diagnose: () => services.system.diagnose(),
+      writeRequests: (text) => requestMetrics.writeTo(text),
+    });
+  const endpoints = [
+    ...ENDPOINTS,
+    ...fileEndpoints(config.maxFileBytes),
+    streams.endpoint,
+    ...monitoringEndpoints(readiness, readMetrics),
+  ];
   const pipeline = new Pipeline({
     services,
     store,
@@ -184,7 +207,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     await stopListeners(listeners);
   });
   const tls = readTls(config);
-  await listen(hubParts, tls, (variant) => pipeline.routes(endpoints, VARIANTS[variant]), listeners);
+  const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
+  await listen(hubParts, tls, { routesOf, metrics: requestMetrics }, listeners);
   watchCertificate(hubParts, tls, listeners, closing);
   const started = startChore(store, clock);
   await started.run(new AbortController().signal, () => 0); // after listen(), which fails if a port is in use
@@ -193,7 +217,14 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   if (shareMarks) {
     chores.push(compareSecretsChore(shareMarks, () => store.read(databaseId()), secrets, log));
   }
-  const scheduler = new Scheduler({ clock, log, leadership, chores, pauseMs: SWEEP_EVERY_MS });
+  const scheduler = new Scheduler({
+    clock,
+    log,
+    leadership,
+    chores,
+    pauseMs: SWEEP_EVERY_MS,
+    onTick: (lateMs) => metrics.noteLag(lateMs),
+  });
   // Apart, so that a long sweep does not delay a revocation.
   const keyChores = [keysChore(keys)];
   const keyScheduler = new Scheduler({
@@ -203,11 +234,13 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     chores: keyChores,
     pauseMs: KEYS_EVERY_MS,
   });
-  scheduler.start();
-  keyScheduler.start();
+  schedulers.push(scheduler, keyScheduler);
+  for (const one of schedulers) one.start();
   void scheduler.sweep(); // not awaited: the chores may have much to do after a stop, and the hub serves meanwhile
   closing.push(() => scheduler.stop());
   closing.push(() => keyScheduler.stop());
+  closing.push(() => readiness.drain()); // the first step of the end
+  readiness.start();
   const sweep = async (): Promise<void> => {
     await keyScheduler.sweep();
     await scheduler.sweep();
@@ -247,7 +280,10 @@ function watchCertificate(
 async function listen(
   { config, log }: HubParts,
   tls: Tls,
-  routesOf: (variant: ListenSpec["variant"]) => Common["routes"],
+  {
+    routesOf,
+    metrics,
+  }: { routesOf: (variant: ListenSpec["variant"]) => Common["routes"]; metrics: RequestMetrics },
   listeners: OpenListener[],
 ): Promise<void> {
   const accessLog = openAccessLog(log, {
@@ -256,7 +292,15 @@ async function listen(
   });
   const trustedProxies = blockListOf(config.trustProxy);
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
-  const common = { problemOf, newRequestId: countingIds(), log, accessLog, trustedProxies, crossOrigin };
+  const common = {
+    problemOf,
+    newRequestId: countingIds(),
+    log,
+    accessLog,
+    metrics,
+    trustedProxies,
+    crossOrigin,
+  };
   for (const spec of config.listen) {
     const listener = await openSpec(spec, tls, { ...common, routes: routesOf(spec.variant) });
     listeners.push({ ...listener, spec });
@@ -357,14 +401,16 @@ type Joined = {
   readonly feed: Feed;
   readonly blobs: Blobs;
   readonly clock: Clock;
+  readonly keys: KeyRing;
   readonly pinned: () => boolean;
   readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, blobs, clock, pinned, maxNodes }: Joined) {
+function joinServices({ store, mail, feed, blobs, clock, keys, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   return {
     feed,
+    keys,
     tasks,
     nodes: new NodeService(store, clock, tasks, maxNodes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers),

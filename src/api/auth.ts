@@ -1,23 +1,35 @@
 /**
  * Authentication: identifies the caller by its secret, chooses the variant of the answer, and applies the rate limit on
- * wrong secrets (docs/security.md). Secrets are read from two headers only, and go only to the key ring
+ * wrong secrets (docs/security.md). Secrets are read from headers only, and go only to the key ring
  * (service/keys.ts), which compares their hashes in constant time.
  */
 import * as limit from "../domain/limits.ts";
-import type { KeyRecord, KeyRole } from "../domain/model.ts";
-import type { Exchange } from "../http/exchange.ts";
+import type { KeyRecord } from "../domain/model.ts";
+import type { Exchange, Method } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { RateLimiter } from "../http/rate-limiter.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Network, blockListOf } from "../lib/ip.ts";
-import type { KeyRing } from "../service/keys.ts";
+import type { KeyHeader, KeyRing } from "../service/keys.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
-import { keyBoundElsewhere, keyLost, unauthorized } from "./error-table.ts";
+import { keyBoundElsewhere, keyLost, unauthorized, viewerNotAllowed } from "./error-table.ts";
 
-/** `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key besides the secret. */
-export type Auth = "public" | "secret" | "admin";
+/**
+ * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
+ * besides the secret. Outside /api/v1: `open` never asks for anything, and reads no header; `bearer` needs the secret,
+ * which may also come as a bearer token (RFC 6750).
+ */
+export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
+
+/** Who may call an endpoint. */
+export type Access = {
+  readonly method: Method;
+  readonly auth: Auth;
+  /** Its answers have the contents of messages: a viewer may not read them. */
+  readonly showsMessages?: boolean;
+};
 
 export type Caller = {
   readonly variant: Variant;
@@ -47,16 +59,19 @@ export class Authenticator {
 
   /**
    * On a public path of variant A a wrong secret is ignored; a key that is bound to a variant still selects it.
-   * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key
+   * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key, or for a viewer
    */
-  async authenticate(exchange: Exchange, auth: Auth, listenerVariant: Variant): Promise<Caller> {
+  async authenticate(exchange: Exchange, access: Access, listenerVariant: Variant): Promise<Caller> {
+    const { auth } = access;
+    if (auth === "open") return { variant: listenerVariant, key: null, shownKey: null };
     const { headers } = exchange.request;
-    const secret = headers.get("x-matrix-secret");
+    const secret = headers.get("x-matrix-secret") ?? (auth === "bearer" ? bearerToken(headers) : null);
     const key = await this.#find(secret, "secret");
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
       return { variant, key: null, shownKey: key };
     if (!key) throw this.#unauthorized(exchange, secret);
+    if (key.role === "viewer") checkViewerMay(access);
     if (auth === "admin") await this.#checkAdmin(headers.get("x-admin-key"));
     return { variant, key, shownKey: key };
   }
@@ -72,9 +87,9 @@ export class Authenticator {
     return clientAddress(peer, request.headers, this.#trustedProxies);
   }
 
-  async #find(secret: string | null, role: KeyRole): Promise<KeyRecord | null> {
+  async #find(secret: string | null, header: KeyHeader): Promise<KeyRecord | null> {
     if (secret === null || secret === "" || secret.length > limit.SECRET_MAX_CHARS) return null;
-    return this.#keys.find(secret, role) ?? (await this.#keys.findNew(secret, role));
+    return this.#keys.find(secret, header) ?? (await this.#keys.findNew(secret, header));
   }
 
   async #checkAdmin(adminKey: string | null): Promise<void> {
@@ -102,6 +117,16 @@ export class Authenticator {
     const headers = { "Retry-After": String(seconds) };
     throw new Problem(429, "too_many_wrong_secrets", "Too many requests", detail, { headers });
   }
+}
+
+/** HEAD goes to the endpoint of GET. @throws {Problem} 403 */
+function checkViewerMay({ method, showsMessages }: Access): void {
+  if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
+  if (showsMessages) throw viewerNotAllowed("read the contents of messages");
+}
+
+function bearerToken(headers: Headers): string | null {
+  return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
 /** @throws {Problem} 403 when the caller's key is bound to another node than `nodeId`. */

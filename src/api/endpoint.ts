@@ -5,16 +5,17 @@
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
-import type { Exchange, Handler, Method } from "../http/exchange.ts";
+import type { Exchange, Handler } from "../http/exchange.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
+import type { KeyRing } from "../service/keys.ts";
 import type { LuxService } from "../service/lux.ts";
 import type { MessageService } from "../service/messages.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Transact } from "../store/store.ts";
-import type { Auth } from "./auth.ts";
+import type { Access } from "./auth.ts";
 import type { Idempotency } from "./idempotency.ts";
 import { inputParser } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
@@ -30,6 +31,7 @@ export type Services = {
   readonly lux: LuxService;
   readonly files: FileService;
   readonly feed: Feed;
+  readonly keys: KeyRing;
   readonly system: SystemService;
 };
 
@@ -61,14 +63,14 @@ export type JsonAnswer = Readonly<Record<string, unknown>>;
 /** The schema of an answer. */
 export type AnswerSchema = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
 
-type Declared = {
-  readonly method: Method;
+type Declared = Access & {
   readonly path: string;
-  readonly auth: Auth;
   /** One line for the documentation. */
   readonly summary: string;
   /** The codes with which the domain can reject a call. */
   readonly rejections: readonly RejectionCode[];
+  /** Its answer has a secret: it must not be stored, so the request takes no Idempotency-Key. */
+  readonly answersSecret?: boolean;
 };
 
 /**

@@ -15,6 +15,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   task_not_found: [404, "Task not found"],
   message_not_found: [404, "Message not found"],
   file_not_found: [404, "File not found"],
+  key_not_found: [404, "Key not found"],
   not_assigned_to_node: [403, "Not your task"],
   not_your_message: [403, "Not your message"],
   key_bound_to_other_node: [403, KEY_OF_ANOTHER_NODE],
@@ -31,6 +32,8 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   nodes_limit: [409, "The hub has as many nodes as it may"],
   lux_balance_limit: [409, "LUX balance at its limit"],
   task_files_limit: [409, "Task has as many files as it may"],
+  key_exists: [409, "Key exists"],
+  keys_limit: [409, "The hub has as many keys as it may"],
 };
 
 /** The problem for an error that the client may know about; null for a fault of the hub itself. */
@@ -100,6 +103,12 @@ function unavailable(): Problem {
   const detail = "The hub cannot reach its database and nothing was written. Try again in two seconds.";
   const headers = { "Retry-After": "2" };
   return new Problem(503, "database_unavailable", "Service unavailable", detail, { headers });
+}
+
+/** 403: the key only reads. */
+export function viewerNotAllowed(what: string): Problem {
+  const detail = `A viewer key cannot ${what}. Use a key of the role full.`;
+  return new Problem(403, "viewer_not_allowed", "Key only reads", detail);
 }
 
 /** 403: the key is bound to one node, and the request acts for another. */

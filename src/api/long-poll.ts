@@ -35,6 +35,11 @@ export class LongPolls {
     this.#addressOf = addressOf;
   }
 
+  /** How many calls wait now: of callers with a valid secret, and of the others. */
+  get waiting(): { readonly known: number; readonly anonymous: number } {
+    return { known: this.#known.size, anonymous: this.#anonymous.size };
+  }
+
   /**
    * Runs `wait`: its part before the first await at once, so that no wake-up falls between what the caller checked and
    * the wait.

@@ -120,6 +120,7 @@ const history = jsonEndpoint({
   method: "GET",
   path: "/api/v1/message/history",
   auth: "secret",
+  showsMessages: true,
   summary: "The messages that a node sent or got, newest first",
   rejections: ["node_not_found", "message_not_found"],
   input: () =>
@@ -143,6 +144,7 @@ const parked = jsonEndpoint({
   method: "GET",
   path: "/api/v1/message/parked",
   auth: "secret",
+  showsMessages: true,
   summary: "The messages that a node never confirmed, oldest first",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), ...field.paging() }),
@@ -171,6 +173,7 @@ const agentMessages = jsonEndpoint({
   method: "GET",
   path: "/api/v1/agent/messages",
   auth: "secret",
+  showsMessages: true,
   summary: "The messages that a node got, newest first; the mailbox keeps them",
   rejections: ["node_not_found", "message_not_found"],
   input: () =>

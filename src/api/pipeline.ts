@@ -7,6 +7,7 @@ import * as limit from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
+import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
@@ -69,6 +70,11 @@ export class Pipeline {
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
+  /** How many calls wait now. */
+  get waiting(): LongPolls["waiting"] {
+    return this.#longPolls.waiting;
+  }
+
   /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     return endpoints.map((endpoint): Route => {
@@ -84,7 +90,7 @@ export class Pipeline {
         method,
         path,
         handle: async (exchange) => {
-          const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, variant);
+          const caller = await this.#authenticator.authenticate(exchange, endpoint, variant);
           return endpoint.handle(this.#call(exchange, caller));
         },
       };
@@ -96,7 +102,7 @@ export class Pipeline {
     exchange: Exchange,
     listenerVariant: Variant,
   ): ReturnType<Handler> {
-    const caller = await this.#authenticator.authenticate(exchange, endpoint.auth, listenerVariant);
+    const caller = await this.#authenticator.authenticate(exchange, endpoint, listenerVariant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
@@ -106,7 +112,7 @@ export class Pipeline {
     // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
     const encode = (answer: unknown): string =>
       encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
-    const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint.path, raw) : null;
+    const attempt = endpoint.method === "POST" ? attemptOf(call, endpoint, raw) : null;
     if (attempt) {
       return this.#idempotency.run(attempt, encode, async (transact) =>
         encode(await endpoint.handle({ ...call, transact, repeatable: true }, input)),
@@ -142,11 +148,21 @@ export class Pipeline {
   }
 }
 
-/** The attempt of a request that has an Idempotency-Key; null without one. */
-function attemptOf(call: Call, path: string, raw: unknown): Attempt | null {
+/** The attempt of a request that has an Idempotency-Key; null without one. @throws {Problem} 400 where there must be none */
+function attemptOf(
+  call: Call,
+  { path, answersSecret }: Pick<Endpoint, "path" | "answersSecret">,
+  raw: unknown,
+): Attempt | null {
   const idempotencyKey = idempotencyKeyOf(call.exchange.request.headers);
   if (idempotencyKey === null) return null;
+  if (answersSecret) throw storesSecret();
   return attemptBy(call, path, idempotencyKey, hashJson(raw));
+}
+
+function storesSecret(): Problem {
+  const message = "must not be sent here: the answer would be stored, and it has a secret";
+  return invalidRequest([{ path: "Idempotency-Key", message }]);
 }
 
 function readBody<In, Out>(endpoint: JsonEndpoint<In, Out>, { request }: Exchange): Promise<JsonObject> {

@@ -6,7 +6,7 @@ import * as z from "zod/mini";
 import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
-import { BROADCAST_TYPES, type Priority, SEND_TYPES } from "../domain/model.ts";
+import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES } from "../domain/model.ts";
 import type { PageRequest } from "../service/list-pages.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
@@ -72,6 +72,14 @@ export const epoch = () => z.int().check(z.minimum(0));
 export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
 export const backoff = () => seconds(0, limit.BACKOFF_MAX_SECONDS);
 export const taskTimeout = () => seconds(1, limit.TASK_TIMEOUT_MAX_SECONDS);
+const KEY_NAME = new RegExp(`^[A-Za-z0-9._-]{1,${limit.KEY_NAME_MAX_CHARS}}$`);
+export const keyName = () =>
+  z
+    .string()
+    .check(z.regex(KEY_NAME, `must be 1 to ${limit.KEY_NAME_MAX_CHARS} characters of A-Z a-z 0-9 . _ -`));
+export const keyRole = () => word(KEY_ROLES);
+export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
+export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
 const DATE =
@@ -99,6 +107,10 @@ function word<W extends string>(words: readonly W[]) {
 
 function lowerCase(value: unknown): unknown {
   return typeof value === "string" ? value.toLowerCase() : value;
+}
+
+function upperCase(value: unknown): unknown {
+  return typeof value === "string" ? value.toUpperCase() : value;
 }
 
 export const sendType = () => word(SEND_TYPES);

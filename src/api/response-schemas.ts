@@ -6,12 +6,15 @@ import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { toLux } from "../domain/lux.ts";
+import { KEY_STATES, stateOf } from "../domain/key.ts";
 import {
   BROADCAST_TYPES,
   type Delivery,
   type DeliveryState,
   FAILURE_KINDS,
   type FileRecord,
+  KEY_ROLES,
+  type KeyRecord,
   type LedgerEntry,
   type Message,
   type MessageFate,
@@ -265,6 +268,32 @@ export function encodeFile(file: FileRecord): JsonText {
     url: `/api/v1/file/download/${file.fileId}`,
   };
   return new JsonText(`${JSON.stringify(record).slice(0, -1)},"metadata":${file.metadata}}`);
+}
+
+export const keySchema = () =>
+  z.strictObject({
+    name: z.string(),
+    role: z.enum(KEY_ROLES),
+    state: z.enum(KEY_STATES),
+    variant: z.nullable(z.enum(["A", "B"])),
+    node_id: z.nullable(z.string()),
+    created_at: z.nullable(time()),
+    expires_at: z.nullable(time()),
+    revoked_at: z.nullable(time()),
+  });
+
+/** Without its hash: a short secret could be guessed from it. */
+export function encodeKey(key: KeyRecord, { now }: Moment): JsonAnswer {
+  return {
+    name: key.keyId,
+    role: key.role,
+    state: stateOf(key, now),
+    variant: key.variant,
+    node_id: key.nodeId,
+    created_at: maybeTime(key.createdAt || null), // a primary key has none
+    expires_at: maybeTime(key.expiresAt),
+    revoked_at: maybeTime(key.revokedAt),
+  };
 }
 
 export const eventSchema = () =>

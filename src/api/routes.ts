@@ -1,5 +1,6 @@
 /** The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. */
 import type { Endpoint } from "./endpoint.ts";
+import { KEY_ENDPOINTS } from "./keys.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
@@ -11,5 +12,6 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...TASK_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...LUX_ENDPOINTS,
+  ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
 ];

@@ -59,6 +59,7 @@ export class EventStreams {
       path: "/api/v1/agent/sse",
       auth: "secret",
       summary: "Streams a node's messages and the events of its tasks (Server-Sent Events)",
+      showsMessages: true,
       rejections: ["node_not_found"],
       handle: (call) => this.#answer(call),
     });

@@ -1,11 +1,11 @@
 /** `luxhub keys`: writes keys into the store; a running hub looks a secret up that it does not know, and reads all keys twice a second. */
-import { nodeId as nodeIdField } from "../api/request-fields.ts";
-import { findSecrets, isThere, makeSecret } from "../data-dir.ts";
+import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
+import { findSecrets, isThere } from "../data-dir.ts";
 import { accept } from "../domain/decision.ts";
-import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
-import { KEYS_MAX } from "../domain/limits.ts";
-import type { KeyRecord, VariantName } from "../domain/model.ts";
+import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
+import { KEY_ROLES, type KeyRecord, type KeyRole, type VariantName } from "../domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
+import { makeSecret } from "../lib/ids.ts";
 import { everyKey, hashSecret, primaryKeys } from "../service/keys.ts";
 import { allKeys } from "../store/sql/keys.ts";
 import { joinPostgres } from "../store/postgres/engine.ts";
@@ -24,7 +24,6 @@ const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
 };
 
 const GROUP = "keys";
-const KEY_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const FROM_NOW = /^(\d{1,6})([mhd])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
@@ -41,6 +40,7 @@ const ADD: Form["flags"] = {
   variant: { type: "string" },
   node: { type: "string" },
   expires: { type: "string" },
+  role: { type: "string" },
   admin: { type: "boolean" },
 };
 const SUBCOMMANDS: readonly Subcommand[] = [
@@ -78,7 +78,7 @@ async function list({ store, primary, now }: Keys): Promise<Printed> {
     key.variant ?? "-",
     key.nodeId ?? "-",
     key.expiresAt === null ? "never" : isoTime(key.expiresAt),
-    key.revokedAt !== null ? "revoked" : isValid(key, now) ? "valid" : "expired",
+    stateOf(key, now),
   ]);
   const table = [["ID", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE"], ...rows];
   const widths =
@@ -89,21 +89,23 @@ async function list({ store, primary, now }: Keys): Promise<Printed> {
 
 async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
   const [keyId = ""] = words;
-  if (!KEY_ID.test(keyId)) throw new UsageError("an ID is 1 to 64 characters of A-Z a-z 0-9 . _ -", GROUP);
+  if (!keyName().safeParse(keyId).success)
+    throw new UsageError("an ID is 1 to 64 characters of A-Z a-z 0-9 . _ -", GROUP);
   const node = flags["node"]?.at(-1);
   if (node !== undefined && !nodeIdField().safeParse(node).success)
     throw new UsageError("--node is no node_id", GROUP);
   const variant = flags["variant"]?.at(-1);
   const expires = flags["expires"]?.at(-1);
-  if (flags["admin"] && (node !== undefined || variant !== undefined)) {
-    throw new UsageError("an --admin key has no --node and no --variant", GROUP);
+  const role = roleOf(flags);
+  if (role === "admin" && (node !== undefined || variant !== undefined)) {
+    throw new UsageError("an administrator key has no --node and no --variant", GROUP);
   }
   const expiresAt = expires === undefined ? null : timeOf(expires, keys.now);
   if (expiresAt !== null && expiresAt <= keys.now) throw new UsageError("--expires is in the past", GROUP);
   const secret = makeSecret();
   const key: KeyRecord = {
     keyId,
-    role: flags["admin"] ? "admin" : "secret",
+    role,
     hash: hashSecret(secret),
     variant: variant === undefined ? null : variantOf(variant),
     nodeId: node ?? null,
@@ -111,11 +113,9 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
     expiresAt,
     revokedAt: null,
   };
-  await write(keys, (all) => {
-    if (all.some((other) => other.keyId === keyId)) throw new Error(`there is a key ${keyId} already`);
-    if (all.length >= KEYS_MAX) throw new Error(`there are ${KEYS_MAX} keys already; that is the limit`);
-    return key;
-  });
+  await keys.store.transact({ stored: allKeys() }, ({ stored }) =>
+    addKey(key, everyKey(keys.primary, stored)),
+  );
   return {
     result: secret,
     note: `This is the secret of ${keyId}. It is not kept and cannot be shown again.`,
@@ -173,6 +173,18 @@ function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
   const variable = PRIMARY_VARIABLES[keyId];
   if (variable === undefined) throw new Error(`there is no key ${keyId}; see luxhub keys list`);
   throw new Error(`the secret of ${keyId} is not in the data directory: set ${variable} as the hub has it`);
+}
+
+/** --admin is --role admin. */
+function roleOf({ role: roles, admin }: Arguments["flags"]): KeyRole {
+  const word = roles?.at(-1);
+  if (admin && word !== undefined && word !== "admin")
+    throw new UsageError(`--admin is --role admin, not ${word}`, GROUP);
+  const role = word ?? (admin ? "admin" : "full");
+  const known = KEY_ROLES.find((one) => one === role);
+  if (known === undefined)
+    throw new UsageError(`${JSON.stringify(role)} is no role: ${KEY_ROLES.join(", ")}`, GROUP);
+  return known;
 }
 
 function variantOf(word: string): VariantName {

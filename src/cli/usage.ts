@@ -44,7 +44,8 @@ export const KEYS_HELP = `luxhub keys: who may speak to the hub; a new key is va
       --variant A|B                  answered in this variant on any listener
       --node NODE_ID                 acts for this node only
       --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 12h, 30d
-      --admin                        an administrator key (X-Admin-Key)
+      --role full|viewer|admin       full is the default; a viewer only reads (GET, HEAD), and no
+                                     message contents; admin is an administrator key (X-Admin-Key)
   luxhub keys pin ID A|B|none        pins a key to a variant, or frees it
   luxhub keys expire ID TIME|never   lets a key end at a time
   luxhub keys revoke ID              ends a key now and for good

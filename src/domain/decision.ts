@@ -9,6 +9,7 @@ export const REJECTION_CODES = [
   "task_not_found",
   "message_not_found",
   "file_not_found",
+  "key_not_found",
   "task_not_open",
   "task_not_assigned",
   "task_completed",
@@ -25,6 +26,8 @@ export const REJECTION_CODES = [
   "nodes_limit",
   "lux_balance_limit",
   "task_files_limit",
+  "key_exists",
+  "keys_limit",
 ] as const;
 
 export type RejectionCode = (typeof REJECTION_CODES)[number];

@@ -2,6 +2,8 @@
  * Key rules: who may call the hub (specification 5). The hub stores the SHA-256 of a secret; the secret itself is shown
  * once, when it is made.
  */
+import { type Decision, accept, reject } from "./decision.ts";
+import { KEYS_MAX } from "./limits.ts";
 import type { KeyRecord } from "./model.ts";
 
 /** The ids of the two keys that come from the environment or the data directory. */
@@ -11,4 +13,31 @@ export const PRIMARY_ADMIN_KEY_ID = "primary-admin";
 /** Neither revoked nor expired. */
 export function isValid(key: KeyRecord, now: number): boolean {
   return key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
+}
+
+export const KEY_STATES = ["valid", "expired", "revoked"] as const;
+
+export type KeyState = (typeof KEY_STATES)[number];
+
+export function stateOf(key: KeyRecord, now: number): KeyState {
+  if (key.revokedAt !== null) return "revoked";
+  return isValid(key, now) ? "valid" : "expired";
+}
+
+/** A revoked key keeps its name. `all`: every key of the hub. */
+export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyRecord> {
+  if (all.some(({ keyId }) => keyId === key.keyId))
+    return reject("key_exists", `There is a key ${key.keyId} already. Choose another name.`);
+  if (all.length >= KEYS_MAX)
+    return reject("keys_limit", `There are ${KEYS_MAX} keys already, and a hub may have no more.`);
+  return accept(key, [{ kind: "key.saved", key }]);
+}
+
+/** Revoking again changes nothing. */
+export function revokeKey(keyId: string, all: readonly KeyRecord[], now: number): Decision<KeyRecord> {
+  const key = all.find((other) => other.keyId === keyId);
+  if (!key) return reject("key_not_found", `There is no key ${keyId}. Look its name up in the list of keys.`);
+  if (key.revokedAt !== null) return accept(key);
+  const revoked = { ...key, revokedAt: now };
+  return accept(revoked, [{ kind: "key.saved", key: revoked }]);
 }

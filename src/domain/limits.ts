@@ -212,6 +212,14 @@ export const LOG_END_MS = 500;
 // The store.
 /** A database that needs longer for a diagnostic is reported as unreachable. */
 export const DIAGNOSIS_MAX_MS = 2 * SECOND_MS;
+/** How long the result of a readiness check stands: a second's callers cause one write. */
+export const READINESS_KEPT_MS = 1 * SECOND_MS;
+/** How long the metrics of what is stored stand. */
+export const METRICS_KEPT_MS = 1 * SECOND_MS;
+/** Nodes and files that one query counts for the metrics, in less than a millisecond. */
+export const METRICS_PART = 2_000;
+/** Messages of each state that are counted for the metrics, in a millisecond. */
+export const METRICS_MESSAGES_MAX = 50_000;
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
 /** Every page of a database up to this size is checked at each start, in about a second. */
@@ -279,6 +287,9 @@ export const WRONG_SECRETS_PER_MINUTE = 20;
 export const WRONG_SECRET_WINDOW_MS = 1 * MINUTE_MS;
 export const WATCHED_ADDRESSES_MAX = 10_000;
 export const KEYS_MAX = 1_000;
+export const KEY_NAME_MAX_CHARS = 64;
+/** Ten years. */
+export const KEY_EXPIRES_MAX_SECONDS = 315_360_000;
 /** Secrets that are looked up in the store together, because the hub does not know them. */
 export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;

@@ -225,8 +225,10 @@ export type FileRecord = {
 
 // ---- Keys
 
-/** secret: X-Matrix-Secret. admin: X-Admin-Key. */
-export type KeyRole = "secret" | "admin";
+/** full and viewer: X-Matrix-Secret; a viewer only reads, and no message contents. admin: X-Admin-Key. */
+export const KEY_ROLES = ["full", "viewer", "admin"] as const;
+
+export type KeyRole = (typeof KEY_ROLES)[number];
 
 export type KeyRecord = {
   /** A name that the operator chose. */

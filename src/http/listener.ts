@@ -11,6 +11,7 @@ import type { CrossOrigin } from "./cross-origin.ts";
 import { type Exchange, type Handler, type Method, type Route, UNCACHED } from "./exchange.ts";
 import { discardRemainingBody } from "./lingering-close.ts";
 import { Problem, notFoundIfDeleted } from "./problem.ts";
+import type { RequestMetrics } from "./request-metrics.ts";
 
 export type Address = {
   readonly host: string;
@@ -30,6 +31,7 @@ export type Listening = {
   readonly newRequestId: () => string;
   readonly log: Log;
   readonly accessLog: AccessLog;
+  readonly metrics: RequestMetrics;
   /** The proxies whose X-Forwarded-For says who the caller is. */
   readonly trustedProxies: BlockList;
   readonly crossOrigin: CrossOrigin;
@@ -91,8 +93,8 @@ function asListener(listening: Listening, opened: Server<undefined>): Listener {
 }
 
 function serve(listening: Listening, port: number, tls: Tls | null): Server<undefined> {
-  const paths = byPath(listening.routes);
-  const noRoutes: MethodTable = { allow: "", routes: {} };
+  const paths = byPath(listening.routes, listening.metrics);
+  const noRoutes: MethodTable = { allow: "", routes: {}, counts: {} };
   return Bun.serve({
     hostname: listening.address.host,
     port,
@@ -115,10 +117,16 @@ function serve(listening: Listening, port: number, tls: Tls | null): Server<unde
   });
 }
 
-type MethodTable = { readonly allow: string; readonly routes: Partial<Record<string, Route>> };
+type Counts = ReturnType<RequestMetrics["of"]>;
+
+type MethodTable = {
+  readonly allow: string;
+  readonly routes: Partial<Record<string, Route>>;
+  readonly counts: Partial<Record<string, Counts>>;
+};
 
 /** The routes of each path; HEAD works wherever GET does. */
-function byPath(routes: readonly Route[]): Map<string, MethodTable> {
+function byPath(routes: readonly Route[], metrics: RequestMetrics): Map<string, MethodTable> {
   const tables = new Map<string, Partial<Record<Method | "HEAD", Route>>>();
   for (const route of routes) {
     const table = tables.get(route.path) ?? {};
@@ -129,7 +137,13 @@ function byPath(routes: readonly Route[]): Map<string, MethodTable> {
   return new Map(
     [...tables].map(([path, table]) => [
       path,
-      { allow: Object.keys(table).toSorted().join(", "), routes: table },
+      {
+        allow: Object.keys(table).toSorted().join(", "),
+        routes: table,
+        counts: Object.fromEntries(
+          Object.entries(table).map(([method, route]) => [method, metrics.of(route)]),
+        ),
+      },
     ]),
   );
 }
@@ -141,10 +155,11 @@ async function answer(
   server: Server<undefined>,
 ): Promise<Response> {
   const started = performance.now();
+  listening.metrics.begin();
   const given = request.headers.get("x-request-id");
   const requestId = given !== null && VALID_REQUEST_ID.test(given) ? given : listening.newRequestId();
   const { method } = request;
-  const { accessLog, crossOrigin } = listening;
+  const { accessLog, crossOrigin, metrics } = listening;
   const route = table.routes[method];
   let response: Response;
   try {
@@ -158,6 +173,7 @@ async function answer(
     if (unread !== null || request.method === "CONNECT") response.headers.set("Connection", "close");
   }
   crossOrigin.open(request, response);
+  metrics.end(table.counts[method] ?? metrics.unmatched, response.status, performance.now() - started);
   if (accessLog.wants(response.status)) {
     const from = clientIp(
       server.requestIP(request)?.address ?? "",
@@ -223,7 +239,12 @@ function toResponse(answer: Awaited<ReturnType<Handler>>, requestId: string): Re
 
 function noSuchRoute(table: MethodTable, method: string): Problem {
   if (table.allow === "") {
-    return new Problem(404, "not_found", "Not found", "There is no such path. All paths begin with /api/v1.");
+    return new Problem(
+      404,
+      "not_found",
+      "Not found",
+      "There is no such path. Those of the API begin with /api/v1.",
+    );
   }
   const detail = `${method} does not work here. Use ${table.allow}.`;
   return new Problem(405, "method_not_allowed", "Method not allowed", detail, {

@@ -1,4 +1,4 @@
-/** New ids: UUIDv7, which sort by age. Callers treat them as opaque. */
+/** New ids (UUIDv7, which sort by age; callers treat them as opaque) and new secrets. */
 export type NewId = () => string;
 
 export const newId: NewId = () => Bun.randomUUIDv7();
@@ -8,4 +8,12 @@ export function countingIds(): NewId {
   let prefix: string | null = null; // made with the first id: the generator costs 0.2 MiB, which an idle hub saves
   let count = 0;
   return () => `${(prefix ??= Bun.randomUUIDv7())}-${(count++).toString(36)}`;
+}
+
+const SECRET_BYTES = 24;
+
+/** A new secret: one word that needs no quoting in a shell or a header. */
+export function makeSecret(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
+  return bytes.toBase64({ alphabet: "base64url" }).replace(/^-/, "x"); // a leading dash would look like a flag
 }

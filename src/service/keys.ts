@@ -5,15 +5,22 @@
  * Other processes also write keys. The ring reloads them twice a second, so that a revoked key is refused within a second.
  * It looks up an unknown secret in the store, so that a new key is valid as soon as it is written.
  */
-import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, isValid } from "../domain/key.ts";
+import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, isValid, revokeKey } from "../domain/key.ts";
 import { KEY_LOOKUPS_MAX } from "../domain/limits.ts";
-import type { KeyRecord, KeyRole } from "../domain/model.ts";
+import type { KeyRecord } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
+import { makeSecret } from "../lib/ids.ts";
 import { allKeys, keysByHash } from "../store/sql/keys.ts";
-import type { Store } from "../store/store.ts";
+import type { Store, Transact } from "../store/store.ts";
 
 /** The two secrets that the hub was started with. */
 export type PrimarySecrets = { readonly secret: string; readonly adminKey: string };
+
+/** The header in which a secret came: X-Matrix-Secret, or X-Admin-Key. */
+export type KeyHeader = "secret" | "admin";
+
+/** What a new key is made from. */
+export type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "expiresAt">;
 
 export class KeyRing {
   readonly #store: Store;
@@ -42,6 +49,30 @@ export class KeyRing {
     } finally {
       this.#tellLosses(); // a key expires by the clock, also while the store cannot be read
     }
+  }
+
+  /** Every key of the hub, the primary ones first. */
+  async list(): Promise<readonly KeyRecord[]> {
+    return everyKey(this.#primary, await this.#store.read(allKeys()));
+  }
+
+  /** A new key and its secret, which is not kept. @throws {Rejection} key_exists, keys_limit */
+  async add(
+    transact: Transact,
+    draft: KeyDraft,
+  ): Promise<{ readonly key: KeyRecord; readonly secret: string }> {
+    const secret = makeSecret();
+    const key = { ...draft, hash: hashSecret(secret), createdAt: this.#clock.now(), revokedAt: null };
+    await transact({ stored: allKeys() }, ({ stored }) => addKey(key, everyKey(this.#primary, stored)));
+    return { key, secret };
+  }
+
+  /** @throws {Rejection} key_not_found */
+  revoke(transact: Transact, keyId: string): Promise<KeyRecord> {
+    const now = this.#clock.now();
+    return transact({ stored: allKeys() }, ({ stored }) =>
+      revokeKey(keyId, everyKey(this.#primary, stored), now),
+    );
   }
 
   /**
@@ -78,12 +109,12 @@ export class KeyRing {
     }
   }
 
-  /** The valid key of this role with this secret. */
-  find(secret: string, role: KeyRole): KeyRecord | null {
+  /** The valid key with this secret that may come in this header. */
+  find(secret: string, header: KeyHeader): KeyRecord | null {
     // The timing of the prefix lookup reveals nothing about the secret; the comparison that decides is constant-time.
     Bun.SHA256.hash(secret, HASH);
     for (const { key, bytes } of this.#byPrefix.get(prefixOf(HASH)) ?? []) {
-      if (key.role !== role || !crypto.timingSafeEqual(HASH, bytes)) continue;
+      if ((key.role === "admin") !== (header === "admin") || !crypto.timingSafeEqual(HASH, bytes)) continue;
       return isValid(key, this.#clock.now()) ? key : null;
     }
     return null;
@@ -94,12 +125,12 @@ export class KeyRing {
    * at a time looks up all secrets that arrived meanwhile. Beyond KEY_LOOKUPS_MAX secrets, and when the store cannot be
    * read, a key is unknown until the next refresh.
    */
-  async findNew(secret: string, role: KeyRole): Promise<KeyRecord | null> {
+  async findNew(secret: string, header: KeyHeader): Promise<KeyRecord | null> {
     const lookup = (this.#nextLookup ??= this.#planLookup());
     if (lookup.hashes.size >= KEY_LOOKUPS_MAX) return null;
     lookup.hashes.add(hashSecret(secret));
     await lookup.done;
-    return this.find(secret, role);
+    return this.find(secret, header);
   }
 
   #planLookup(): Lookup {
@@ -134,7 +165,7 @@ export function primaryKeys({ secret, adminKey }: Partial<PrimarySecrets>): read
   const base = { variant: null, nodeId: null, createdAt: 0, expiresAt: null, revokedAt: null };
   const keys: KeyRecord[] = [];
   if (secret !== undefined) {
-    keys.push({ ...base, keyId: PRIMARY_KEY_ID, role: "secret", hash: hashSecret(secret) });
+    keys.push({ ...base, keyId: PRIMARY_KEY_ID, role: "full", hash: hashSecret(secret) });
   }
   if (adminKey !== undefined) {
     keys.push({ ...base, keyId: PRIMARY_ADMIN_KEY_ID, role: "admin", hash: hashSecret(adminKey) });

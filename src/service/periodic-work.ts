@@ -124,7 +124,7 @@ function renewalAt(clock: Clock): readonly Change[] {
 }
 
 /** A write that changes nothing: if it succeeds, the disk takes writes. */
-const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 };
+export const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, completed: 0, failed: 0 };
 
 /**
  * Notices that the wall clock jumped or the machine slept (the wall clock and the steady clock moved apart since the last

@@ -29,6 +29,8 @@ export type Chore = {
 export class Leadership {
   readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
+  /** The last result. */
+  #isLeading = false;
   /** This hub was elected after a time without a leader, and has not renewed the leases yet. */
   #afterGap = false;
 
@@ -41,7 +43,8 @@ export class Leadership {
   /** When it resolves to true, the leases can be trusted. */
   async isLeader(): Promise<boolean> {
     const result = await this.#election.lead();
-    if (result === "follower") return false;
+    this.#isLeading = result !== "follower";
+    if (!this.#isLeading) return false;
     this.#afterGap ||= result === "elected after a gap"; // kept, because the store says so once and renewing may fail
     if (this.#afterGap) {
       await this.#renewLeases();
@@ -49,7 +52,20 @@ export class Leadership {
     }
     return true;
   }
+
+  /** Whether this hub was the leader when it last asked, which it does every second. */
+  get isLeading(): boolean {
+    return this.#isLeading;
+  }
 }
+
+/** What this hub has done of a chore. */
+export type ChoreRuns = {
+  readonly name: string;
+  /** When it last ended well here, by the wall clock; null: not yet. */
+  readonly succeededAt: number | null;
+  readonly failures: number;
+};
 
 export type SchedulerParts = {
   readonly clock: Clock;
@@ -58,13 +74,21 @@ export type SchedulerParts = {
   readonly chores: readonly Chore[];
   /** The period of the sweeps. A tick during a sweep does not start another. */
   readonly pauseMs: number;
+  /** Gets how late each tick's timer fired: the lag of the event loop. */
+  readonly onTick?: (lateMs: number) => void;
 };
 
 export class Scheduler {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #leadership: Pick<Leadership, "isLeader">;
-  readonly #chores: { readonly chore: Chore; dueAt: number; lastError: string | null }[];
+  readonly #chores: {
+    readonly chore: Chore;
+    dueAt: number;
+    lastError: string | null;
+    succeededAt: number | null;
+    failures: number;
+  }[];
   readonly #pauseMs: number;
   readonly #stopping = new AbortController();
   /** Also set during a sweep: its lateness reveals a standstill at any time. */
@@ -72,19 +96,29 @@ export class Scheduler {
   #timerDueAt = Number.POSITIVE_INFINITY;
   #lateMs = 0;
   #sweeps = 0;
+  readonly #onTick: (lateMs: number) => void;
   #running: Promise<void> = Promise.resolve();
 
-  constructor({ clock, log, leadership, chores, pauseMs }: SchedulerParts) {
+  constructor({ clock, log, leadership, chores, pauseMs, onTick = () => {} }: SchedulerParts) {
     this.#clock = clock;
+    this.#onTick = onTick;
     this.#log = log;
     this.#leadership = leadership;
-    this.#chores = chores.map((chore) => ({ chore, dueAt: clock.steady() + chore.everyMs, lastError: null }));
+    this.#chores = chores.map((chore) => ({
+      chore,
+      dueAt: clock.steady() + chore.everyMs,
+      lastError: null,
+      succeededAt: null,
+      failures: 0,
+    }));
     this.#pauseMs = pauseMs;
   }
 
   start(): void {
     this.#timerDueAt = this.#clock.timers() + this.#pauseMs;
+    const dueAt = this.#timerDueAt;
     this.#timer = setTimeout(() => {
+      this.#onTick(Math.max(0, this.#clock.timers() - dueAt));
       this.#lateMs = this.#lateness();
       this.start();
       if (this.#sweeps === 0) void this.sweep();
@@ -118,10 +152,13 @@ export class Scheduler {
       const { chore } = entry;
       entry.dueAt = this.#clock.steady() + chore.everyMs;
       try {
-        if (chore.onEveryHub || (await this.#leadership.isLeader()))
+        if (chore.onEveryHub || (await this.#leadership.isLeader())) {
           await chore.run(this.#stopping.signal, () => this.#takeLateness());
+          entry.succeededAt = this.#clock.now();
+        }
         entry.lastError = null;
       } catch (error) {
+        entry.failures++;
         const cause = String(error);
         // Logged once, not every second nor for each chore: a damaged or lost database may last. The chore that watches
         // the database logs a full disk.
@@ -131,6 +168,14 @@ export class Scheduler {
         entry.lastError = cause;
       }
     }
+  }
+
+  runs(): readonly ChoreRuns[] {
+    return this.#chores.map(({ chore: { name }, succeededAt, failures }) => ({
+      name,
+      succeededAt,
+      failures,
+    }));
   }
 
   /** Starts no more chores, and waits until the running one has finished its step. */

@@ -80,6 +80,12 @@ export type CommitListener = (
   origin: Origin,
 ) => void;
 
+/**
+ * A group of this hub was committed: how many transactions it had, and how long it took from its beginning until its
+ * commit was on disk. Called for each group: it must be cheap, and must not throw.
+ */
+export type GroupListener = (transactions: number, ms: number) => void;
+
 /** Who wrote a transaction: this hub, or another one on the same database. */
 export type Origin = "own" | "remote";
 
@@ -110,6 +116,8 @@ export interface Store {
    * false once damage was found.
    */
   readonly writable: boolean;
+  /** Transactions that wait for their commit. */
+  readonly queued: number;
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /**
@@ -122,6 +130,7 @@ export interface Store {
    * transactions are answered; and soon after each commit of another hub on the same database.
    */
   onCommit(listener: CommitListener): void;
+  onGroup(listener: GroupListener): void;
   /**
    * Leader election among the hubs on one database: the leader does the periodic work. There is at most one leader;
    * after it fails, another is elected within 15 s.

@@ -6,7 +6,10 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { fileEndpoints } from "../../src/api/files.ts";
+import { ENDPOINTS as ENDPOINT_LIST } from "../../src/api/routes.ts";
 import { readConfig } from "../../src/config.ts";
+import { hashSecret } from "../../src/service/keys.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -27,6 +30,7 @@ import {
   eventKinds,
   list,
   ok,
+  record,
   refused,
   send,
   taskOf,
@@ -70,6 +74,9 @@ const ENDPOINTS = {
   "GET /events": "Public",
   "GET /pg/diagnostic": "Public",
   "GET /poll?timeout=0": "Public",
+  "GET /key/list": "S+Admin",
+  "POST /key/add": "S+Admin",
+  "POST /key/revoke": "S+Admin",
 } as const;
 
 type Auth = (typeof ENDPOINTS)[keyof typeof ENDPOINTS];
@@ -475,5 +482,183 @@ describe.concurrent("further keys", () => {
     } finally {
       rmSync(dataDir, { recursive: true });
     }
+  });
+});
+
+const ADMIN = { "X-Admin-Key": ADMIN_KEY };
+
+/** Makes a key by POST key/add; its secret. */
+async function made(hub: TestHub, draft: Record<string, unknown>): Promise<string> {
+  const { secret } = await ok(hub.post("/key/add", draft, { headers: ADMIN }));
+  return String(secret);
+}
+
+describe("the key endpoints", () => {
+  test("key/add answers the secret once, key/list shows neither secrets nor hashes", async () => {
+    await using hub = await startHub();
+    const draft = { name: "robot", variant: "b", node_id: "n1", expires_in_s: 60 };
+    const added = await ok(hub.post("/key/add", draft, { headers: ADMIN }));
+    const { created_at, expires_at, ...key } = record(added["key"]);
+    const named = { name: "robot", role: "full", state: "valid", variant: "B", node_id: "n1" };
+    expect(key).toEqual({ ...named, revoked_at: null });
+    const lifetimeMs = Date.parse(String(expires_at)) - Date.parse(String(created_at));
+    expect(Math.abs(lifetimeMs - 60_000)).toBeLessThan(5_000); // the request began a moment earlier
+    const secret = String(added["secret"]);
+    expect(secret).toMatch(/^\S{32}$/);
+    expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
+    const listed = await ok(hub.get("/key/list", { headers: ADMIN }));
+    const names = list(listed, "keys").map(({ name, role, state }) => `${name} ${role} ${state}`);
+    expect(names).toEqual(["primary full valid", "primary-admin admin valid", "robot full valid"]);
+    expect(list(listed, "keys")[2]).toEqual(record(added["key"]));
+    const text = JSON.stringify(listed);
+    for (const hidden of [secret, SECRET, ADMIN_KEY].flatMap((word) => [word, hashSecret(word)]))
+      expect(text).not.toContain(hidden);
+    hub.clock.pass(60_000);
+    const later = list(await ok(hub.get("/key/list", { headers: ADMIN })), "keys");
+    expect(later[2]).toMatchObject({ name: "robot", state: "expired" });
+  });
+
+  test("key/revoke ends a key for good, and again changes nothing", async () => {
+    await using hub = await startHub();
+    const secret = await made(hub, { name: "robot" });
+    await ok(hub.get("/status", as(secret, { variant: "B" })));
+    const revoke = () => ok(hub.post("/key/revoke", { name: "robot" }, { headers: ADMIN }));
+    const first = await revoke();
+    expect(first).toMatchObject({ name: "robot", key: { state: "revoked" } });
+    hub.clock.pass(1_000);
+    expect(await revoke()).toEqual(first);
+    await refused(hub.get("/status", as(secret, { variant: "B" })), 401, "unauthorized");
+    await refused(hub.post("/key/revoke", { name: "nobody" }, { headers: ADMIN }), 404, "key_not_found");
+    await refused(hub.post("/key/add", { name: "robot" }, { headers: ADMIN }), 409, "key_exists");
+  });
+
+  test("an administrator key is made and revoked the same way", async () => {
+    await using hub = await startHub();
+    const next = await made(hub, { name: "chief", role: "admin" });
+    await ok(hub.post("/key/revoke", { name: "primary-admin" }, { headers: { "X-Admin-Key": next } }));
+    await refused(hub.get("/key/list", { headers: ADMIN }), 403, "admin_key_required");
+    await ok(hub.get("/key/list", { headers: { "X-Admin-Key": next } }));
+  });
+
+  test("a key that cannot be is 400, field by field", async () => {
+    await using hub = await startHub();
+    const past = new Date(hub.clock.now()).toISOString();
+    const far = new Date(hub.clock.now() + 400_000_000_000).toISOString();
+    const rows: readonly (readonly [body: object, ...paths: readonly string[]])[] = [
+      [{}, "name"],
+      [{ name: "a b" }, "name"],
+      [{ name: "a".repeat(65) }, "name"],
+      [{ name: "a", role: "king" }, "role"],
+      [{ name: "a", variant: "C" }, "variant"],
+      [{ name: "a", node_id: "/" }, "node_id"],
+      [{ name: "a", expires_in_s: 0 }, "expires_in_s"],
+      [{ name: "a", expires_at: past }, "expires_at"],
+      [{ name: "a", expires_at: far }, "expires_at"],
+      [{ name: "a", expires_at: far, expires_in_s: 1 }, "expires_in_s", "expires_at"],
+      [{ name: "a", role: "admin", node_id: "n1", variant: "A" }, "variant", "node_id"],
+    ];
+    for (const [body, ...paths] of rows) {
+      const { body: problem } = await refused(
+        hub.post("/key/add", body, { headers: ADMIN }),
+        400,
+        "invalid_request",
+      );
+      expect([body, list(problem, "errors").map(({ path }) => path)]).toEqual([body, paths]);
+    }
+  });
+
+  test("an answer with a secret is never stored: key/add takes no Idempotency-Key", async () => {
+    await using hub = await startHub();
+    const headers = { ...ADMIN, "Idempotency-Key": "k1" };
+    const { body } = await refused(
+      hub.post("/key/add", { name: "robot" }, { headers }),
+      400,
+      "invalid_request",
+    );
+    expect(list(body, "errors").map(({ path }) => path)).toEqual(["Idempotency-Key"]);
+    expect(list(await ok(hub.get("/key/list", { headers: ADMIN })), "keys")).toHaveLength(2);
+    await made(hub, { name: "robot" });
+    await ok(hub.post("/key/revoke", { name: "robot" }, { headers })); // has none, and may be repeated
+  });
+
+  test("a key that is bound to a node makes keys of that node only, and revokes none", async () => {
+    await using hub = await startHub();
+    const bound = await made(hub, { name: "of-n1", node_id: "n1" });
+    const both = as(bound, { headers: ADMIN });
+    for (const draft of [{ name: "x" }, { name: "x", node_id: "n2" }])
+      await refused(hub.post("/key/add", draft, both), 403, "key_bound_to_other_node");
+    await ok(hub.post("/key/add", { name: "x", node_id: "n1" }, both));
+    await refused(hub.post("/key/revoke", { name: "primary" }, both), 403, "key_bound_to_other_node");
+  });
+});
+
+describe("a viewer key", () => {
+  const HIDDEN = ["/message/history", "/message/parked", "/agent/messages", "/agent/sse"];
+  const DECLARED = [
+    ...ENDPOINT_LIST,
+    ...fileEndpoints(1),
+    { method: "GET", path: "/api/v1/agent/sse", auth: "secret" },
+  ] as const;
+
+  test.each(VARIANTS)(
+    "reads on %s with GET and HEAD, but no contents of messages, and does no more",
+    async (variant) => {
+      await using hub = await startHub({ variants: [variant] });
+      await ok(hub.post("/node/register", { node_id: "n1", name: "n" }, { variant }));
+      const draft = { name: "board", role: "viewer" };
+      const added = await ok(hub.post("/key/add", draft, { variant, headers: ADMIN }));
+      const secret = String(added["secret"]);
+      const outcomes: Record<string, string> = {};
+      const wanted: Record<string, string> = {};
+      for (const { method, path: template } of DECLARED) {
+        const path = template.replace("/api/v1", "").replaceAll(/:\w+/g, "n1");
+        for (const called of method === "GET" ? ["GET", "HEAD"] : [method]) {
+          const query = called === "POST" ? "" : "?node_id=n1&timeout=0";
+          const options = as(secret, { variant, headers: ADMIN });
+          const { status, body } = await hub.call(called, path + query, options);
+          const isHidden = method !== "GET" || HIDDEN.includes(path);
+          const error = called === "HEAD" ? "" : ` ${body["error"]}`;
+          outcomes[`${called} ${path}`] = status === 403 ? `403${error}` : status === 401 ? "401" : "read";
+          wanted[`${called} ${path}`] = isHidden
+            ? called === "HEAD"
+              ? "403"
+              : "403 viewer_not_allowed"
+            : "read";
+        }
+      }
+      expect(outcomes).toEqual(wanted);
+    },
+  );
+
+  test("sees tasks, results, events and files", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1"]);
+    const secret = await made(hub, { name: "board", role: "viewer" });
+    const viewer = as(secret);
+    const taskId = await addTaskOf(hub, "n1");
+    await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result: RESULT }));
+    await send(hub, "op", "n1");
+    const form = new FormData();
+    form.set("file", new File(["bytes"], "x.txt"));
+    const { file_id } = await ok(hub.post("/file/upload", form));
+    expect(await ok(hub.get(`/task/${taskId}`, viewer))).toMatchObject({ task: { result: RESULT } });
+    const { cursor } = await ok(hub.get("/events", viewer));
+    expect(list(await ok(hub.get("/poll?since=0", viewer)), "events")).not.toBeEmpty();
+    expect(Number(cursor)).toBeGreaterThan(0);
+    const download = await fetch(`${hub.base()}/api/v1/file/download/${file_id}`, {
+      headers: { "X-Matrix-Secret": secret },
+    });
+    expect(await download.text()).toBe("bytes");
+    await ok(hub.get("/task/pull?node_id=n1", viewer));
+  });
+
+  test("is made by luxhub keys too, and may be bound to a node", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["n1", "n2"]);
+    const secret = await addKey(hub, "board", "--role", "viewer", "--node", "n1");
+    await ok(hub.get("/task/pull?node_id=n1", as(secret)));
+    await refused(hub.get("/task/pull?node_id=n2", as(secret)), 403, "key_bound_to_other_node");
+    await refused(hub.post("/node/heartbeat", { node_id: "n1" }, as(secret)), 403, "viewer_not_allowed");
+    expect(await keys(hub, "list")).toMatch(/\nboard +viewer +- +n1 +never +valid\n/);
   });
 });

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
-import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, type Answer, type TestHub, startHub } from "../support/hub.ts";
 import {
   RESULT,
   VARIANTS,
@@ -121,6 +121,12 @@ describe("every endpoint on both variants", () => {
 
     seen.set("GET /node/:node_id", await ok(hub.get("/node/n1", { variant })));
     await get("/node/list");
+    await post("/key/add", { name: "other" }, "admin");
+    await post("/key/revoke", { name: "other" }, "admin");
+    seen.set(
+      "GET /key/list",
+      await ok(hub.get("/key/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
     await get("/status");
     await get("/events", "?since=0");
     await get("/poll", "?since=0");

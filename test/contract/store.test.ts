@@ -740,7 +740,7 @@ function makeRows(): Rows {
   }));
   const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
     keyId: `k${i}`,
-    role: i % 2 ? "admin" : "secret",
+    role: i % 2 ? "admin" : i % 3 ? "full" : "viewer",
     hash: `hash${i}`,
     variant: i === 1 ? "B" : null,
     nodeId: i === 2 ? "n01" : null,

@@ -72,7 +72,7 @@ describe("files", () => {
 test("a key is valid until it expires, and not once revoked", () => {
   const key: KeyRecord = {
     keyId: "k",
-    role: "secret",
+    role: "full",
     hash: "",
     variant: null,
     nodeId: null,

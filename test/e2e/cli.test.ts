@@ -574,9 +574,9 @@ describe.concurrent("keys", () => {
     await at.soon(async () => (await at.statusWith(secret)) === 200);
     const listed = await at.keys("list");
     expect(listed.stdout).toMatch(/^ID +ROLE +VARIANT +NODE +EXPIRES +STATE\n/);
-    expect(listed.stdout).toMatch(/\nprimary +secret +- +- +never +valid\n/);
+    expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid\n/);
     expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid\n/);
-    expect(listed.stdout).toMatch(/\nfleet-2027 +secret +- +- +never +valid\n/);
+    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid\n/);
     expect(listed.stdout).not.toContain(secret);
     expect(listed.stdout).not.toContain(at.hub.secret);
     expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");
@@ -638,7 +638,7 @@ describe.concurrent("keys", () => {
     const ended = await Promise.all(Array.from({ length: 4 }, () => at.keys("add", "twin")));
     expect(ended.map(({ code }) => code).toSorted()).toEqual([0, 1, 1, 1]);
     for (const { code, stderr } of ended) {
-      if (code === 1) expect(stderr).toBe("luxhub: there is a key twin already\n");
+      if (code === 1) expect(stderr).toBe("luxhub: There is a key twin already. Choose another name.\n");
     }
     const secret = ended.find(({ code }) => code === 0)?.stdout.split("\n")[0] ?? "";
     await at.soon(async () => (await at.statusWith(secret)) === 200); // the one that was told its secret has it

@@ -14,6 +14,7 @@ import { fileEndpoints } from "../../src/api/files.ts";
 import {
   deliverySchema,
   entrySchema,
+  keySchema,
   eventSchema,
   fateSchema,
   fileSchema,
@@ -298,6 +299,7 @@ describe("the pages", () => {
       event: eventSchema(),
       file: fileSchema(),
       "ledger entry": entrySchema(),
+      key: keySchema(),
     };
     const text = page("docs/records.md");
     const names = [...text.matchAll(/^## (.+)$/gm)].map(([, name]) => name);
@@ -375,6 +377,8 @@ describe("limits", () => {
     ["`timeout_s` of a task", "1", `${count("TASK_TIMEOUT_MAX_SECONDS")} s`],
     ["`delay_s`, `not_before`, `expires_at`", `${count("TASK_AHEAD_MAX_SECONDS")} s`],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
+    ["`name` of a key", count("KEY_NAME_MAX_CHARS")],
+    ["`expires_at`, `expires_in_s` of a key", `${count("KEY_EXPIRES_MAX_SECONDS")} s`],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
     ["Each text of a result", bytes("RESULT_TEXT_MAX_BYTES")],
     ["Further keys of a result, together", bytes("RESULT_EXTRA_MAX_BYTES")],
@@ -470,6 +474,7 @@ describe("limits", () => {
     ["docs/operations.md", `gives running requests up to ${valueOf("DRAIN_MS") / 1_000} seconds`],
     ["docs/operations.md", `Up to ${bytes("START_CHECK_MAX_BYTES")} the start checks every page`],
     ["docs/operations.md", `stop of the process (${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more)`],
+    ["docs/monitoring.md", `by \`state\`, each up to ${count("METRICS_MESSAGES_MAX")}`],
     ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("FATE_WAIT_MS")}`],
   ];
@@ -558,6 +563,8 @@ describe("what the pages name exists", () => {
       "--yes", // npx
       "--retry", // curl
       "--retry-connrefused",
+      "--retry-delay",
+      "--retry-all-errors",
       "--target", // bun build
     ]);
     const wrong = all.flatMap(({ path, text }) =>

@@ -1,4 +1,4 @@
-/** The initial data of every fuzzed hub: some nodes, tasks, messages, a file, and two additional keys. */
+/** The initial data of every fuzzed hub: some nodes, tasks, messages, a file, and three additional keys. */
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import type { KeyRecord } from "../../src/domain/model.ts";
@@ -8,7 +8,7 @@ import type { IdPool } from "./id-pool.ts";
 import { BOUND_NODE, BOUND_SECRET, PINNED_SECRET } from "./sent.ts";
 
 const FREE = {
-  role: "secret",
+  role: "full",
   variant: null,
   nodeId: null,
   createdAt: 0,
@@ -17,10 +17,11 @@ const FREE = {
 } as const;
 const KEYS: readonly KeyRecord[] = [
   { ...FREE, keyId: "bound", hash: hashSecret(BOUND_SECRET), nodeId: BOUND_NODE },
+  { ...FREE, keyId: "spare-0", hash: hashSecret("spare") },
   { ...FREE, keyId: "pinned", hash: hashSecret(PINNED_SECRET), variant: "B" },
 ];
 
-/** Stores the two keys while the hub runs, as `luxhub keys` does; the hub loads them in its next periodic work. */
+/** Stores the keys while the hub runs, as `luxhub keys` does; the hub loads them in its next periodic work. */
 export async function addKeys(dataDir: string): Promise<void> {
   const store = openSqlite(join(dataDir, "luxhub.db"), () => undefined);
   await store.transact({}, () =>

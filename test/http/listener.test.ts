@@ -4,6 +4,7 @@ import { downloadResponse } from "../../src/http/download.ts";
 import { CrossOrigin } from "../../src/http/cross-origin.ts";
 import { openListener } from "../../src/http/listener.ts";
 import type { Route } from "../../src/http/exchange.ts";
+import { RequestMetrics } from "../../src/http/request-metrics.ts";
 import { blockListOf } from "../../src/lib/ip.ts";
 import { openLog } from "../../src/lib/log.ts";
 
@@ -34,6 +35,7 @@ test("a file deleted before it is sent is 404, not 500", async () => {
       (text) => logged.push(text),
     ),
     accessLog: { wants: () => false, write: () => undefined },
+    metrics: new RequestMetrics(),
     crossOrigin: new CrossOrigin({ origins: [], hosts: [] }),
     trustedProxies: blockListOf([]),
   });

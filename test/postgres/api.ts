@@ -29,7 +29,17 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream", "broadcasts"],
   requests: ["envelope", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "worker-loop", "fates", "keys", "lost-keys", "system", "large-lists", "activity-log"],
+  periodic: [
+    "offline",
+    "worker-loop",
+    "fates",
+    "keys",
+    "lost-keys",
+    "system",
+    "monitoring",
+    "large-lists",
+    "activity-log",
+  ],
 } as const;
 
 /**

@@ -6,7 +6,7 @@ import { SQL } from "bun";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { tmpdir } from "node:os";
 import { Cable } from "../support/cable.ts";
-import { type Answer, type TestHub, startHub } from "../support/hub.ts";
+import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
 import { addNodes, list, ok, pick, receive, refused, until } from "../api/scene.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -40,6 +40,12 @@ suite(`a database that goes away${reason}`, () => {
       b.post("/node/heartbeat", { node_id: "n1" }),
     ])
       expect((await refused(call, 503, "database_unavailable")).headers.get("retry-after")).toBe("2");
+    const ready = await fetch(`${a.base()}/readyz`);
+    expect(ready.status).toBe(503);
+    expect(await ready.json()).toMatchObject({ error: "database_unavailable" });
+    expect((await fetch(`${a.base()}/healthz`)).status).toBe(200);
+    const metrics = await fetch(`${a.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+    expect(await metrics.text()).toMatch(/^luxhub_database_readable 0$/m);
     const away = await ok(a.get("/pg/diagnostic"));
     expect(away).toMatchObject({ engine: "postgresql", connected: false, latency_ms: null, queued: null });
     expect(away["details"]).toEqual({
@@ -52,6 +58,7 @@ suite(`a database that goes away${reason}`, () => {
         async () => (await hub.post("/node/heartbeat", { node_id: "n1" })).status === 200,
       ); // within 5 s is the promise, which the torture holds: here the machine is shared with the suite
     expect(await ok(a.get("/pg/diagnostic"))).toMatchObject({ connected: true, queued: 0 });
+    await until("it is ready again", async () => (await fetch(`${a.base()}/readyz`)).ok);
     // Whoever waited through it is woken, though all connections are new.
     await ok(a.post("/message/send", { from_node: "x", to_node: "n1", content: "after" }));
     expect(list(await ok(waiting), "messages")).toMatchObject([{ content: "after" }]);

@@ -10,7 +10,11 @@ export function standIn(store: Store, varied: Partial<Store>): Store {
     transact: store.transact,
     read: (query) => store.read(query),
     readTogether: (reads) => store.readTogether(reads),
+    get queued() {
+      return store.queued;
+    },
     onCommit: (listener) => store.onCommit(listener),
+    onGroup: (listener) => store.onGroup(listener),
     lead: () => store.lead(),
     diagnose: () => store.diagnose(),
     close: () => store.close(),

@@ -58,6 +58,7 @@ import {
   type CommitListener,
   type Diagnosis,
   type ElectionResult,
+  type GroupListener,
   type Load,
   OutcomeUnknown,
   type Query,
@@ -159,6 +160,7 @@ export class PostgresStore implements Store {
   readonly #election: LeaderElection;
   readonly #hubId = Bun.randomUUIDv7();
   readonly #machine = systemClock();
+  readonly #groupListeners: GroupListener[] = [];
   #writer: ReservedSQL | null = null;
   #groups = 0;
   #queue: Job[] = [];
@@ -232,6 +234,14 @@ export class PostgresStore implements Store {
 
   onCommit(listener: CommitListener): void {
     this.#notifications.listen(listener);
+  }
+
+  onGroup(listener: GroupListener): void {
+    this.#groupListeners.push(listener);
+  }
+
+  get queued(): number {
+    return this.#queue.length;
   }
 
   lead(): Promise<ElectionResult> {
@@ -329,9 +339,12 @@ export class PostgresStore implements Store {
       since: this.#machine.steady(),
       isGivenUp: false,
     };
+    const startedMs = this.#machine.timers();
     try {
       this.#writer ??= await this.#openWriter();
       const group = await this.#inTime(progress, runGroup(this.#writer, this.#watch(progress, take)));
+      const ms = this.#machine.timers() - startedMs;
+      for (const listener of this.#groupListeners) listener(progress.jobs?.length ?? 0, ms);
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {

@@ -232,7 +232,7 @@ export function toEvent(row: Row): LoggedEvent {
 export function toKey(row: Row): KeyRecord {
   return {
     keyId: text(row["key_id"]),
-    role: row["role"] as KeyRecord["role"],
+    role: row["role"] === "secret" ? "full" : (row["role"] as KeyRecord["role"]),
     hash: text(row["hash"]),
     variant: maybeText(row["variant"]) as KeyRecord["variant"],
     nodeId: maybeText(row["node_id"]),

@@ -400,7 +400,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         expires_at: whole(({ key }) => key.expiresAt),
         revoked_at: whole(({ key }) => key.revokedAt),
       },
-      { role: text(({ key }) => key.role), created_at: whole(({ key }) => key.createdAt) },
+      // A full key is stored as "secret": an older luxhub knows that word, and refuses a role that it does not know.
+      {
+        role: text(({ key }) => (key.role === "full" ? "secret" : key.role)),
+        created_at: whole(({ key }) => key.createdAt),
+      },
     ),
   },
   "node.leases.renewed": {

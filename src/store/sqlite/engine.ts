@@ -12,6 +12,7 @@ import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import type { Decision, Undecided } from "../../domain/decision.ts";
 import { GROUP_MAX, QUEUE_MAX } from "../../domain/limits.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { namingDatabase } from "./integrity-check.ts";
 import { type Group, type Job, type Outcome, type Written, answer, notify } from "../pending-transaction.ts";
@@ -24,6 +25,7 @@ import {
   type CommitListener,
   type Diagnosis,
   type ElectionResult,
+  type GroupListener,
   type Load,
   type Param,
   type Query,
@@ -116,6 +118,8 @@ export class SqliteStore implements Store {
   readonly #begin: Statement;
   readonly #commit: () => void;
   readonly #listeners: CommitListener[] = [];
+  readonly #groupListeners: GroupListener[] = [];
+  readonly #clock = systemClock();
   readonly #onFault: (error: unknown) => void;
   readonly #hasRoom: HasRoom;
   #queue: Job[] = [];
@@ -173,6 +177,14 @@ export class SqliteStore implements Store {
 
   onCommit(listener: CommitListener): void {
     this.#listeners.push(listener);
+  }
+
+  onGroup(listener: GroupListener): void {
+    this.#groupListeners.push(listener);
+  }
+
+  get queued(): number {
+    return this.#queue.length;
   }
 
   /** The only hub on the file is its leader. */
@@ -257,6 +269,7 @@ export class SqliteStore implements Store {
   /** Commits and answers a group and returns null; when a member throws, refuses and returns it, and writes nothing. */
   #commitGroup(group: readonly Job[]): Job | null {
     let done: Done;
+    const startedMs = this.#clock.timers();
     try {
       done = this.#runGroupWithRoom(group);
     } catch (error) {
@@ -270,6 +283,8 @@ export class SqliteStore implements Store {
       for (const job of group) job.reject(this.#fault(error));
       return null;
     }
+    const ms = this.#clock.timers() - startedMs;
+    for (const listener of this.#groupListeners) listener(group.length, ms);
     if (done.refused.length > 0) this.#writable = false;
     else if (done.written.length > 0) this.#writable = true; // a group that writes nothing proves nothing
     for (const job of done.refused)

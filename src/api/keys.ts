@@ -1,0 +1,96 @@
+/** The endpoints of keys: key/*. They show neither a secret nor its hash, but for key/add, which answers the new secret once. */
+import * as z from "zod/mini";
+import * as limit from "../domain/limits.ts";
+import type { KeyRecord, Moment } from "../domain/model.ts";
+import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { SECOND_MS } from "../lib/clock.ts";
+import { keyBoundElsewhere } from "./error-table.ts";
+import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { encodeKey, keySchema } from "./response-schemas.ts";
+
+const list = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/key/list",
+  auth: "admin",
+  summary: "All keys, without their secrets",
+  rejections: [],
+  input: () => z.object({}),
+  answer: () => z.strictObject({ keys: z.array(keySchema()) }),
+  handle: ({ services }) => services.keys.list(),
+  encode: (keys, _, at) => ({ keys: keys.map((key) => encodeKey(key, at)) }),
+});
+
+const add = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/key/add",
+  auth: "admin",
+  summary: "Makes a key and answers its secret, once",
+  rejections: ["key_exists", "keys_limit"],
+  answersSecret: true,
+  input: () =>
+    z.object({
+      name: field.keyName(),
+      role: z._default(field.keyRole(), "full"),
+      variant: z.optional(field.variant()),
+      node_id: z.optional(field.nodeId()),
+      expires_at: z.optional(field.date()),
+      expires_in_s: z.optional(field.keyLifetime()),
+    }),
+  answer: () => z.strictObject({ name: z.string(), secret: z.string(), key: keySchema() }),
+  handle: ({ services, transact, key, at }, input) => {
+    if (key !== null && key.nodeId !== null && key.nodeId !== input.node_id)
+      throw keyBoundElsewhere(key.nodeId);
+    checkDraft(input, at);
+    return services.keys.add(transact, {
+      keyId: input.name,
+      role: input.role,
+      variant: input.variant ?? null,
+      nodeId: input.node_id ?? null,
+      expiresAt: input.expires_at ?? (input.expires_in_s === undefined ? null : at.now + input.expires_in_s),
+    });
+  },
+  encode: ({ key, secret }, _, at) => ({ name: key.keyId, secret, key: encodeKey(key, at) }),
+});
+
+type Draft = {
+  readonly role: KeyRecord["role"];
+  readonly variant?: string | undefined;
+  readonly node_id?: string | undefined;
+  readonly expires_at?: number | undefined;
+  readonly expires_in_s?: number | undefined;
+};
+
+/** What the schema cannot say of a new key: it depends on the clock or on another field. @throws {Problem} 400 */
+function checkDraft(draft: Draft, { now }: Moment): void {
+  const errors: FieldError[] = [];
+  if (draft.role === "admin")
+    for (const path of ["variant", "node_id"] as const)
+      if (draft[path] !== undefined)
+        errors.push({ path, message: "must not be sent for an administrator key" });
+  const { expires_at: expiresAt } = draft;
+  if (expiresAt !== undefined && draft.expires_in_s !== undefined)
+    errors.push({ path: "expires_in_s", message: "must not be sent together with expires_at" });
+  if (expiresAt !== undefined && expiresAt <= now)
+    errors.push({ path: "expires_at", message: "must be in the future" });
+  if (expiresAt !== undefined && expiresAt > now + limit.KEY_EXPIRES_MAX_SECONDS * SECOND_MS)
+    errors.push({ path: "expires_at", message: `must be at most ${limit.KEY_EXPIRES_MAX_SECONDS} s ahead` });
+  if (errors.length > 0) throw invalidRequest(errors);
+}
+
+const revoke = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/key/revoke",
+  auth: "admin",
+  summary: "Ends a key for good; what it has open ends within a second",
+  rejections: ["key_not_found"],
+  input: () => z.object({ name: field.keyName() }),
+  answer: () => z.strictObject({ name: z.string(), key: keySchema() }),
+  handle: ({ services, transact, key }, { name }) => {
+    if (key !== null && key.nodeId !== null) throw keyBoundElsewhere(key.nodeId);
+    return services.keys.revoke(transact, name);
+  },
+  encode: (key, _, at) => ({ name: key.keyId, key: encodeKey(key, at) }),
+});
+
+export const KEY_ENDPOINTS: readonly Endpoint[] = [list, add, revoke];

@@ -1,0 +1,73 @@
+/**
+ * The endpoints of those who watch the hub: `/healthz`, `/readyz` and `/metrics`. They stand outside /api/v1, are the same
+ * on both variants, and decide nothing.
+ */
+import { UNCACHED } from "../http/exchange.ts";
+import { Problem } from "../http/problem.ts";
+import type { Readiness } from "../service/readiness.ts";
+import { type Endpoint, rawEndpoint } from "./endpoint.ts";
+import { problemOf } from "./error-table.ts";
+
+/** @param metrics the text that Prometheus reads */
+export function monitoringEndpoints(
+  readiness: Readiness,
+  metrics: () => Promise<string>,
+): readonly Endpoint[] {
+  return [
+    rawEndpoint({
+      method: "GET",
+      path: "/healthz",
+      auth: "open",
+      summary: "Whether the process answers; never touches the store",
+      rejections: [],
+      handle: async () => Response.json({ success: true, status: "ok" }, { headers: UNCACHED }),
+    }),
+    rawEndpoint({
+      method: "GET",
+      path: "/readyz",
+      auth: "open",
+      summary: "Whether the hub serves and its store can be written",
+      rejections: [],
+      handle: async () => {
+        const problem = problemOfVerdict(await readiness.check());
+        if (problem !== null) throw problem;
+        return Response.json({ success: true, status: "ready" }, { headers: UNCACHED });
+      },
+    }),
+    rawEndpoint({
+      method: "GET",
+      path: "/metrics",
+      auth: "bearer",
+      summary: "The metrics of the hub, for Prometheus",
+      rejections: [],
+      handle: async () => new Response(await metrics(), { headers: METRICS_HEADERS }),
+    }),
+  ];
+}
+
+const METRICS_HEADERS = { ...UNCACHED, "Content-Type": "text/plain; version=0.0.4; charset=utf-8" };
+
+const RETRY = { headers: { "Retry-After": "1" } };
+
+/** 503 with the code of what is wrong: a probe looks at the status, a person at the code. */
+function problemOfVerdict(verdict: Awaited<ReturnType<Readiness["check"]>>): Problem | null {
+  switch (verdict.state) {
+    case "ready":
+      return null;
+    case "starting":
+      return new Problem(503, "starting", "Starting", "The hub is starting. Try again in a second.", RETRY);
+    case "draining":
+      return new Problem(503, "draining", "Draining", "The hub is ending. Call another hub.", RETRY);
+    case "failing": {
+      const known = problemOf(verdict.fault);
+      const detail = known?.message ?? "The database refused a write. The log of the hub says why.";
+      return new Problem(
+        503,
+        known?.code ?? "internal_error",
+        known?.title ?? "Internal server error",
+        detail,
+        RETRY,
+      );
+    }
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Counts the requests of all listeners: by route and status, how long each took, and how many are in flight.
+ * On the path of every request: it adds to numbers and allocates nothing.
+ */
+import { Histogram, type Labels, type MetricsText } from "../lib/metrics.ts";
+import type { Route } from "./exchange.ts";
+
+/** Seconds. A long poll may take 300. */
+const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const SECOND_MS = 1_000;
+
+/** The counts of one route. */
+type RouteCounts = {
+  readonly labels: Labels;
+  /** Answers, by their status. */
+  readonly statuses: Map<number, number>;
+  readonly seconds: Histogram;
+};
+
+export class RequestMetrics {
+  /** By method and path: listeners share them. */
+  readonly #routes = new Map<string, RouteCounts>();
+  /** Requests for a path or with a method that no route has: what they name is the caller's text, and no label. */
+  readonly unmatched = newCounts({ method: "other", endpoint: "other" });
+  #inFlight = 0;
+
+  /** The counts of a route; a HEAD counts as the GET that it stands for. */
+  of({ method, path }: Route): RouteCounts {
+    const name = `${method} ${path}`;
+    const counts =
+      this.#routes.get(name) ?? newCounts({ method, endpoint: path.replaceAll(/:(\w+)/g, "{$1}") });
+    this.#routes.set(name, counts);
+    return counts;
+  }
+
+  begin(): void {
+    this.#inFlight++;
+  }
+
+  end(counts: RouteCounts, status: number, ms: number): void {
+    this.#inFlight--;
+    counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1);
+    counts.seconds.observe(ms / SECOND_MS);
+  }
+
+  writeTo(text: MetricsText): void {
+    const called = [...this.#routes.values(), this.unmatched].filter(({ seconds }) => seconds.count > 0);
+    text.counter(
+      "luxhub_http_requests_total",
+      "Requests answered, by endpoint and status.",
+      called.flatMap(({ labels, statuses }) =>
+        [...statuses].map(([status, count]) => [{ ...labels, status: String(status) }, count] as const),
+      ),
+    );
+    text.histogram(
+      "luxhub_http_request_duration_seconds",
+      "Time until the answer was ready to be sent, with the wait of a call that waits.",
+      called.map(({ labels, seconds }) => [labels, seconds] as const),
+    );
+    text.gauge(
+      "luxhub_http_requests_in_flight",
+      "Requests that are not answered yet, with the calls that wait.",
+      this.#inFlight,
+    );
+  }
+}
+
+function newCounts(labels: Labels): RouteCounts {
+  return { labels, statuses: new Map(), seconds: new Histogram(BOUNDS) };
+}

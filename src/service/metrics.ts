@@ -1,0 +1,332 @@
+/**
+ * The metrics of this hub and of what it stores (docs/monitoring.md).
+ *
+ * What happens is counted as it is committed. What is stored is read when the metrics are asked for: in bounded steps, at
+ * most once a second, and nodes and files only after an event said that their number may have changed. With several hubs
+ * on one database each counts what it does itself; what is stored is the same at all.
+ */
+import type { Blobs } from "../blobs/blobs.ts";
+import type { Change } from "../domain/change.ts";
+import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
+import {
+  DIAGNOSIS_MAX_MS,
+  METRICS_KEPT_MS,
+  METRICS_MESSAGES_MAX,
+  METRICS_PART,
+  MICRO_PER_LUX,
+} from "../domain/limits.ts";
+import { type Clock, SECOND_MS } from "../lib/clock.ts";
+import { type Log, causeOf } from "../lib/log.ts";
+import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
+import {
+  type FileCounts,
+  type NodeCounts,
+  type Part,
+  fileCounts,
+  messagesIn,
+  nodeCounts,
+  oldestReady,
+} from "../store/sql/metrics.ts";
+import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
+import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
+import type { ChoreRuns } from "./scheduler.ts";
+import type { StoreReport } from "./system.ts";
+
+/** What the rest of the hub knows. */
+export type Gauges = {
+  readonly waiting: () => { readonly known: number; readonly anonymous: number };
+  readonly streams: () => number;
+  readonly isLeading: () => boolean;
+  readonly chores: () => readonly ChoreRuns[];
+  readonly diagnose: () => Promise<StoreReport>;
+  /** What the HTTP layer counts. */
+  readonly writeRequests: (text: MetricsText) => void;
+};
+
+export type MetricsParts = {
+  readonly store: Store;
+  readonly blobs: Blobs;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly version: string;
+};
+
+/** What is stored, and when it was read. */
+type Stored = {
+  readonly tasks: TaskTotals;
+  readonly oldestReadyAt: number | null;
+  readonly messages: Readonly<Record<(typeof MESSAGE_STATES)[number], number>>;
+  readonly nodes: NodeCounts;
+  readonly files: FileCounts;
+  readonly databaseBytes: number | null;
+};
+
+const MESSAGE_STATES = ["waiting", "leased", "parked"] as const;
+const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
+/** Events after which the number of nodes in each state may be another. */
+const NODE_KINDS: ReadonlySet<EventKind> = new Set([
+  "node.registered",
+  "node.online",
+  "node.offline",
+  "node.draining",
+  "node.left",
+  "node.deleted",
+]);
+const FILE_KINDS: ReadonlySet<EventKind> = new Set(["file.uploaded", "file.deleted"]);
+
+const GROUP_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+const COMMIT_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const LAG_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export class Metrics {
+  readonly #store: Store;
+  readonly #blobs: Blobs;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #version: string;
+  readonly #startedSteady: number;
+  readonly #events = new Map<EventKind, number>();
+  #luxMicro = 0;
+  readonly #groupSizes = new Histogram(GROUP_BOUNDS);
+  readonly #commitSeconds = new Histogram(COMMIT_BOUNDS);
+  readonly #lagSeconds = new Histogram(LAG_BOUNDS);
+  readonly #nodes: Census<NodeCounts>;
+  readonly #files: Census<FileCounts>;
+  #stored: Promise<Stored | null> | null = null;
+  #storedAt = Number.NEGATIVE_INFINITY;
+
+  constructor({ store, blobs, clock, log, version }: MetricsParts) {
+    this.#store = store;
+    this.#blobs = blobs;
+    this.#clock = clock;
+    this.#log = log;
+    this.#version = version;
+    this.#startedSteady = clock.steady();
+    const none = { online: 0, draining: 0, offline: 0 };
+    this.#nodes = new Census(store, nodeCounts, none, (a, b) => ({
+      online: a.online + b.online,
+      draining: a.draining + b.draining,
+      offline: a.offline + b.offline,
+    }));
+    this.#files = new Census(store, fileCounts, { files: 0, bytes: 0 }, (a, b) => ({
+      files: a.files + b.files,
+      bytes: a.bytes + b.bytes,
+    }));
+    store.onCommit((changes, _, origin) => this.#note(changes, origin));
+    store.onGroup((transactions, ms) => {
+      this.#groupSizes.observe(transactions);
+      this.#commitSeconds.observe(ms / SECOND_MS);
+    });
+  }
+
+  /** The event loop was so late for a timer. */
+  noteLag(ms: number): void {
+    this.#lagSeconds.observe(ms / SECOND_MS);
+  }
+
+  /** The text that Prometheus reads. What the store does not answer in time is left out. */
+  async text(gauges: Gauges): Promise<string> {
+    const stored = await this.#readStored(gauges);
+    const text = new MetricsText();
+    this.#writeHub(text, gauges, stored !== null);
+    gauges.writeRequests(text);
+    this.#writeStore(text);
+    if (stored !== null) this.#writeStored(text, stored);
+    await writeProcess(text);
+    return text.toString();
+  }
+
+  #note(changes: readonly Change[], origin: Origin): void {
+    for (const change of changes) {
+      if (change.kind === "event.logged") {
+        const { kind } = change.event;
+        if (origin === "own") this.#events.set(kind, (this.#events.get(kind) ?? 0) + 1);
+        if (NODE_KINDS.has(kind)) this.#nodes.isStale = true;
+        else if (FILE_KINDS.has(kind)) this.#files.isStale = true;
+      } else if (change.kind === "lux.entered") this.#luxMicro += Number(change.entry.amountMicro);
+    }
+  }
+
+  /** Reads once a second at most; null when the store does not answer in time. */
+  #readStored(gauges: Gauges): Promise<Stored | null> {
+    const now = this.#clock.steady();
+    if (this.#stored !== null && now - this.#storedAt < METRICS_KEPT_MS) return this.#stored;
+    this.#storedAt = now;
+    const { promise: timeIsUp, resolve } = Promise.withResolvers<null>();
+    const timer = setTimeout(resolve, DIAGNOSIS_MAX_MS, null);
+    const read = this.#read(gauges).catch((error: unknown) => {
+      // That the database is away is in the metrics, and in the log of those who need it.
+      if (!(error instanceof StoreUnavailable))
+        this.#log.error("the metrics of the store could not be read", { cause: causeOf(error) });
+      return null;
+    });
+    this.#stored = Promise.race([read, timeIsUp]).finally(() => clearTimeout(timer));
+    return this.#stored;
+  }
+
+  async #read({ diagnose }: Gauges): Promise<Stored> {
+    const read = <R>(query: Query<R>): Promise<R> => this.#store.read(query);
+    const messages = { waiting: 0, leased: 0, parked: 0 };
+    for (const state of MESSAGE_STATES) messages[state] = await read(messagesIn(state, METRICS_MESSAGES_MAX));
+    return {
+      messages,
+      tasks: await read(taskTotals()),
+      oldestReadyAt: await read(oldestReady()),
+      nodes: await this.#nodes.count(),
+      files: await this.#files.count(),
+      databaseBytes: (await diagnose()).found?.sizeBytes ?? null,
+    };
+  }
+
+  #writeHub(text: MetricsText, gauges: Gauges, isReadable: boolean): void {
+    const { engine } = this.#store;
+    const build = { version: this.#version, bun: Bun.version, engine };
+    text.gauge("luxhub_build_info", "The program, its runtime and its store.", [[build, 1]]);
+    text.gauge(
+      "luxhub_uptime_seconds",
+      "Time since this hub was started.",
+      (this.#clock.steady() - this.#startedSteady) / SECOND_MS,
+    );
+    text.gauge("luxhub_leader", "1 if this hub does the periodic work.", flag(gauges.isLeading()));
+    text.gauge("luxhub_writable", "0 after a refused write, until one succeeds.", [
+      [{ store: "database" }, flag(this.#store.writable)],
+      [{ store: "files" }, flag(this.#blobs.writable)],
+    ]);
+    text.gauge("luxhub_database_readable", "1 if the database answered this scrape.", flag(isReadable));
+    const { known, anonymous } = gauges.waiting();
+    text.gauge("luxhub_waiting_calls", "Calls that wait, by whether they showed a valid secret.", [
+      [{ secret: "valid" }, known],
+      [{ secret: "none" }, anonymous],
+    ]);
+    text.gauge("luxhub_event_streams", "Open event streams.", gauges.streams());
+    text.histogram("luxhub_event_loop_lag_seconds", "How late a timer fired, measured once a second.", [
+      [{}, this.#lagSeconds],
+    ]);
+    const chores = gauges.chores();
+    text.gauge(
+      "luxhub_chore_last_success_timestamp_seconds",
+      "When this hub last did a periodic job without an error.",
+      chores.flatMap(({ name, succeededAt }) =>
+        succeededAt === null ? [] : [[{ chore: name }, succeededAt / SECOND_MS] as const],
+      ),
+    );
+    text.counter(
+      "luxhub_chore_failures_total",
+      "Errors of a periodic job on this hub.",
+      chores.map(({ name, failures }) => [{ chore: name }, failures] as const),
+    );
+  }
+
+  #writeStore(text: MetricsText): void {
+    const plain: Labels = {};
+    text.counter(
+      "luxhub_events_total",
+      "Events that this hub wrote, by kind.",
+      EVENT_KINDS.map((kind) => [{ kind }, this.#events.get(kind) ?? 0] as const),
+    );
+    text.counter("luxhub_lux_paid_total", "LUX that this hub paid.", this.#luxMicro / MICRO_PER_LUX);
+    text.gauge("luxhub_commit_queue_length", "Transactions that wait for their commit.", this.#store.queued);
+    text.histogram("luxhub_commit_group_transactions", "Transactions that shared a commit.", [
+      [plain, this.#groupSizes],
+    ]);
+    text.histogram("luxhub_commit_duration_seconds", "Time from the beginning of a group to its commit.", [
+      [plain, this.#commitSeconds],
+    ]);
+  }
+
+  #writeStored(text: MetricsText, stored: Stored): void {
+    const { tasks, oldestReadyAt, messages, nodes, files, databaseBytes } = stored;
+    text.gauge(
+      "luxhub_tasks",
+      "Tasks, by status.",
+      TASK_STATUSES.map((status) => [{ status }, tasks[status]] as const),
+    );
+    const waitedMs = oldestReadyAt === null ? 0 : Math.max(0, this.#clock.now() - oldestReadyAt);
+    text.gauge(
+      "luxhub_tasks_oldest_ready_age_seconds",
+      "Age of the oldest task that may be handed out now; 0 when there is none.",
+      waitedMs / SECOND_MS,
+    );
+    text.gauge(
+      "luxhub_messages",
+      `Messages in mailboxes, by state; counted up to ${METRICS_MESSAGES_MAX} each.`,
+      MESSAGE_STATES.map((state) => [{ state }, messages[state]] as const),
+    );
+    text.gauge("luxhub_nodes", "Registered nodes, by status.", [
+      [{ status: "online" }, nodes.online],
+      [{ status: "draining" }, nodes.draining],
+      [{ status: "offline" }, nodes.offline],
+    ]);
+    text.gauge("luxhub_files", "Stored files.", files.files);
+    text.gauge("luxhub_files_size_bytes", "Size of all stored files together.", files.bytes);
+    if (databaseBytes !== null)
+      text.gauge("luxhub_database_size_bytes", "Size of the database.", databaseBytes);
+  }
+}
+
+/** Counts a table part by part, with other work in between, and keeps the result until it is stale. */
+class Census<Counts extends object> {
+  readonly #store: Store;
+  readonly #part: (after: number, limit: number) => Query<Part<Counts>>;
+  readonly #none: Counts;
+  readonly #add: (a: Counts, b: Counts) => Counts;
+  #counted: Counts | null = null;
+  /** What is counted may have changed. */
+  isStale = true;
+
+  constructor(
+    store: Store,
+    part: (after: number, limit: number) => Query<Part<Counts>>,
+    none: Counts,
+    add: (a: Counts, b: Counts) => Counts,
+  ) {
+    this.#store = store;
+    this.#part = part;
+    this.#none = none;
+    this.#add = add;
+  }
+
+  async count(): Promise<Counts> {
+    if (this.#counted !== null && !this.isStale) return this.#counted;
+    this.isStale = false; // first: what changes meanwhile is counted the next time
+    try {
+      let counted = this.#none;
+      for (let after: number | null = 0; after !== null;) {
+        const part: Part<Counts> = await this.#store.read(this.#part(after, METRICS_PART));
+        counted = this.#add(counted, part);
+        after = part.next;
+        if (after !== null) await new Promise((resolve) => setImmediate(resolve));
+      }
+      this.#counted = counted;
+      return counted;
+    } catch (error) {
+      this.isStale = true;
+      throw error;
+    }
+  }
+}
+
+function flag(is: boolean): number {
+  return is ? 1 : 0;
+}
+
+const MICROSECONDS = 1_000_000;
+/** Files of /proc, which only Linux has; elsewhere these metrics are left out. */
+const OPEN_FILES = "/proc/self/fd";
+const LIMITS = "/proc/self/limits";
+
+/** The process, under the names that all client libraries of Prometheus use. */
+async function writeProcess(text: MetricsText): Promise<void> {
+  const { user, system } = process.cpuUsage();
+  text.counter("process_cpu_seconds_total", "Processor time.", (user + system) / MICROSECONDS);
+  text.gauge("process_resident_memory_bytes", "Resident memory.", process.memoryUsage.rss());
+  const open = await Bun.file(OPEN_FILES)
+    .stat()
+    .catch(() => null);
+  if (open !== null && open.size > 0) text.gauge("process_open_fds", "Open file descriptors.", open.size);
+  const limits = await Bun.file(LIMITS)
+    .text()
+    .catch(() => "");
+  const most = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1]);
+  if (Number.isFinite(most)) text.gauge("process_max_fds", "Most file descriptors that may be open.", most);
+}

@@ -1,0 +1,67 @@
+/**
+ * The reads of the metrics. Each is bounded: by one row, by a few index lookups, by a limit, or by a part of a table.
+ */
+import type { Query, Row } from "../store.ts";
+import { count, one, query, union } from "./query.ts";
+import { READY } from "./tasks.ts";
+
+/** The counts of a part of a table, in order of arrival, and where the next part begins; null: this was the last. */
+export type Part<Counts> = Counts & { readonly next: number | null };
+
+export type NodeCounts = { readonly online: number; readonly draining: number; readonly offline: number };
+
+/** Counts `limit` nodes after a place in the order (0: from its beginning), without those that were deleted. */
+export function nodeCounts(after: number, limit: number): Query<Part<NodeCounts>> {
+  const sql = `
+    SELECT count(*) AS n, max(seq) AS last, sum((1 - deleted) * online * (1 - draining)) AS online,
+      sum((1 - deleted) * online * draining) AS draining, sum((1 - deleted) * (1 - online)) AS offline
+    FROM (SELECT seq, online, draining, deleted FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
+  const shape = ([row]: readonly Row[]): Part<NodeCounts> => ({
+    online: Number(row?.["online"]),
+    draining: Number(row?.["draining"]),
+    offline: Number(row?.["offline"]),
+    next: nextOf(row, limit),
+  });
+  return query(sql, [after, limit], shape, ["nodes"]);
+}
+
+export type FileCounts = { readonly files: number; readonly bytes: number };
+
+/** Counts `limit` files after a place in the order (0: from its beginning). */
+export function fileCounts(after: number, limit: number): Query<Part<FileCounts>> {
+  const sql = `
+    SELECT count(*) AS n, max(seq) AS last, sum(size_bytes) AS bytes
+    FROM (SELECT seq, size_bytes FROM files WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
+  const shape = ([row]: readonly Row[]): Part<FileCounts> => ({
+    files: Number(row?.["n"]),
+    bytes: Number(row?.["bytes"]),
+    next: nextOf(row, limit),
+  });
+  return query(sql, [after, limit], shape, ["files"]);
+}
+
+function nextOf(row: Row | undefined, limit: number): number | null {
+  return Number(row?.["n"]) < limit ? null : Number(row?.["last"]);
+}
+
+/** Messages in one state, counted up to `limit`. The states are those of the partial indexes. */
+export function messagesIn(state: "waiting" | "leased" | "parked", limit: number): Query<number> {
+  const sql = `
+    SELECT count(*) AS n FROM (SELECT 1 AS one FROM deliveries WHERE state = '${state}' LIMIT $1) AS counted`;
+  return count(sql, [limit], ["deliveries"]);
+}
+
+/** When the oldest ready task was created or, if it had to wait for its time, became due; null when none is ready. */
+export function oldestReady(): Query<number | null> {
+  const oldest = [0, 1].flatMap((balanced) =>
+    [0, 1, 2, 5].map(
+      (priority) => `
+        SELECT created_at, not_before FROM tasks WHERE seq = (
+          SELECT min(seq) FROM tasks WHERE ${READY} AND balanced = ${balanced} AND priority = ${priority})`,
+    ),
+  );
+  const sql = `
+    SELECT min(CASE WHEN not_before > created_at THEN not_before ELSE created_at END) AS at
+    FROM (${union(oldest)}) AS oldest`;
+  return one(sql, [], ({ at }) => (at == null ? null : Number(at)), ["tasks"]);
+}

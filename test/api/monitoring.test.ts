@@ -1,0 +1,239 @@
+/** What those who watch the hub ask for: /healthz, /readyz and /metrics, which stand outside /api/v1. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ENDPOINTS } from "../../src/api/routes.ts";
+import { monitoringEndpoints } from "../../src/api/monitoring.ts";
+import { Readiness } from "../../src/service/readiness.ts";
+import { SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { VARIANTS, addNodes, addTask, addTaskOf, complete, ok, receive, send, until } from "./scene.ts";
+
+const SHOWN = { "X-Matrix-Secret": SECRET };
+
+/** The samples of a hub's metrics, by name and labels as they are written. */
+async function samplesOf(hub: TestHub): Promise<ReadonlyMap<string, number>> {
+  hub.clock.pass(1_000); // what is stored is read once a second
+  const response = await fetch(`${hub.base()}/metrics`, { headers: SHOWN });
+  expect(response.status).toBe(200);
+  const lines = (await response.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(
+    lines.map((line) => [
+      line.slice(0, line.lastIndexOf(" ")),
+      Number(line.slice(line.lastIndexOf(" ") + 1)),
+    ]),
+  );
+}
+
+describe("the metrics", () => {
+  let hub: TestHub;
+  beforeAll(async () => {
+    hub = await startHub();
+  });
+  afterAll(() => hub.close());
+
+  test("ask for the secret on both variants, in either header", async () => {
+    for (const variant of VARIANTS) {
+      const url = `${hub.base(variant)}/metrics`;
+      for (const headers of [
+        SHOWN,
+        { Authorization: `Bearer ${SECRET}` },
+        { Authorization: `bearer  ${SECRET}` },
+      ]) {
+        const response = await fetch(url, { headers });
+        expect(response.status).toBe(200);
+        expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+        expect(await response.text()).toEndWith("\n");
+      }
+      for (const headers of [
+        {},
+        { Authorization: "Bearer no" },
+        { Authorization: SECRET },
+        { "X-Matrix-Secret": "no" },
+      ]) {
+        const response = await fetch(url, { headers });
+        expect(response.status).toBe(401);
+        expect(response.headers.get("www-authenticate")).toInclude("X-Matrix-Secret");
+      }
+      const head = await fetch(url, { method: "HEAD", headers: SHOWN });
+      expect([head.status, await head.text()]).toEqual([200, ""]);
+    }
+  });
+
+  test("a bearer token opens nothing under /api/v1", async () => {
+    const headers = { "X-Matrix-Secret": null, Authorization: `Bearer ${SECRET}` };
+    expect((await hub.get("/task/pull?node_id=n1", { headers })).status).toBe(401);
+  });
+
+  test("say what is stored, and what this hub did", async () => {
+    const before = await samplesOf(hub);
+    await addNodes(hub, ["m1", "m2", "m3", "m4"]);
+    await ok(hub.post("/node/leave", { node_id: "m3" }));
+    await ok(hub.post("/node/drain", { node_id: "m4", drain: true }));
+    await addTask(hub, { delay_s: 3_600 }); // waits: it is not ready
+    const taskId = await addTaskOf(hub, "m1", { lux_reward: 2.5 });
+    await ok(complete(hub, taskId, "m1"));
+    await addTaskOf(hub, "m1");
+    expect((await samplesOf(hub)).get("luxhub_tasks_oldest_ready_age_seconds")).toBe(0);
+    await addTask(hub);
+    await send(hub, "m1", "m2", { require_ack: true });
+    await send(hub, "m1", "m2");
+    await send(hub, "m1", "m2");
+    await receive(hub, "m2", { count: 1 });
+    const form = new FormData();
+    form.append("file", new Blob(["twelve bytes"]), "f.txt");
+    await ok(hub.post("/file/upload", form));
+    hub.clock.pass(100_000);
+    const after = await samplesOf(hub);
+    const added = (name: string): number => (after.get(name) ?? 0) - (before.get(name) ?? 0);
+    for (const [name, value] of [
+      [`luxhub_nodes{status="online"}`, 2],
+      [`luxhub_nodes{status="draining"}`, 1],
+      [`luxhub_nodes{status="offline"}`, 1],
+      [`luxhub_tasks{status="open"}`, 2],
+      [`luxhub_tasks{status="assigned"}`, 1],
+      [`luxhub_tasks{status="completed"}`, 1],
+      [`luxhub_messages{state="waiting"}`, 2],
+      [`luxhub_messages{state="leased"}`, 1],
+      ["luxhub_files", 1],
+      ["luxhub_files_size_bytes", 12],
+      ["luxhub_lux_paid_total", 2.5],
+      [`luxhub_events_total{kind="task.created"}`, 4],
+      [`luxhub_events_total{kind="message.sent"}`, 3],
+      [`luxhub_http_requests_total{method="POST",endpoint="/api/v1/task/create",status="200"}`, 4],
+    ] as const)
+      expect([name, added(name)]).toEqual([name, value]);
+    // On PostgreSQL the hub follows the clock of the database, which the test cannot move.
+    if (hub.engine === "sqlite")
+      expect(after.get("luxhub_tasks_oldest_ready_age_seconds") ?? 0).toBeGreaterThanOrEqual(100);
+    expect(after.get(`luxhub_build_info{version="0.1.0",bun="${Bun.version}",engine="${hub.engine}"}`)).toBe(
+      1,
+    );
+    expect(after.get("luxhub_leader")).toBe(1);
+    expect(after.get(`luxhub_writable{store="database"}`)).toBe(1);
+    expect(after.get("luxhub_database_size_bytes") ?? 0).toBeGreaterThan(10_000);
+    expect(after.get("process_resident_memory_bytes") ?? 0).toBeGreaterThan(2 ** 20);
+    const groups = after.get("luxhub_commit_duration_seconds_count") ?? 0;
+    expect(groups).toBeGreaterThan(10);
+    expect(after.get("luxhub_commit_group_transactions_sum") ?? 0).toBeGreaterThanOrEqual(groups);
+  });
+
+  test("say who waits and which streams are open", async () => {
+    await addNodes(hub, ["w1"]);
+    const wait = new AbortController();
+    const { signal } = wait;
+    const stream = await fetch(`${hub.base()}/api/v1/agent/sse?node_id=w1`, { headers: SHOWN, signal });
+    const poll = hub
+      .get("/poll?timeout=60", { headers: { "X-Matrix-Secret": null }, signal })
+      .catch(() => null);
+    const receiving = hub
+      .post("/message/receive", { node_id: "w1", blocking: true, timeout: 60 }, { signal })
+      .catch(() => null);
+    await until("they wait", async () => {
+      const samples = await samplesOf(hub);
+      const names = [
+        `luxhub_waiting_calls{secret="valid"}`,
+        `luxhub_waiting_calls{secret="none"}`,
+        "luxhub_event_streams",
+      ];
+      return (
+        names.every((name) => samples.get(name) === 1) && samples.get("luxhub_http_requests_in_flight") === 3
+      );
+    });
+    wait.abort();
+    await Promise.all([poll, receiving, stream.text().catch(() => null)]);
+    await until("nobody waits", async () => {
+      const samples = await samplesOf(hub);
+      return samples.get("luxhub_http_requests_in_flight") === 1 && samples.get("luxhub_event_streams") === 0;
+    });
+  });
+
+  test("label nothing with what a caller wrote", async () => {
+    await hub.get("/node/label-me");
+    await hub.get("/label-me/too");
+    await fetch(`${hub.base()}/label-me?x="}`);
+    await fetch(`${hub.base()}/api/v1/status`, { method: "PATCH" });
+    const names = [...(await samplesOf(hub)).keys()];
+    expect(names.filter((name) => name.toLowerCase().includes("label-me"))).toEqual([]);
+    const ended = new Set(
+      names.map((name) => /endpoint="([^"]*)"/.exec(name)?.[1]).filter((path) => path !== undefined),
+    );
+    const paths = ENDPOINTS.map(({ path }) => path.replaceAll(/:(\w+)/g, "{$1}"));
+    const others = ["/metrics", "/api/v1/agent/sse", "/api/v1/file/upload", "other"];
+    expect([...ended].filter((path) => ![...paths, ...others].includes(path))).toEqual([]);
+    expect(ended.has("/api/v1/node/{node_id}")).toBe(true);
+    expect(names).toContain(`luxhub_http_requests_total{method="other",endpoint="other",status="405"}`);
+  });
+
+  test("are those of docs/monitoring.md", async () => {
+    const page = await Bun.file(`${import.meta.dir}/../../docs/monitoring.md`).text();
+    const rows = [...page.matchAll(/^\| `(\w+)` +\| (\w+) +\|/gm)].map(([, name, type]) => `${name} ${type}`);
+    const text = await (await fetch(`${hub.base()}/metrics`, { headers: SHOWN })).text();
+    const types = [...text.matchAll(/^# TYPE (\w+ \w+)$/gm)].map(([, type]) => type ?? "");
+    expect(rows).toEqual(types);
+  });
+
+  const promtool = Bun.which("promtool");
+  test.skipIf(promtool === null)(
+    `are what promtool accepts${promtool === null ? " (skipped: no promtool here; install Debian's prometheus)" : ""}`,
+    async () => {
+      const text = await (await fetch(`${hub.base()}/metrics`, { headers: SHOWN })).arrayBuffer();
+      const check = Bun.spawnSync([promtool ?? "", "check", "metrics"], { stdin: new Uint8Array(text) });
+      expect([check.exitCode, check.stdout.toString(), check.stderr.toString()]).toEqual([0, "", ""]);
+    },
+  );
+});
+
+describe("the probes", () => {
+  test("are open on both variants, also on a private hub", async () => {
+    await using hub = await startHub({ isPrivate: true });
+    for (const variant of VARIANTS)
+      for (const [path, status] of [
+        ["/healthz", "ok"],
+        ["/readyz", "ready"],
+      ] as const)
+        for (const headers of [{}, { "X-Matrix-Secret": "wrong" }]) {
+          const answer = await fetch(hub.base(variant) + path, { headers });
+          expect([answer.status, answer.headers.get("cache-control")]).toEqual([200, "no-store"]);
+          expect(await answer.json()).toEqual({ success: true, status });
+          const head = await fetch(hub.base(variant) + path, { method: "HEAD", headers });
+          expect([head.status, await head.text()]).toEqual([200, ""]);
+          expect((await fetch(hub.base(variant) + path, { method: "POST", headers })).status).toBe(405);
+        }
+    expect((await fetch(`${hub.base()}/metrics`)).status).toBe(401);
+  });
+
+  test("a full disk is found without a request that writes", async () => {
+    await using hub = await startHub({ minFreeBytes: Number.MAX_SAFE_INTEGER });
+    if (hub.engine === "postgresql") return; // the database has a disk of its own
+    const answer = await fetch(`${hub.base()}/readyz`);
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
+    expect(await answer.json()).toMatchObject({ success: false, status: 503, error: "insufficient_storage" });
+    expect((await fetch(`${hub.base()}/healthz`)).status).toBe(200);
+    expect((await samplesOf(hub)).get(`luxhub_writable{store="database"}`)).toBe(0);
+  });
+
+  test("a second's callers share one write, and the state of the hub comes first", async () => {
+    let writes = 0;
+    let fault: Error | null = null;
+    const transact = async () => {
+      writes++;
+      if (fault) throw fault;
+    };
+    const clock = new TestClock();
+    // The store of the test answers nothing, as the check needs.
+    const readiness = new Readiness({ transact: transact as never }, clock);
+    const [, ready] = monitoringEndpoints(readiness, async () => "");
+    const code = async (): Promise<unknown> => {
+      if (ready?.kind !== "raw") throw new Error("readyz is no raw endpoint");
+      const answer = await ready.handle({} as never).catch((error: unknown) => error);
+      return answer instanceof Response ? answer.status : JSON.parse(JSON.stringify(answer)).error;
+    };
+    expect(await code()).toBe("starting");
+    readiness.start();
+    expect(await Promise.all([code(), code(), code()])).toEqual([200, 200, 200]);
+    expect(writes).toBe(1);
+    fault = new Error("the disk is on fire");
+    clock.pass(1_000);
+    expect([await code(), await code(), writes]).toEqual(["internal_error", "internal_error", 2]);
+    readiness.drain();
+    expect([await code(), writes]).toEqual(["draining", 2]);
+  });
+});
