@@ -22,6 +22,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "response-backpressure": "tests answers being sent, calls no hub",
   "access-log": "tests the lines of requests, whatever their store",
   "cross-origin": "tests headers of requests and answers, whatever the store",
+  "large-lists": "tests how lists are sent; contract/store.test.ts reads their parts on PostgreSQL",
   envelope: "tests the form of requests and answers, whatever the store",
   keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
   "activity-log":
@@ -33,7 +34,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream", "broadcasts"],
   requests: ["variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "worker-loop", "fates", "lost-keys", "system", "monitoring", "large-lists"],
+  periodic: ["offline", "worker-loop", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**
