@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),
   doctor: async (argv, env) => (await import("./cli/doctor.ts")).doctorCommand(argv, env),
   move: async (argv, env) => (await import("./cli/move.ts")).moveCommand(argv, env),
+  service: async (argv, env) => (await import("./cli/service.ts")).serviceCommand(argv, env),
   version: versionCommand,
   help: helpCommand,
 };

@@ -14,6 +14,7 @@ export const HELP = `luxhub: a hub for a fleet of AI worker nodes
   luxhub restore FILE    restore a backup into an empty directory
   luxhub doctor          check everything in the data directory
   luxhub move …          move the hub into PostgreSQL, or back
+  luxhub service …       run the hub as a service of systemd
   luxhub version         print the version
   luxhub help            print this
 
@@ -99,6 +100,19 @@ All rows and the bytes of all files are copied and compared. No hub may run on e
 target must be empty: nothing is overwritten, nothing is merged. The source is not changed. When a
 move breaks off, no hub starts on the target: run the same command again. The secrets stay in
 the data directory, which a hub on PostgreSQL has too.`;
+
+export const SERVICE_HELP = `luxhub service: run the hub as a service of systemd
+
+  luxhub service install   installs the program, its user and the unit, and starts it; needs root
+  luxhub service print     prints the unit
+  luxhub service remove    ends the service and removes the unit; leaves the data; needs root
+
+The program goes to /usr/local/bin/luxhub, the data to /var/lib/luxhub. /etc/luxhub/environment, which
+only root can read, has settings and secrets (LUXHUB_PORT=8080 …); install never overwrites it.
+Installing again updates the program and restarts it.
+
+With the environment variable DESTDIR the files are written below that directory, and nothing else is
+done: neither a user nor a service.`;
 
 /**
  * Prints to standard output and answers exit code 0. Not by console, which ignores a failed write: a new secret would be

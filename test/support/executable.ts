@@ -2,7 +2,7 @@
  * The executable as `bun run build` makes it: the first test of a run that needs the program builds it, all others share
  * it. It starts in a fraction of the time that the program takes from source.
  */
-import { mkdtempSync } from "node:fs";
+import { chmodSync, mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json";
 import { sharedAddress } from "./keeper.ts";
@@ -19,7 +19,9 @@ export const PROGRAM: readonly string[] = [EXECUTABLE];
 
 /** Runs the last command of the build script, with a path in `folder` for the executable. */
 async function build(folder: string): Promise<string> {
-  const path = join(mkdtempSync(join(folder, "luxhub-build-")), "luxhub");
+  const place = mkdtempSync(join(folder, "luxhub-build-"));
+  chmodSync(place, 0o755); // other users start it too
+  const path = join(place, "luxhub");
   const command = packageJson.scripts.build.split(" && ").at(-1) ?? "";
   const [bun = "", ...words] = command.replace("dist/luxhub", path).split(" ");
   if (bun !== "bun" || !words.includes(path)) throw new Error(`not a build that tests can run: ${command}`);
