@@ -60,10 +60,10 @@ export type Call = {
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>>;
 
-/** The schema of an answer. */
-export type AnswerSchema = () => z.ZodMiniObject | z.ZodMiniUnion<readonly z.ZodMiniObject[]>;
+/** The schema of an answer in a variant. */
+export type AnswerSchema = (variant: Variant) => z.ZodMiniObject;
 
-type Declared = Access & {
+export type Declared = Access & {
   readonly path: string;
   /** One line for the documentation. */
   readonly summary: string;
@@ -85,6 +85,8 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly parse: (raw: unknown) => In;
   /** The schema of a success, without `success: true`. For tests and documentation: requests never make it. */
   readonly answer: AnswerSchema;
+  /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
+  readonly inputOf?: (variant: Variant) => z.ZodMiniType;
   /** The body may be left out. */
   readonly emptyBody?: boolean;
   /** The body has values that are stored as they were sent: see lib/exact-json.ts. */
@@ -110,7 +112,10 @@ export type Endpoint =
       readonly kind: "json";
       readonly input: () => z.ZodMiniType;
       readonly answer: AnswerSchema;
+      readonly inputOf?: (variant: Variant) => z.ZodMiniType;
       readonly emptyBody?: boolean;
+      /** Whether a key that is bound to a node may be refused. */
+      readonly actsFor?: unknown;
       readonly bind: (pipeline: JsonPipeline) => Handler;
     });
 

@@ -23,14 +23,14 @@ const register = jsonEndpoint({
       auto_assign: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () =>
+  answer: (variant) =>
     z.strictObject({
       node_id: z.string(),
       status: z.literal("online"),
       created: z.boolean(),
       heartbeat_interval: z.number(),
       offline_after: z.number(),
-      node: nodeSchema(),
+      node: nodeSchema(variant),
     }),
   handle: ({ services, variant, transact }, input) =>
     services.nodes.register(
@@ -132,7 +132,7 @@ const list = jsonEndpoint({
   summary: "All nodes",
   rejections: [],
   input: () => z.object({}),
-  answer: () => z.strictObject({ nodes: z.array(nodeSchema()) }),
+  answer: (variant) => z.strictObject({ nodes: z.array(nodeSchema(variant)) }),
   handle: ({ services }) => services.nodes.list(),
   encode: (nodes, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
 });
@@ -144,7 +144,7 @@ const get = jsonEndpoint({
   summary: "One node",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: z.string() }),
-  answer: () => z.strictObject({ node: nodeSchema() }),
+  answer: (variant) => z.strictObject({ node: nodeSchema(variant) }),
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });

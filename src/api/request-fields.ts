@@ -29,12 +29,13 @@ function chars(max: number) {
 function bytes(max: number) {
   // A UTF-16 unit takes at most 3 bytes: short strings need no counting.
   const fits = (value: string): boolean => value.length * 3 <= max || Buffer.byteLength(value) <= max;
+  const tooLong = `must be at most ${max} bytes of UTF-8`;
   return z
     .string()
-    .check(z.refine(fits, `must be at most ${max} bytes of UTF-8`), z.refine(isStorable, NOT_STORABLE));
+    .check(z.maxLength(max, tooLong), z.refine(fits, tooLong), z.refine(isStorable, NOT_STORABLE));
 }
 
-const notBlank = () => z.refine<string>((value) => value.trim() !== "", "must not be blank");
+const notBlank = () => z.regex(/\S/, "must not be blank");
 const NODE_ID = new RegExp(`^[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}$`);
 
 export const nodeId = () =>

@@ -26,13 +26,13 @@ import {
 
 const DEFAULT_PRIORITY: Priority = 1;
 
-const taskAnswer = () =>
+export const taskAnswer = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
-    status: statusWord(),
+    status: statusWord(variant),
     assigned_node: z.nullable(z.string()),
     lease: leaseSchema(),
-    task: taskSchema(),
+    task: taskSchema(variant),
   });
 
 function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
@@ -316,11 +316,12 @@ const remove = jsonEndpoint({
   encode: ({ taskId }) => ({ task_id: taskId }),
 });
 
-const parseListedBatch = inputParser(() =>
+const listedBatch = () =>
   z.object({
     assignments: z.array(taskAndNode()).check(z.minLength(1), z.maxLength(limit.BATCH_ASSIGN_MAX)),
-  }),
-);
+  });
+
+const parseListedBatch = inputParser(listedBatch);
 
 const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
   method: "POST",
@@ -330,25 +331,25 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   rejections: [],
   // Only variant A reads the list: on B `assignments` is an unknown field, which is ignored.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),
+  inputOf: (variant) => (variant.listedBatch ? listedBatch() : z.object({})),
   emptyBody: true,
-  answer: () =>
-    z.union([
-      z.strictObject({
-        results: z.array(
-          z.strictObject({
-            task_id: z.string(),
-            node_id: z.string(),
-            success: z.boolean(),
-            error: z.nullable(z.string()),
-          }),
-        ),
-      }),
-      z.strictObject({
-        assigned: z.int(),
-        pending: z.int(),
-        assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
-      }),
-    ]),
+  answer: (variant) =>
+    variant.listedBatch
+      ? z.strictObject({
+          results: z.array(
+            z.strictObject({
+              task_id: z.string(),
+              node_id: z.string(),
+              success: z.boolean(),
+              error: z.nullable(z.string()),
+            }),
+          ),
+        })
+      : z.strictObject({
+          assigned: z.int(),
+          pending: z.int(),
+          assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
+        }),
   handle: (call, input) => (call.variant.listedBatch ? assignListed(call, input) : runBalancer(call)),
   encode: (outcome) => ("assignments" in outcome ? encodeReport(outcome) : encodeItems(outcome)),
 });
@@ -397,7 +398,7 @@ const list = jsonEndpoint({
       node_id: z.optional(field.nodeId()),
       ...field.paging(),
     }),
-  answer: () => z.strictObject({ tasks: z.array(taskSchema()), ...pageSchema() }),
+  answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)), ...pageSchema() }),
   handle: ({ services, variant }, { status, node_id, ...paging }) => {
     const page = field.pageRequest(paging, variant.unpaged);
     const unfinishedFirst = variant.unfinishedFirst && !field.asksForPage(paging);
@@ -414,7 +415,7 @@ const get = jsonEndpoint({
   once: true,
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: field.id(), wait: z.optional(field.queryWaitSeconds()) }),
-  answer: () => z.strictObject({ task: taskSchema() }),
+  answer: (variant) => z.strictObject({ task: taskSchema(variant) }),
   handle: ({ services, hold }, { task_id, wait = 0 }) =>
     wait === 0 ? services.feed.task(task_id) : hold((signal) => services.feed.taskEnd(task_id, wait, signal)),
   encode: (task, variant, at) => ({ task: encodeTask(task, variant, at) }),
@@ -428,7 +429,7 @@ const pull = jsonEndpoint({
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ tasks: z.array(taskSchema()) }),
+  answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)) }),
   handle: ({ services }, { node_id, limit: most }) =>
     services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
   encode: (tasks, variant, at) => ({ tasks: tasks.map((task) => encodeTask(task, variant, at)) }),
@@ -441,10 +442,10 @@ const stats = jsonEndpoint({
   summary: "Tasks counted by status, and the nodes that completed most",
   rejections: [],
   input: () => z.object({}),
-  answer: () =>
+  answer: (variant) =>
     z.strictObject({
       total: z.int(),
-      by_status: z.partialRecord(statusWord(), z.int()),
+      by_status: z.record(statusWord(variant), z.int()),
       top_nodes: z.array(z.strictObject({ node_id: z.string(), completed: z.int(), lux_earned: z.number() })),
     }),
   handle: ({ services }) => services.tasks.stats(),

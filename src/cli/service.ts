@@ -21,13 +21,10 @@ import {
 import { dirname, join } from "node:path";
 import { reasonOf } from "../lib/reason.ts";
 import { type Form, readSubcommand } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { SERVICE_HELP, say } from "./usage.ts";
 
-const FORMS: readonly Form[] = ["install", "print", "remove"].map((name) => ({
-  name: `service ${name}`,
-  words: "",
-  flags: {},
-}));
+const FORMS: readonly Form[] = ["service install", "service print", "service remove"].map(formOf);
 
 const PROGRAM = "/usr/local/bin/luxhub";
 const UNIT = "/etc/systemd/system/luxhub.service";

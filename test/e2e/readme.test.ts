@@ -9,7 +9,8 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
 import { ENDPOINTS } from "../../src/api/routes.ts";
-import type { Endpoint } from "../../src/api/endpoint.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import type { Declared } from "../../src/api/endpoint.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
   deliverySchema,
@@ -22,9 +23,12 @@ import {
   nodeSchema,
   taskSchema,
 } from "../../src/api/response-schemas.ts";
+import { STREAM } from "../../src/api/stream.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
+import { VARIANT_A } from "../../src/variant/a.ts";
+import { VARIANT_B } from "../../src/variant/b.ts";
 import { PROJECT } from "../support/executable.ts";
 import { Hub, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
@@ -87,20 +91,10 @@ function rowsOf(text: string): readonly (readonly string[])[] {
   );
 }
 
-type Listed = Pick<Endpoint, "method" | "path" | "auth" | "summary">;
-
-// The stream's endpoint is made with the room of streams; here it is read from its source.
-const STREAM = readFileSync(join(PROJECT, "src/api/stream.ts"), "utf8");
-const [, streamPath = "", streamSummary = ""] =
-  /method: "GET",\s+path: "([^"]+)",\s+auth: "secret",\s+summary: "([^"]+)"/.exec(STREAM) ?? [];
-const ALL_ENDPOINTS: readonly Listed[] = [
-  ...ENDPOINTS,
-  ...fileEndpoints(1),
-  { method: "GET", path: streamPath, auth: "secret", summary: streamSummary },
-];
+const ALL_ENDPOINTS: readonly Declared[] = [...ENDPOINTS, ...fileEndpoints(1), STREAM];
 
 /** `node/<node_id>` of /api/v1/node/:node_id. */
-function shortPath({ path }: Pick<Endpoint, "path">): string {
+function shortPath({ path }: Pick<Declared, "path">): string {
   return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
 }
 
@@ -284,15 +278,16 @@ describe("the pages", () => {
       const name = `${method} ${shortPath({ path })}`;
       if (!endpoint) return [name, "", ""]; // it does not speak JSON: the page describes it in prose
       const takes = fieldsOf(endpoint.input(), "input") || "nothing";
-      return [name, takes, fieldsOf(endpoint.answer(), "output") || "nothing more"];
+      const answers = [VARIANT_A, VARIANT_B].map((one) => fieldsOf(endpoint.answer(one), "output"));
+      return [name, takes, [...new Set(answers)].join(" or ") || "nothing more"];
     });
     expect(blocks.toSorted()).toEqual(wanted.toSorted());
   });
 
   test("records", () => {
     const schemas = {
-      node: nodeSchema(),
-      task: taskSchema(),
+      node: nodeSchema(VARIANT_A),
+      task: taskSchema(VARIANT_A),
       message: messageSchema(),
       "message of history": fateSchema(),
       "message of receive": deliverySchema(),
@@ -558,6 +553,7 @@ describe("what the pages name exists", () => {
     const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
     const known = new Set([
       ...SETTING_ROWS.flatMap(({ flag, env }) => [flag, env]),
+      ...COMMANDS.flatMap(({ flags }) => Object.keys(flags).map((flag) => `--${flag}`)),
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
