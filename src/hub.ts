@@ -43,11 +43,13 @@ import type { Mail } from "./mail/mail.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { type ChoreParts, choresOf, renewLeases } from "./service/periodic-work.ts";
 import { Feed } from "./service/feed.ts";
+import { IdleWorkers } from "./service/idle-workers.ts";
 import { FileService } from "./service/files.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
+import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
 import { Readiness } from "./service/readiness.ts";
 import { type Chore, Leadership, Scheduler } from "./service/scheduler.ts";
@@ -146,12 +148,15 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     if (changes.some((change) => change.kind === "key.saved")) keys.refresh().catch(onFault);
   });
   const feed = new Feed(store, clock);
+  const idle = new IdleWorkers();
+  store.onCommit((changes) => idle.notify(changes));
   const budgets = answerBudgets();
   const mail = await openMail({ config, clock, log, answers: budgets.answers }, store, feed, closing);
   const services = joinServices({
     store,
     mail,
     feed,
+    idle,
     blobs,
     clock,
     keys,
@@ -199,8 +204,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   const listeners: OpenListener[] = [];
   closing.push(() => services.messages.retryPutBacks());
+  closing.push(() => services.next.retryPutBacks());
   closing.push(async () => {
     feed.drain();
+    idle.drain();
     budgets.anonymousAnswers.close();
     budgets.answers.close(); // a receive that waits for memory must not take messages that can no longer be sent
     streams.close();
@@ -399,6 +406,7 @@ type Joined = {
   readonly store: Store;
   readonly mail: Mail;
   readonly feed: Feed;
+  readonly idle: IdleWorkers;
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly keys: KeyRing;
@@ -406,13 +414,15 @@ type Joined = {
   readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, blobs, clock, keys, pinned, maxNodes }: Joined) {
+function joinServices({ store, mail, feed, idle, blobs, clock, keys, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
+  const nodes = new NodeService(store, clock, tasks, maxNodes);
   return {
     feed,
     keys,
     tasks,
-    nodes: new NodeService(store, clock, tasks, maxNodes),
+    nodes,
+    next: new NextService(store, clock, nodes, tasks, idle),
     messages: new MessageService(store, mail, clock, newId, feed.receivers),
     lux: new LuxService(store, clock, newId),
     files: new FileService(store, clock, blobs, pinned),

@@ -11,6 +11,7 @@ import type { FileService } from "../service/files.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { LuxService } from "../service/lux.ts";
 import type { MessageService } from "../service/messages.ts";
+import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
 import type { TaskService } from "../service/tasks.ts";
@@ -27,6 +28,7 @@ import { ResponseBackpressure } from "./response-backpressure.ts";
 export type Services = {
   readonly nodes: NodeService;
   readonly tasks: TaskService;
+  readonly next: NextService;
   readonly messages: MessageService;
   readonly lux: LuxService;
   readonly files: FileService;

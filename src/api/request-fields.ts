@@ -65,6 +65,9 @@ export const taskType = () =>
     chars(limit.TASK_TYPE_MAX_CHARS),
     z.transform((value: string) => value.trim()),
   );
+/** The types of tasks that a worker asks for: at least one, because none would wait for nothing. */
+export const taskTypes = () =>
+  z.array(taskType().check(notBlank())).check(z.minLength(1), z.maxLength(limit.TASK_TYPES_MAX));
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
 export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());

@@ -116,6 +116,42 @@ async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: M
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
 
+const next = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/task/next",
+  auth: "secret",
+  summary: "Hands a worker its next task, and may wait for one",
+  rejections: ["node_not_found"],
+  input: () =>
+    z.object({
+      node_id: field.nodeId(),
+      wait: z.optional(field.waitSeconds()),
+      task_types: z.optional(field.taskTypes()),
+      resume: z.optional(z.boolean()),
+    }),
+  actsFor: (input) => [input.node_id],
+  answer: (variant) =>
+    z.strictObject({
+      task: z.nullable(taskSchema(variant)),
+      lease: z.nullable(leaseSchema()),
+      drain: z.boolean(),
+    }),
+  handle: (
+    { services, transact, exchange, repeatable, hold },
+    { node_id, wait = 0, task_types, resume = false },
+  ) => {
+    const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume };
+    const take = (signal: AbortSignal) =>
+      services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
+    return wait > 0 ? hold(take) : take(exchange.request.signal);
+  },
+  encode: ({ task, draining }, variant, at) => ({
+    task: task && encodeTask(task, variant, at),
+    lease: task && encodeLease(task, at),
+    drain: draining,
+  }),
+});
+
 function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   return jsonEndpoint({
     method: "POST",
@@ -470,6 +506,7 @@ const stats = jsonEndpoint({
 
 export const TASK_ENDPOINTS: readonly Endpoint[] = [
   create,
+  next,
   takeEndpoint("assign", "Assigns an open task to a node"),
   takeEndpoint("claim", "A node claims an open task"),
   complete,

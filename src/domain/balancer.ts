@@ -31,10 +31,23 @@ export function fits(node: Pick<Node, "capabilities">, task: Pick<Task, "taskTyp
   return task.taskType === "" || node.capabilities.length === 0 || node.capabilities.includes(task.taskType);
 }
 
+/** The types of tasks that a node takes ("" is no type), or those of `asked` among them; null is every type. */
+export function typesFor(
+  { capabilities }: Pick<Node, "capabilities">,
+  asked: readonly string[] | null,
+): readonly string[] | null {
+  if (capabilities.length === 0) return asked;
+  return asked === null ? ["", ...capabilities] : asked.filter((type) => capabilities.includes(type));
+}
+
 /** Whether the balancer may assign the node one more task. */
 export function isAvailable(node: Omit<Candidate, "capabilities">): boolean {
-  if (!node.online || node.draining || !node.autoAssign) return false;
-  return node.maxTasks === null || node.tasksAssigned < node.maxTasks;
+  return node.online && !node.draining && node.autoAssign && hasRoom(node);
+}
+
+/** Whether the node holds fewer tasks than it may. */
+export function hasRoom({ maxTasks, tasksAssigned }: Pick<Node, "maxTasks" | "tasksAssigned">): boolean {
+  return maxTasks === null || tasksAssigned < maxTasks;
 }
 
 /** The node for a task; null when no candidate may have it. */

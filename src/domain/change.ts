@@ -15,6 +15,19 @@ import type {
   Task,
 } from "./model.ts";
 
+/** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
+export type Offer =
+  { readonly kind: "open"; readonly taskType: string } | { readonly kind: "gift"; readonly nodeId: string };
+
+/**
+ * What a commit notification names: the changes of a transaction, or what is known of another hub's. `work.offered`:
+ * so many tasks wait for a worker that perhaps did not before; `work.missed`: any may.
+ */
+export type Notified =
+  | Change
+  | { readonly kind: "work.offered"; readonly offer: Offer; readonly count: number }
+  | { readonly kind: "work.missed" };
+
 /** How a task ended that others wait for. */
 export type Outcome = "completed" | "failed" | "deleted";
 

@@ -39,6 +39,8 @@ export const NODE_MAX_TASKS_MAX = 1_000_000;
 export const TITLE_MAX_CHARS = 500;
 export const DESCRIPTION_MAX_BYTES = 64 * KIB;
 export const TASK_TYPE_MAX_CHARS = 100;
+/** `task_types` of one task/next. */
+export const TASK_TYPES_MAX = 64;
 export const RESULT_TEXT_MAX_BYTES = 64 * KIB;
 /** The further keys of a result together, as JSON. */
 export const RESULT_EXTRA_MAX_BYTES = 64 * KIB;

@@ -172,7 +172,8 @@ export function saved(node: Node): readonly Change[] {
   ];
 }
 
-function beaten(nodeId: string, { now, steady, leaseMs }: Beat): Change {
+/** A heartbeat, which renews the lease. */
+export function beaten(nodeId: string, { now, steady, leaseMs }: Beat): Change {
   return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 

@@ -14,18 +14,21 @@
  *        dependency
  *   any --delete--> (none)
  *
- *   hand-out         claim, assign, balancer, revoke with a node, and on B complete
- *   return to open   release, revoke, node left or deleted: the attempts stay
+ *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
+ *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
  *                    node offline: one attempt more
  *
  * An open task is ready when its time has come (`notBefore`) and all that it depends on is completed (`unmet`); until
  * then nobody gets it. `epoch` is a fencing token: it counts each hand-out and each return to open.
  *
+ * A node that takes a task itself (next, claim) also says that it works on it (`startedAt`). What was assigned to it by
+ * others, and not started, is a gift: next hands it out before any open task.
+ *
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
-import { pick } from "./balancer.ts";
-import type { Change, Outcome } from "./change.ts";
+import { hasRoom, pick } from "./balancer.ts";
+import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
   type Decision,
@@ -63,7 +66,7 @@ export type TaskDraft = Pick<
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents">;
 
-export type AssignedBy = "claim" | "assign" | "balancer" | "complete" | "revoke";
+export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
 
 /** Whether a task may be handed out now. */
 export function isReady(task: Pick<Task, "status" | "unmet" | "notBefore">, now: number): boolean {
@@ -143,6 +146,67 @@ export function take(
   if (refused) return refused;
   const { after, changes } = assignTo(task, node.nodeId, asked.by, at);
   return accept(after, changes);
+}
+
+// ---- The next task of a worker
+
+/** Where a task was that `next` hands out: open, a gift of the node, or started by it before. */
+export type TakenFrom = "open" | "gifts" | "started";
+
+/**
+ * What `next` answers: a task, or why there is none: the node is offline, drains, holds all it may (`full`), or nothing
+ * waits for it.
+ */
+export type Next =
+  | { readonly kind: "taken"; readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
+  | { readonly kind: "offline" | "draining" | "full" | "nothing" };
+
+/** The best task of each place from which `next` takes one, null where there is none; of the open ones perhaps several. */
+export type NextTasks = {
+  readonly started: Task | null;
+  readonly gifts: Task | null;
+  readonly open: readonly Task[];
+};
+
+/** Hands out what the node has started, if that was loaded; else its best gift; else the best open task. */
+export function next(node: Node | null, nodeId: string, found: NextTasks, at: Moment): Decision<Next> {
+  if (!node) return nodeNotFound(nodeId);
+  if (!node.online) return accept<Next>({ kind: "offline" });
+  const { draining } = node;
+  const held = found.started ?? found.gifts;
+  if (held) {
+    const after: Task = { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
+    const from = found.started ? "started" : "gifts";
+    return accept({ kind: "taken", task: after, from, draining }, [{ kind: "task.moved", task: after }]);
+  }
+  if (draining) return accept({ kind: "draining" });
+  if (!hasRoom(node)) return accept({ kind: "full" });
+  const [best] = found.open;
+  if (!best) return accept({ kind: "nothing" });
+  const { after, changes } = assignTo(best, nodeId, "next", at);
+  return accept({ kind: "taken", task: after, from: "open", draining }, changes);
+}
+
+/** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
+export function giveAgain(task: Task | null, asked: OfHolder): Accepted<null> {
+  if (!task || task.status !== "assigned" || task.assignedNode !== asked.nodeId || isStale(task, asked))
+    return accept(null);
+  return accept(null, [{ kind: "task.moved", task: { ...task, startedAt: null } }]);
+}
+
+/** The tasks that wait for a worker after these changes of one transaction, and perhaps did not before. */
+export function offersOf(changes: readonly Notified[]): readonly Offer[] {
+  const after = new Map<string, Task>(); // one transaction may move a task twice
+  for (const change of changes)
+    if (change.kind === "task.created" || change.kind === "task.moved")
+      after.set(change.task.taskId, change.task);
+  const offers: Offer[] = [];
+  for (const { status, scheduled, taskType, assignedNode, startedAt } of after.values()) {
+    if (status === "open" && !scheduled) offers.push({ kind: "open", taskType });
+    else if (status === "assigned" && startedAt === null && assignedNode !== null)
+      offers.push({ kind: "gift", nodeId: assignedNode });
+  }
+  return offers;
 }
 
 export type Completion = {
@@ -437,7 +501,7 @@ function each(tasks: readonly Task[], step: (task: Task) => Step): Accepted<read
 
 /** Open -> assigned. The caller has checked that the node may have the task. */
 export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Step {
-  const startedAt = by === "claim" ? at.now : null;
+  const startedAt = by === "claim" || by === "next" ? at.now : null;
   const { after, changes } = move(task, { ...handedOut(task, nodeId, at), startedAt }, at.now);
   return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, at.now, { by })] };
 }

@@ -7,7 +7,7 @@
  * kind.
  * Must not: show the content of a message, or wait for anything.
  */
-import type { Change } from "../domain/change.ts";
+import type { Notified } from "../domain/change.ts";
 import type { EventKind, NewEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
@@ -36,7 +36,7 @@ export class ActivityLog {
   }
 
   /** Gathers the events of one committed transaction. */
-  note(changes: readonly Change[]): void {
+  note(changes: readonly Notified[]): void {
     if (!this.#isOn) return;
     let task: Task | null = null;
     for (const change of changes) {
@@ -133,9 +133,9 @@ function textOf(entry: Entry): string {
     case "task.created":
       return nodeId === null ? `${what} created ${id}` : `${who} created ${what} ${id}`;
     case "task.assigned":
-      return data["by"] === "claim"
-        ? `${who} claimed ${what} ${id}`
-        : `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
+      if (data["by"] === "claim") return `${who} claimed ${what} ${id}`;
+      if (data["by"] === "next") return `${who} took ${what} ${id}`;
+      return `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
     case "task.completed":
       return `${who} completed ${what}${rewardOf(task)} ${id}`;
     case "task.revoked":

@@ -5,7 +5,7 @@
  * Correctness comes from cursors over stored rows; a wake-up only says when to read. So a reader may be woken in vain,
  * or late, but misses nothing and sees nothing twice.
  */
-import type { Change } from "../domain/change.ts";
+import type { Notified } from "../domain/change.ts";
 import {
   type EventKind,
   type LoggedEvent,
@@ -230,7 +230,7 @@ export class Feed {
     return this.receivers.size + this.#polls.size + this.#taskWaits.size;
   }
 
-  #notify(changes: readonly Change[], eventIds: readonly number[]): void {
+  #notify(changes: readonly Notified[], eventIds: readonly number[]): void {
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {

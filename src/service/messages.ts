@@ -197,7 +197,10 @@ export class MessageService {
   }
 }
 
-/** Resolves after the event loop has polled the sockets once more. */
-function socketsPolled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/**
+ * Resolves after the event loop has polled the sockets once more. Twice, because the first immediate of a commit that was
+ * heard of over a socket (PostgreSQL) comes before the next poll.
+ */
+export function socketsPolled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }

@@ -6,7 +6,7 @@
  * on one database each counts what it does itself; what is stored is the same at all.
  */
 import type { Blobs } from "../blobs/blobs.ts";
-import type { Change } from "../domain/change.ts";
+import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
 import {
   DIAGNOSIS_MAX_MS,
@@ -136,7 +136,7 @@ export class Metrics {
     return text.toString();
   }
 
-  #note(changes: readonly Change[], origin: Origin): void {
+  #note(changes: readonly Notified[], origin: Origin): void {
     for (const change of changes) {
       if (change.kind === "event.logged") {
         const { kind } = change.event;

@@ -5,6 +5,7 @@ import type { Node, Pulse } from "../domain/model.ts";
 import {
   type Beat,
   type NodeProfile,
+  beaten,
   comeBack,
   drain,
   expire,
@@ -26,6 +27,7 @@ import {
   nodeById,
   nodesAfter,
   pulseOf,
+  pulsesOf,
 } from "../store/sql/nodes.ts";
 import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
@@ -93,6 +95,21 @@ export class NodeService {
       return { ...decision, answer };
     });
     return beaten ?? this.#comeBack(transact, nodeId, leaseOf);
+  }
+
+  /** The heartbeats of nodes that are online, in one commit, or one for each SWEEP_BATCH of them. */
+  async beatTogether(nodeIds: readonly string[]): Promise<void> {
+    const beat = this.#beat(0);
+    for (let at = 0; at < nodeIds.length; at += SWEEP_BATCH) {
+      const load = { pulses: pulsesOf(nodeIds.slice(at, at + SWEEP_BATCH)) };
+      await this.#store.transact(load, ({ pulses }) => {
+        const online = pulses.filter((pulse) => pulse.online);
+        const changes = online.map(({ nodeId, variant }) =>
+          beaten(nodeId, { ...beat, leaseMs: VARIANTS[variant].offlineAfterMs }),
+        );
+        return accept(null, changes);
+      });
+    }
   }
 
   /** All nodes, in parts. Between two parts only the last id is kept, so that the nodes can be freed. */

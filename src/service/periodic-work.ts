@@ -7,7 +7,8 @@
  *                     requeue)
  *   tasks             domain/task.ts timeOut (the lease has run out), expire, makeReady (the time has come), settle (a
  *                     task that they depend on has ended)
- *   put-backs         retries to put back messages whose receiver hung up (messages.ts)
+ *   heartbeats A, B   of the nodes for which a task/next waits (next.ts)
+ *   put-backs         retries to put back messages and tasks whose receiver hung up (messages.ts, next.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes broadcasts that were not finished (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
@@ -37,6 +38,7 @@ import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
+import type { NextService } from "./next.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore } from "./scheduler.ts";
 import type { TaskService } from "./tasks.ts";
@@ -48,6 +50,7 @@ export type ChoreParts = {
   readonly log: Log;
   readonly nodes: NodeService;
   readonly tasks: TaskService;
+  readonly next: NextService;
   readonly messages: MessageService;
   readonly files: FileService;
   /** Whether the tasks of a node that goes offline become open again. */
@@ -59,7 +62,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, messages, log } = parts;
+  const { store, blobs, messages, next, log } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -76,6 +79,11 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
+    // Before the chore that ends leases.
+    ...Object.values(VARIANTS).map(({ name, heartbeatIntervalMs }) => ({
+      ...writing(`heartbeats ${name}`, heartbeatIntervalMs / 3, () => next.beatWaiting(name)),
+      onEveryHub: true,
+    })),
     writing("nodes", everySweep, (signal, lateMs) =>
       expireNodes(parts, balancer, signal, () => clock.check(lateMs)),
     ),
@@ -85,6 +93,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     }),
     // Each hub has its failed put-backs in its own memory.
     { ...writing("put-backs", everySweep, () => messages.retryPutBacks()), onEveryHub: true },
+    { ...writing("put-backs of tasks", everySweep, () => next.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
       untilFewer(signal, async () => {
         await clock.check(lateMs); // a standstill since the last check must not end visibility timeouts

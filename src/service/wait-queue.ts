@@ -32,7 +32,7 @@ export class WaitAborted extends Error {
 export type Waiter = Pick<QueuedWaiter, "wait" | "markServed" | "leave">;
 
 /** The longest delay of a timer (24 days): a longer wait is cut to it. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The queues of one kind of wait. The caller bounds the number of waiters (see `size`). */
 export class WaitQueue {

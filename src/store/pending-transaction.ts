@@ -1,5 +1,5 @@
 /** The transactions of a group commit, which an engine decides and writes in one: queued, decided, written, answered. */
-import type { Change } from "../domain/change.ts";
+import type { Change, Notified } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import type { CommitListener, Load, Origin } from "./store.ts";
 
@@ -20,7 +20,7 @@ export type Group = { readonly outcomes: readonly Outcome[]; readonly written: r
 /** Notifies the listeners of a transaction that is on disk. An error of one listener does not affect the others. */
 export function notify(
   listeners: readonly CommitListener[],
-  { changes, eventIds }: Written,
+  { changes, eventIds }: { readonly changes: readonly Notified[]; readonly eventIds: readonly number[] },
   origin: Origin,
   onFault: (error: unknown) => void,
 ): void {

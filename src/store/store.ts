@@ -2,7 +2,7 @@
  * The store's port. Its comments are the contract that every engine is tested against.
  * The store loads and saves; it never decides.
  */
-import type { Change } from "../domain/change.ts";
+import type { Change, Notified } from "../domain/change.ts";
 import type { Decision, Undecided } from "../domain/decision.ts";
 
 export type Param = string | number | bigint | null;
@@ -31,6 +31,11 @@ export type Query<R> = {
    * written, if none of them writes one of these keys.
    */
   readonly reads: readonly string[];
+  /**
+   * For a query that nearly every transaction would make stale: what it answers after a change of an earlier transaction,
+   * or null when it must be loaded again. Takes the place of the conflict keys of these changes.
+   */
+  patch?(value: R, change: Change): R | null;
   readonly byKey?: ReadByKey;
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
@@ -72,10 +77,11 @@ export type Transact = {
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
  * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
- * `key.saved` for every key when one was changed. `origin` says whether this hub wrote it.
+ * `key.saved` for every key when one was changed. Beside that, `work.offered` says which tasks wait for a worker, and
+ * `work.missed` that such a notification may have been lost. `origin` says whether this hub wrote it.
  */
 export type CommitListener = (
-  changes: readonly Change[],
+  changes: readonly Notified[],
   eventIds: readonly number[],
   origin: Origin,
 ) => void;

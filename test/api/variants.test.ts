@@ -67,6 +67,7 @@ describe("every endpoint on both variants", () => {
       });
     }
     await post("/task/retry", { task_id: fourth });
+    await post("/task/next", { node_id: "n1", task_types: ["none"] });
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/list");

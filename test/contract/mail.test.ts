@@ -3,7 +3,7 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Change } from "../../src/domain/change.ts";
+import type { Change, Notified } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
 import {
   ACK_LEASE_MS,
@@ -573,7 +573,7 @@ for (const engine of ENGINES) {
       const opened = await openMail(engine);
       const { mail, store } = opened;
       const marks = saved(node("mark"));
-      const commits: (readonly Change[])[] = [];
+      const commits: (readonly Notified[])[] = [];
       store.onCommit((changes) => commits.push(changes));
       const marking = (<L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A> | Undecided) =>
         store.transact(load, (rows) => {

@@ -98,6 +98,65 @@ suite(`several hubs on one database${reason}`, () => {
     expect(median(tookMs.other) - median(tookMs.same)).toBeLessThan(ELECTION_EVERY_MS / 2);
   });
 
+  test("a worker blocked at one hub is woken by what happens at the other", async () => {
+    await addNode(a, "w", { max_tasks: 1 });
+    await addNodes(a, ["other"]);
+    const step = (path: string, fields: object) => ok(a.post(path, fields));
+    const take = async (cause: () => Promise<unknown>) => {
+      fleet.clock.pass(10);
+      const seen = async () =>
+        list(await ok(a.get("/node/list")), "nodes")
+          .map((n) => n["last_heartbeat"])
+          .join();
+      const before = await seen();
+      const waiting = b.post("/task/next", { node_id: "w", wait: 120 });
+      await until("it waits", async () => (await seen()) !== before);
+      const caused = await cause();
+      const { task } = (await waiting).body as { task: { task_id: string } | null };
+      if (typeof caused === "string") expect(task?.task_id).toBe(caused);
+      return task?.task_id ?? null;
+    };
+    const created = await take(() => addTask(a));
+    // Room in its node, which is full.
+    const more = await addTask(a);
+    expect(await take(() => complete(a, String(created), "w"))).toBe(more);
+    await complete(a, more, "w");
+    // What makes a task ready logs no event.
+    const delayed = await addTask(a, { delay_s: 30 });
+    expect(await take(async () => fleet.clock.pass(31_000))).toBe(delayed);
+    const given = await addTask(a);
+    expect(await take(() => step("/task/release", { task_id: delayed, node_id: "w" }))).toBe(delayed);
+    await complete(a, delayed, "w");
+    await step("/task/claim", { task_id: given, node_id: "other" });
+    expect(await take(() => ok(a.admin("/task/revoke", { task_id: given, node_id: "w" })))).toBe(given);
+    expect(await take(() => step("/node/drain", { node_id: "w", drain: true }))).toBeNull();
+    await step("/node/drain", { node_id: "w", drain: false });
+    expect(await take(() => step("/node/leave", { node_id: "w" }))).toBe(null);
+    await addTask(a, { task_type: "late" });
+    expect(list(await ok(b.get("/node/list")), "nodes")).toMatchObject([{}, { status: "offline" }]);
+  });
+
+  test("of workers at both hubs each task goes to one, at once", async () => {
+    const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
+    await addNodes(a, workers);
+    const seen: string[] = [];
+    const work = async (nodeId: string, hub: TestHub): Promise<void> => {
+      for (;;) {
+        const { task } = await ok(hub.post("/task/next", { node_id: nodeId, wait: 120 }));
+        if (task === null) return;
+        const { task_id } = task as { task_id: string };
+        seen.push(task_id);
+        expect((await complete(hub, task_id, nodeId)).status).toBe(200);
+      }
+    };
+    const working = workers.map((nodeId, i) => work(nodeId, i % 2 ? a : b));
+    const ids = await Promise.all(Array.from({ length: 60 }, (_, i) => addTask(i % 3 ? a : b)));
+    await until("all are done", async () => (await number("SELECT completed AS n FROM task_totals")) === 60);
+    for (const node_id of workers) await ok(a.post("/node/leave", { node_id }));
+    await Promise.all(working);
+    expect(seen.toSorted()).toEqual(ids.toSorted());
+  });
+
   test("each message of a mailbox goes to one receiver, in order, at whichever hub they receive", async () => {
     await addNodes(a, ["n1"]);
     const sent = Array.from({ length: 60 }, (_, i) => String(i));

@@ -13,6 +13,8 @@ import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf, renewLeases } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
+import { IdleWorkers } from "../../src/service/idle-workers.ts";
+import { NextService } from "../../src/service/next.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
@@ -63,7 +65,8 @@ async function openScene(elected: ElectionResult = "leader") {
   const messages = new MessageService(store, new EmbeddedMail(store), clock, newId, feed.receivers);
   const nodes = new NodeService(store, clock, tasks);
   const files = new FileService(store, clock, blobs, () => false);
-  const parts = { store, blobs, clock, log, tasks, nodes, messages, files };
+  const next = new NextService(store, clock, nodes, tasks, new IdleWorkers());
+  const parts = { store, blobs, clock, log, tasks, nodes, next, messages, files };
   const choreParts = { ...parts, requeueOffline: true, retainMs: 1e9, maxAnswersBytes: 2 ** 30 };
   const chores = choresOf(choreParts);
   const leadership = new Leadership({ lead: async () => elected }, () => renewLeases(choreParts));

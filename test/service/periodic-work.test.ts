@@ -15,6 +15,8 @@ import { EmbeddedMail } from "../../src/mail/embedded.ts";
 import { choresOf } from "../../src/service/periodic-work.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { FileService } from "../../src/service/files.ts";
+import { IdleWorkers } from "../../src/service/idle-workers.ts";
+import { NextService } from "../../src/service/next.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -42,6 +44,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
   const blobs = await openDiskBlobs(folder);
   closing.push(() => blobs.close());
   const tasks = new TaskService(store, clock, newId);
+  const nodes = new NodeService(store, clock, tasks);
   const parts = {
     store,
     blobs,
@@ -52,7 +55,8 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       () => undefined,
     ),
     tasks,
-    nodes: new NodeService(store, clock, tasks),
+    nodes,
+    next: new NextService(store, clock, nodes, tasks, new IdleWorkers()),
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
     messages: new MessageService(
       store,

@@ -9,8 +9,9 @@
  * Must not: notify an event twice, or before one with a smaller id: a stream's cursor would pass the later one.
  */
 import type { SQL } from "bun";
-import type { Change } from "../../domain/change.ts";
+import type { Change, Notified, Offer } from "../../domain/change.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
+import { offersOf } from "../../domain/task.ts";
 import { type Group, type Written, notify } from "../pending-transaction.ts";
 import { eventsAfter, lastEventId } from "../sql/events.ts";
 import { allKeys } from "../sql/keys.ts";
@@ -21,10 +22,19 @@ import type { Batch } from "./bulk-statements.ts";
 import { openPool } from "./connection.ts";
 
 /** The payload of a NOTIFY: the hub, and what its commit did that is not in the log. */
-type Notice = { readonly from: string; readonly mailboxes?: readonly string[]; readonly keys?: boolean };
+type Notice = {
+  readonly from: string;
+  readonly mailboxes?: readonly string[];
+  readonly offers?: readonly Offered[];
+  readonly keys?: boolean;
+};
 
-/** A payload has room for 8000 bytes, and a node_id has at most 128. */
+/** So many tasks wait for a worker. */
+type Offered = { readonly offer: Offer; readonly count: number };
+
+/** A payload has room for 8000 bytes; a node_id has at most 128, and a task type in JSON 600. */
 const MAILBOXES_PER_NOTICE = 50;
+const OFFERS_PER_NOTICE = 10;
 
 const NOTIFY: WriteStatement = {
   sql: `SELECT pg_notify($1, $2)`,
@@ -93,7 +103,14 @@ export class CommitNotifications {
   noticesOf(written: readonly Written[]): Batch {
     let keys = false;
     const filled = new Set<string>(); // without an event: what is redelivered or put back
+    const offered = new Map<string, { readonly offer: Offer; count: number }>();
     for (const { changes } of written) {
+      for (const offer of offersOf(changes)) {
+        const key = JSON.stringify(offer);
+        const known = offered.get(key);
+        if (known) known.count++;
+        else offered.set(key, { offer, count: 1 });
+      }
       for (const change of changes) {
         if (change.kind === "key.saved") keys = true;
         else if (change.kind === "delivery.moved" && change.state === "waiting") filled.add(change.toNode);
@@ -104,6 +121,9 @@ export class CommitNotifications {
     const notices: Notice[] = [{ from, ...(keys && { keys }) }];
     for (let at = 0; at < mailboxes.length; at += MAILBOXES_PER_NOTICE)
       notices.push({ from, mailboxes: mailboxes.slice(at, at + MAILBOXES_PER_NOTICE) });
+    const offers = [...offered.values()];
+    for (let at = 0; at < offers.length; at += OFFERS_PER_NOTICE)
+      notices.push({ from, offers: offers.slice(at, at + OFFERS_PER_NOTICE) });
     const rows = notices.map((notice) => [this.#parts.channel, JSON.stringify(notice)]);
     return { statement: NOTIFY, rows };
   }
@@ -126,6 +146,11 @@ export class CommitNotifications {
   ended(own: OwnGroup): void {
     const at = this.#own.indexOf(own);
     if (at >= 0) this.#own.splice(at, 1);
+  }
+
+  /** The outcome of an own commit is unknown: what it did that is not in the log may have been missed. */
+  missed(): void {
+    this.#hasMissed = true;
   }
 
   /** Reads the log for anything new; called again and again. */
@@ -167,6 +192,9 @@ export class CommitNotifications {
     // The boundary to the channel: other hubs of this program write it.
     const notice = JSON.parse(payload) as Notice;
     if (notice.from === this.#parts.hubId) return;
+    // Offers have no place in the order of the log, so they need not wait for it to be read.
+    if (notice.offers)
+      return this.#notify(notice.offers.map((offered) => ({ kind: "work.offered", ...offered })));
     if (!notice.mailboxes && !notice.keys) return void this.#enqueueCatchUp();
     void this.#enqueue(async () => {
       await this.#catchUp(null);
@@ -184,6 +212,7 @@ export class CommitNotifications {
       if (!(await this.#catchUp(null)) || !hasMissed) return;
       this.#hasMissed = false;
       try {
+        this.#notify([{ kind: "work.missed" }]);
         this.#notify((await this.#parts.read(FILLED_MAILBOXES)).map(filled));
         await this.#notifyKeys();
       } catch (error) {
@@ -231,7 +260,7 @@ export class CommitNotifications {
     if (!(error instanceof StoreUnavailable)) this.#parts.onFault(error);
   }
 
-  #notify(changes: readonly Change[], eventIds: readonly number[] = [], origin: Origin = "remote"): void {
+  #notify(changes: readonly Notified[], eventIds: readonly number[] = [], origin: Origin = "remote"): void {
     if (changes.length > 0) notify(this.#listeners, { changes, eventIds }, origin, this.#parts.onFault);
   }
 }

@@ -393,6 +393,7 @@ export class PostgresStore implements Store {
     const holds = group.written.length === 0 || (await this.#holds(number));
     if (holds) return this.#publish(group, own);
     if (own) this.#notifications.ended(own);
+    if (holds === null) this.#notifications.missed();
     this.#writable = false;
     const error =
       holds === null

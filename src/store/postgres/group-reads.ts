@@ -1,6 +1,7 @@
 /**
  * The reads of a group commit: each different query is loaded once for all transactions of the group, and reloaded after
- * a change of the group has written one of its conflict keys.
+ * a change of the group has written one of its conflict keys. A query that can patch its answer is reloaded only when that
+ * fails.
  */
 import type { Change } from "../../domain/change.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
@@ -23,6 +24,8 @@ export type JobReads = readonly (readonly [name: string, loaded: LoadedQuery])[]
 export class GroupReads {
   /** By a query's text, and then by its parameters. */
   readonly #queries = new Map<string, Map<string, LoadedQuery>>();
+  /** Those of them that patch what they answered. */
+  readonly #patching: LoadedQuery[] = [];
   /** By conflict key: what this fetch loaded, or one before it, is out of date. */
   readonly #writtenAfter = new Map<string, number>();
   #fetches = 0;
@@ -55,9 +58,15 @@ export class GroupReads {
     );
   }
 
-  /** A change was decided: the queries that read what it writes are out of date. */
+  /** A change was decided: the queries that read what it writes are patched, or out of date. */
   invalidate(change: Change): void {
     for (const key of writeSetOf(change)) this.#writtenAfter.set(key, this.#fetches);
+    for (const loaded of this.#patching) {
+      if (loaded.loadedBy === 0) continue;
+      const value = loaded.query.patch?.(loaded.value, change) ?? null;
+      if (value === null) loaded.loadedBy = 0;
+      else loaded.value = value;
+    }
   }
 
   #isCurrent({ loadedBy, query }: LoadedQuery): boolean {
@@ -70,7 +79,10 @@ export class GroupReads {
     if (!ofText) this.#queries.set(query.sql, (ofText = new Map()));
     const key = keyOf(query.params);
     let loaded = ofText.get(key);
-    if (!loaded) ofText.set(key, (loaded = { query, value: undefined, loadedBy: 0 }));
+    if (!loaded) {
+      ofText.set(key, (loaded = { query, value: undefined, loadedBy: 0 }));
+      if (query.patch) this.#patching.push(loaded);
+    }
     return loaded;
   }
 }

@@ -329,6 +329,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     outcome TEXT NOT NULL
   );
   `,
+  `
+  CREATE INDEX tasks_gifts ON tasks (assigned_node, priority, seq) WHERE status = 'assigned' AND started_at IS NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -24,7 +24,12 @@ export type Table =
   | "tasks";
 
 export type ConflictKey =
-  Table | `${Table | "registrations"} ${string}` | "registrations" | "publications" | typeof EVERYTHING;
+  | Table
+  | `${Table | "registrations" | "held"} ${string}`
+  | "registrations"
+  | "publications"
+  | "dependents"
+  | typeof EVERYTHING;
 
 /** The key of a change whose rows cannot be named: every query is reloaded. */
 export const EVERYTHING = "everything";
@@ -42,6 +47,10 @@ export const keyOf = {
   broadcast: (seq: number): ConflictKey => `broadcasts ${seq}`,
   broadcastOf: (messageId: string): ConflictKey => `broadcasts of ${messageId}`,
   task: (taskId: string): ConflictKey => `tasks ${taskId}`,
+  /** The unfinished tasks of a node: whether it has started them. That it has them at all is a change of the node. */
+  held: (nodeId: string): ConflictKey => `held ${nodeId}`,
+  /** Which tasks others depend on. */
+  dependents: "dependents",
   dependency: (taskId: string, dependsOn: string): ConflictKey => `dependencies ${taskId} ${dependsOn}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,

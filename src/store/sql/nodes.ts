@@ -39,6 +39,14 @@ export function pulseOf(nodeId: string): Query<Pulse | null> {
   return one(PULSE, [nodeId], toPulse, [keyOf.node(nodeId)]);
 }
 
+/** The same columns of several nodes. */
+export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
+  const ids = filledUp(nodeIds);
+  const sql = `
+    SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE deleted = 0 AND node_id IN (${places(ids)})`;
+  return many(sql, ids, toPulse, ["nodes"]);
+}
+
 /** Nodes ordered by id, after one id ("" is before all). */
 export function nodesAfter(after: string, limit: number): Query<readonly Node[]> {
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id > $1 AND deleted = 0 ORDER BY node_id LIMIT $2`;

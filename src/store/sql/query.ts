@@ -18,7 +18,7 @@ export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], r
 }
 
 /** Finds no row: for a lookup whose key the caller left out. */
-export const NOTHING: Query<null> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
+export const NOTHING: Omit<Query<null>, "patch"> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
 
 export function one<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R | null> {
   return query(read, params, ([row]) => (row ? of(row) : null), reads);

@@ -206,6 +206,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "task.moved": {
     row: ofTask,
+    keys: ({ task }) => (task.assignedNode === null ? [] : [keyOf.held(task.assignedNode)]),
     statement: update("tasks", TASK_ID, {
       ...TASK_STATE,
       problem: text(({ task }) => task.result?.problem ?? null, unlessNull),
@@ -220,6 +221,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "task.depended": {
     row: ({ taskId }) => keyOf.task(taskId),
+    keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
   "dependency.added": { row: ofDependency, statement: insert("dependencies", DEPENDENCY) },

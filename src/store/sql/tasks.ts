@@ -1,7 +1,8 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
 import { PER_PAGE_MAX } from "../../domain/limits.ts";
-import type { Outcome } from "../../domain/change.ts";
+import { typesFor } from "../../domain/balancer.ts";
+import type { Change, Outcome } from "../../domain/change.ts";
 import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
 import type { Param, Query } from "../store.ts";
@@ -66,7 +67,7 @@ export function taskTotals(): Query<TaskTotals> {
 
 /** The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them. */
 export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
-  const { best, params } = bestOpen([0, 1], capabilities, null, limit);
+  const { best, params } = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit);
   const sql = `SELECT seq, octet_length(description) AS bytes FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
   return sizes(sql, params, ["tasks"]);
 }
@@ -76,26 +77,83 @@ export function waitingFor(
   node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
   limit: number,
 ): Query<readonly Task[]> {
-  const { best, params } = bestOpen([1], node.capabilities, node.nodeId, node.autoAssign ? limit : 0);
+  const types = typesFor(node, null);
+  const { best, params } = bestOpen([1], types, node.nodeId, node.autoAssign ? limit : 0);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** SQL for the numbers of the best open tasks. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
+/** On PostgreSQL several: the transactions of a group share them, and each takes the next one (patchReady). */
+const READY_TOGETHER = 8;
+
+/** The best ready tasks of these types, at least one if there is any; null is every type. */
+export function bestReady(types: readonly string[] | null): Query<readonly Task[]> {
+  const most = types?.length === 0 ? 0 : READY_TOGETHER;
+  const { best, params } = bestOpen([0, 1], most === 0 ? null : types, null, most);
+  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  return {
+    ...many(sql, params, toTask, ["files", keyOf.dependents]),
+    patch: (tasks, change) => patchReady(tasks, change, types),
+    onSqlite: { sql, params: params.with(0, Math.min(most, 1)) },
+  };
+}
+
+/** The best ready tasks after a change; null when it may have brought better ones, or those that are known are gone. */
+function patchReady(
+  tasks: readonly Task[],
+  change: Change,
+  types: readonly string[] | null,
+): readonly Task[] | null {
+  if (change.kind !== "task.created" && change.kind !== "task.moved" && change.kind !== "task.deleted")
+    return tasks;
+  const taskId = change.kind === "task.deleted" ? change.taskId : change.task.taskId;
+  const others = tasks.filter((task) => task.taskId !== taskId);
+  if (change.kind !== "task.deleted") {
+    const { status, scheduled, taskType, priority } = change.task;
+    const isOffered = status === "open" && !scheduled && (types === null || types.includes(taskType));
+    // A new one comes after all of its priority.
+    const isLast = change.kind === "task.created" && priority >= (tasks.at(-1)?.priority ?? Infinity);
+    if (isOffered && !(isLast && tasks.length === READY_TOGETHER)) return null;
+  }
+  return others.length === 0 && tasks.length > 0 ? null : others;
+}
+
+const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
+const BEST_GIFT = byKey(["text"], `${HELD} AND t.started_at IS NULL ORDER BY t.priority, t.seq LIMIT 1`);
+const FIRST_STARTED = byKey(
+  ["text"],
+  `${HELD} AND t.started_at IS NOT NULL ORDER BY t.started_at, t.seq LIMIT 1`,
+);
+
+/** The best task that was assigned to a node and that it has not started. */
+export function bestGift(nodeId: string): Query<Task | null> {
+  return one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId));
+}
+
+/** The unfinished task that a node has started first. */
+export function firstStarted(nodeId: string): Query<Task | null> {
+  return one(FIRST_STARTED, [nodeId], toTask, heldReads(nodeId));
+}
+
+/** The read set of what a node holds: a task that it gets or loses changes the totals of the node. */
+function heldReads(nodeId: string): readonly ConflictKey[] {
+  return [keyOf.node(nodeId), keyOf.held(nodeId), keyOf.dependents, "files"];
+}
+
+/** SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
 function bestOpen(
   balanced: readonly number[],
-  capabilities: readonly string[],
+  types: readonly string[] | null,
   notRevokedFrom: string | null,
   limit: number,
 ): { readonly best: string; readonly params: readonly Param[] } {
   const params: Param[] = [limit];
-  const types = capabilities.length === 0 ? [null] : ["", ...new Set(capabilities)];
   const notRevoked =
     notRevokedFrom === null
       ? ""
       : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
   const ranges = balanced.flatMap((flag) =>
-    types.map((type) => {
+    (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
         SELECT seq, priority FROM tasks
@@ -124,8 +182,7 @@ const stranded = (deleted: 0 | 1): string => `
     AND t.status = 'assigned'
   LIMIT $1`;
 
-const TASKS_HELD = `
-  SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned' ORDER BY t.seq LIMIT $2`;
+const TASKS_HELD = `${HELD} ORDER BY t.seq LIMIT $2`;
 
 /** The assigned tasks of a node, oldest first. */
 export function tasksHeld(nodeId: string, limit: number): Query<readonly Task[]> {

@@ -398,4 +398,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     outcome TEXT NOT NULL                    -- completed, failed or deleted
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- task/next: what others assigned to a node and it has not started, best first
+  CREATE INDEX tasks_gifts ON tasks (assigned_node, priority) WHERE status = 'assigned' AND started_at IS NULL;
+  `,
 ];
