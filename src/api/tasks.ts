@@ -7,7 +7,7 @@ import type { OfHolder } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import type { BalanceReport, BatchItem, TaskService } from "../service/tasks.ts";
+import { type BalanceReport, type BatchItem, type TaskService, UnknownTasks } from "../service/tasks.ts";
 import type { PageRequest } from "../service/list-pages.ts";
 import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -66,7 +66,7 @@ const create = jsonEndpoint({
   handle: async ({ services, variant, transact, key, at }, input) => {
     const dependsOn = input.depends_on ?? [];
     await checkAgainstHub({ ...input, depends_on: dependsOn }, services.tasks, at);
-    return services.tasks.create(transact, {
+    const draft = {
       title: input.title,
       description: input.description,
       taskType: input.task_type ?? "",
@@ -80,7 +80,13 @@ const create = jsonEndpoint({
       notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
       expiresAt: input.expires_at ?? null,
       dependsOn: [...new Set(dependsOn)],
-    });
+    };
+    try {
+      return await services.tasks.create(transact, draft);
+    } catch (error) {
+      if (!(error instanceof UnknownTasks)) throw error;
+      throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
+    }
   },
   encode: encodeTaskAnswer,
 });
@@ -103,9 +109,14 @@ async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: M
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
   if (asked.expires_at !== undefined && asked.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
-  for (const i of await tasks.missing(asked.depends_on))
-    errors.push({ path: `depends_on.${i}`, message: "must be the id of a task" });
+  errors.push(...unknownDependencies(asked.depends_on, await tasks.unknown(asked.depends_on)));
   if (errors.length > 0) throw invalidRequest(errors);
+}
+
+function unknownDependencies(dependsOn: readonly string[], unknown: readonly string[]): FieldError[] {
+  return dependsOn.flatMap((taskId, i) =>
+    unknown.includes(taskId) ? [{ path: `depends_on.${i}`, message: "must be the id of a task" }] : [],
+  );
 }
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
@@ -359,6 +370,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   auth: "secret",
   summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
   rejections: [],
+  notInBatch: "must be sent alone: it is a batch itself",
   // Only variant A reads the list: on B `assignments` is an unknown field, which is ignored.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),
   inputOf: (variant) => (variant.listedBatch ? listedBatch() : z.object({})),

@@ -60,6 +60,8 @@ export const DEPENDENCIES_MAX = 100;
 export const FAILURES_DEFAULT_MAX = 10;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
+/** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
+export const BATCH_REQUESTS_MAX = 500;
 export const CONTENT_MAX_BYTES = 256 * KIB;
 export const METADATA_MAX_BYTES = 64 * KIB;
 export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
@@ -99,6 +101,10 @@ export const MESSAGES_MAX = 1_000;
  * whole answer is in memory and may be stored, their JSON counts as well.
  */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
+/** The answers of one batch together; beyond it the rest of its requests is not done. */
+export const BATCH_ANSWERS_MAX_BYTES = 8 * MIB;
+/** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */
+export const BATCH_RECEIVE_BYTES = 256 * KIB;
 
 /** Pages that begin further into a list are loaded one per tick, because the rows before them must be skipped. */
 export const LIST_NEAR_ROWS = 10_000;

@@ -29,7 +29,8 @@ import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
 import { VARIANT_A } from "../../src/variant/a.ts";
 import { VARIANT_B } from "../../src/variant/b.ts";
-import { Hub, PROJECT, TempDir, listOf, objectOf, run, until } from "./program.ts";
+import { PROJECT } from "../support/executable.ts";
+import { Hub, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
 /** The README and the pages of docs/, by their path in the project. */
 const PAGES: ReadonlyMap<string, string> = new Map(
@@ -380,6 +381,7 @@ describe("limits", () => {
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
+    ["`requests` of batch", count("BATCH_REQUESTS_MAX")],
     ["`page`", count("PAGE_MAX")],
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
     ["`page` · `per_page` of a list by creator, type or title", count("LIST_SCANNED_MAX")],
@@ -403,6 +405,8 @@ describe("limits", () => {
     ["Those of one key that is bound to a node", count("UPLOADS_PER_NODE_KEY_MAX")],
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
+    ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
+    ["Answers in one batch", bytes("BATCH_ANSWERS_MAX_BYTES")],
     ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
     ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
     ["Part of a file in memory, on PostgreSQL", bytes("FILE_PIECE_MAX_BYTES")],
@@ -432,7 +436,7 @@ describe("limits", () => {
     ["Stored answers of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
     ["Stored answers, unless `--max-answers` says so", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
     ["Event streams", count("STREAMS_MAX")],
-    ["Writes that wait for their commit", count("QUEUE_MAX")],
+    ["Writes that wait for their commit, in batches too", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
     ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],
     ["Nodes that one commit of a broadcast looks at", count("BROADCAST_STEP_NODES")],
