@@ -99,7 +99,7 @@ describe("the executable", () => {
     const added = await run(["keys", "add", "second"], { command: [EXECUTABLE], cwd, env });
     expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(/^This is the secret of second\./)]);
     const listed = await run(["keys", "list"], { command: [EXECUTABLE], cwd, env });
-    expect(listed.stdout).toMatch(/\nsecond +secret/);
+    expect(listed.stdout).toMatch(/\nsecond +full/);
   });
 
   test.skipIf(openssl === null)(
