@@ -95,6 +95,7 @@ export const ERRORS = {
     status: 503,
     when: "the database cannot be reached; nothing was written; see `Retry-After`",
   },
+  batch_full: { status: 503, when: "in a batch: the answers before it are large, and it was not done" },
   overloaded: { status: 503, when: "a limit of the hub is reached; see `Retry-After`" },
   insufficient_storage: { status: 507, when: "the disk is full; nothing was written" },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>;
@@ -316,6 +317,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_count: "How many tasks there are.",
   software: "The program and its version.",
   variant: "The variant that answers.",
+
+  // Batches
+  requests: "Done in this order, each as if it had come alone; a refusal stops nothing.",
+  "batch.path": "The path of a POST of JSON without `/api/v1/`, such as `task/claim`.",
+  "batch.body": "Its body.",
+  answers: "In the order of the requests.",
+  "batch.status": "The status that the request alone would have been answered with.",
   engine: "What stores the hub's data.",
   connected: "Whether the store answers.",
   latency_ms: "Milliseconds of a read.",

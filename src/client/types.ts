@@ -376,6 +376,7 @@ export interface Problem {
     | "content_missing"
     | "outcome_unknown"
     | "database_unavailable"
+    | "batch_full"
     | "overloaded"
     | "insufficient_storage";
   /** Of `invalid_request`: every field that is wrong. */
@@ -1250,6 +1251,33 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Does many requests in order and in one transaction */
+  batch: {
+    request: {
+      /** Done in this order, each as if it had come alone; a refusal stops nothing. */
+      requests: readonly {
+        /** The path of a POST of JSON without `/api/v1/`, such as `task/claim`. */
+        path: string;
+        /** Its body. */
+        body: {
+          [key: string]: unknown;
+        };
+      }[];
+    };
+    answer: {
+      success: true;
+      /** In the order of the requests. */
+      answers: {
+        /** The status that the request alone would have been answered with. */
+        status: number;
+        /** Its body. */
+        body: {
+          [key: string]: unknown;
+        };
+      }[];
+    };
+  };
+
   /** Files, newest first */
   "file/list": {
     request: {
@@ -1345,6 +1373,7 @@ export const METHODS = {
   events: "GET",
   poll: "GET",
   "pg/diagnostic": "GET",
+  batch: "POST",
   "file/list": "GET",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
