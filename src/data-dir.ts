@@ -37,6 +37,8 @@ export type DataDir = {
   readonly unfinishedRestore: string;
   /** A move from PostgreSQL builds the database here, until it is complete. */
   readonly unfinishedMove: string;
+  /** Where the hub that runs here listens, a line for each listener: variant and URL. */
+  readonly addressFile: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
 };
@@ -78,6 +80,7 @@ export function dataDirAt(given: string): DataDir {
     pin: join(path, "backup-lock"),
     unfinishedRestore: join(path, ".restoring"),
     unfinishedMove: join(path, "luxhub.db.moving"),
+    addressFile: join(path, "address"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
   };
@@ -224,4 +227,25 @@ function readIfThere(file: string): string | null {
     if (codeOf(error) === "ENOENT") return null;
     throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+/** Where a hub listens. */
+export type Address = { readonly variant: string; readonly url: string };
+
+/** Records where the hub that runs here listens. Returns what removes the record, unless it is another's by then. */
+export function recordAddresses({ addressFile }: DataDir, addresses: readonly Address[]): () => void {
+  const text = addresses.map(({ variant, url }) => `${variant} ${url}\n`).join("");
+  writeFileSync(addressFile, text, { mode: 0o600 });
+  return () => {
+    if (readIfThere(addressFile) === text) rmSync(addressFile, { force: true });
+  };
+}
+
+/** What recordAddresses() wrote; a hub that was killed leaves it behind. */
+export function recordedAddresses({ addressFile }: DataDir): readonly Address[] {
+  const lines = (readIfThere(addressFile) ?? "").split("\n");
+  return lines.flatMap((line) => {
+    const [, variant = "", url = ""] = /^([AB]) (https?:\/\/\S+)$/.exec(line) ?? [];
+    return url === "" ? [] : [{ variant, url }];
+  });
 }

@@ -1,11 +1,8 @@
-/**
- * argv to command, and the exit codes: 0 done; 2 the command line or a setting is wrong as it is written; 1 anything else
- * that failed, such as a path that cannot be read or written.
- */
+/** argv to command. Each command returns its exit code (cli/exit-codes.ts); what it throws is 1, or 2 if it was called wrongly. */
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
 import { serveCommand } from "./cli/serve.ts";
-import { HELP, VERSION_HELP, say } from "./cli/usage.ts";
+import { VERSION_HELP, say } from "./cli/usage.ts";
 import { ConfigError } from "./config.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { SOFTWARE } from "./version.ts";
@@ -20,6 +17,17 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),
   doctor: async (argv, env) => (await import("./cli/doctor.ts")).doctorCommand(argv, env),
   move: async (argv, env) => (await import("./cli/move.ts")).moveCommand(argv, env),
+  service: async (argv, env) => (await import("./cli/service.ts")).serviceCommand(argv, env),
+  status: async (argv, env) => (await import("./cli/status.ts")).statusCommand(argv, env),
+  top: async (argv, env) => (await import("./cli/top.ts")).topCommand(argv, env),
+  lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
+  events: async (argv, env) => (await import("./cli/events.ts")).eventsCommand(argv, env),
+  task: async (argv, env) => (await import("./cli/task.ts")).taskCommand(argv, env),
+  node: async (argv, env) => (await import("./cli/node.ts")).nodeCommand(argv, env),
+  message: async (argv, env) => (await import("./cli/message.ts")).messageCommand(argv, env),
+  file: async (argv, env) => (await import("./cli/file.ts")).fileCommand(argv, env),
+  completions: async (argv) => (await import("./cli/completions.ts")).completionsCommand(argv),
+  man: async (argv) => (await import("./cli/man.ts")).manCommand(argv),
   version: versionCommand,
   help: helpCommand,
 };
@@ -39,9 +47,14 @@ function versionCommand(argv: readonly string[]): number {
 }
 
 /** `luxhub help COMMAND` is `luxhub COMMAND --help`; help for help is the help. */
-function helpCommand([word = "help", ...more]: readonly string[]): Promise<number> | number {
-  if (more[0] !== undefined) throw new UsageError(`unexpected ${JSON.stringify(more[0])}`, "");
-  return (ALIASES[word] ?? word) === "help" ? say(HELP) : main([word, "--help"]);
+async function helpCommand([word = "help", ...more]: readonly string[]): Promise<number> {
+  const [sub, extra = sub !== undefined && sub.startsWith("-") ? sub : undefined] = more;
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, "");
+  const isGroup = sub !== undefined && (await import("./cli/commands.ts")).commandsOf(word).length > 0;
+  if (isGroup) return main([word, sub, "--help"]);
+  if ((ALIASES[word] ?? word) !== "help" && sub === undefined) return main([word, "--help"]);
+  if (sub !== undefined) throw new UsageError(`unexpected ${JSON.stringify(sub)}`, "");
+  return say((await import("./cli/help.ts")).programHelp());
 }
 
 try {

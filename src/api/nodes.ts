@@ -1,5 +1,7 @@
 /** The endpoints of nodes: node/*. */
 import * as z from "zod/mini";
+import { SWEEP_BATCH } from "../domain/limits.ts";
+import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
@@ -23,14 +25,14 @@ const register = jsonEndpoint({
       auto_assign: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () =>
+  answer: (variant) =>
     z.strictObject({
       node_id: z.string(),
       status: z.literal("online"),
       created: z.boolean(),
       heartbeat_interval: z.number(),
       offline_after: z.number(),
-      node: nodeSchema(),
+      node: nodeSchema(variant),
     }),
   handle: ({ services, variant, transact }, input) =>
     services.nodes.register(
@@ -99,7 +101,12 @@ const leave = jsonEndpoint({
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({ node_id: z.string(), status: z.literal("offline"), tasks_released: z.int() }),
-  handle: ({ services, transact }, { node_id }) => services.nodes.leave(transact, node_id),
+  handle: async ({ services, transact, inBatch }, { node_id }) => {
+    const left = await services.nodes.leave(transact, node_id, inBatch);
+    if (left) return left;
+    const message = `must be sent alone: the node holds ${SWEEP_BATCH} tasks or more`;
+    throw invalidRequest([{ path: "path", message }]);
+  },
   encode: ({ nodeId, tasksReleased }) => ({
     node_id: nodeId,
     status: "offline",
@@ -132,7 +139,7 @@ const list = jsonEndpoint({
   summary: "All nodes",
   rejections: [],
   input: () => z.object({}),
-  answer: () => z.strictObject({ nodes: z.array(nodeSchema()) }),
+  answer: (variant) => z.strictObject({ nodes: z.array(nodeSchema(variant)) }),
   handle: ({ services }) => services.nodes.list(),
   encode: (nodes, variant) => ({ nodes: nodes.map((node) => encodeNode(node, variant)) }),
 });
@@ -144,7 +151,7 @@ const get = jsonEndpoint({
   summary: "One node",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: z.string() }),
-  answer: () => z.strictObject({ node: nodeSchema() }),
+  answer: (variant) => z.strictObject({ node: nodeSchema(variant) }),
   handle: ({ services }, { node_id }) => services.nodes.get(node_id),
   encode: (node, variant) => ({ node: encodeNode(node, variant) }),
 });

@@ -20,6 +20,7 @@ import {
   type MessageFate,
   type Moment,
   type Node,
+  PRIORITIES,
   SEND_TYPES,
   type Task,
   type TaskResult,
@@ -36,14 +37,14 @@ export const time = () => z.iso.datetime({ precision: 3 });
 const maybeTime = (epochMs: number | null): string | null => (epochMs === null ? null : isoTime(epochMs));
 const count = () => z.int().check(z.minimum(0));
 
-export const nodeSchema = () =>
+export const nodeSchema = (variant: Variant) =>
   z.strictObject({
     node_id: z.string(),
     name: z.string(),
     status: z.enum(["online", "offline"]),
     host: z.nullable(z.string()),
     port: z.nullable(z.int()),
-    capabilities: z.union([z.string(), z.array(z.string())]),
+    capabilities: typeof variant.capabilityWords([]) === "string" ? z.string() : z.array(z.string()),
     max_tasks: z.nullable(z.int()),
     auto_assign: z.boolean(),
     draining: z.boolean(),
@@ -73,20 +74,32 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
   };
 }
 
-export const statusWord = () => z.enum(["open", "assigned", "pending", "completed", "failed"]);
+export const statusWord = (variant: Variant) => z.enum(variant.statusWords);
 
-export const taskSchema = () =>
+/** Further keys are what the worker sent. */
+export const resultSchema = () =>
+  z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() });
+
+export const failureSchema = () =>
+  z.strictObject({
+    kind: z.enum(FAILURE_KINDS),
+    message: z.nullable(z.string()),
+    node_id: z.nullable(z.string()),
+    at: time(),
+  });
+
+export const taskSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
     title: z.string(),
     description: z.string(),
     task_type: z.nullable(z.string()),
-    priority: z.union([z.literal([0, 1, 2]), z.enum(["high", "medium", "low", "p5"])]),
+    priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
     creator_node: z.nullable(z.string()),
-    status: statusWord(),
+    status: statusWord(variant),
     lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
-    result: z.nullable(z.looseObject({ problem: z.string(), improvement: z.string(), lesson: z.string() })),
+    result: z.nullable(resultSchema()),
     ready: z.boolean(),
     attempts: count(),
     max_attempts: z.nullable(count()),
@@ -96,14 +109,7 @@ export const taskSchema = () =>
     depends_on: z.array(z.string()),
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
-    failure: z.nullable(
-      z.strictObject({
-        kind: z.enum(FAILURE_KINDS),
-        message: z.nullable(z.string()),
-        node_id: z.nullable(z.string()),
-        at: time(),
-      }),
-    ),
+    failure: z.nullable(failureSchema()),
     files: z.array(z.string()),
     created_at: time(),
     updated_at: time(),

@@ -1,4 +1,5 @@
 /** The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. */
+import { BATCH_ENDPOINT } from "./batch.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
@@ -14,4 +15,5 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LUX_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
+  BATCH_ENDPOINT,
 ];

@@ -29,6 +29,16 @@ const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
 /** Sent first: how long a client waits before it reconnects. */
 const RETRY = "retry: 3000\n\n";
 
+/** The endpoint without its handler, which needs the hub's open streams. */
+export const STREAM = {
+  method: "GET",
+  path: "/api/v1/agent/sse",
+  auth: "secret",
+  summary: "Streams a node's messages and the events of its tasks (Server-Sent Events)",
+  showsMessages: true,
+  rejections: ["node_not_found", "key_bound_to_other_node"],
+} as const;
+
 /** What all streams have in common. */
 type Shared = {
   /** Bytes held for streams that are read slowly. */
@@ -54,15 +64,7 @@ export class EventStreams {
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
       log,
     };
-    this.endpoint = rawEndpoint({
-      method: "GET",
-      path: "/api/v1/agent/sse",
-      auth: "secret",
-      summary: "Streams a node's messages and the events of its tasks (Server-Sent Events)",
-      showsMessages: true,
-      rejections: ["node_not_found"],
-      handle: (call) => this.#answer(call),
-    });
+    this.endpoint = rawEndpoint({ ...STREAM, handle: (call) => this.#answer(call) });
   }
 
   /** How many streams are open. */

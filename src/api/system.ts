@@ -13,15 +13,15 @@ const status = jsonEndpoint({
   summary: "The health of the hub, and counts",
   rejections: [],
   input: () => z.object({}),
-  answer: () =>
+  answer: ({ name, version }) =>
     z.strictObject({
       status: z.enum(["ok", "degraded"]),
-      version: z.enum(["1.5", "1.0"]),
+      version: z.literal(version),
       uptime: z.number(),
       nodes_count: z.int(),
       tasks_count: z.int(),
       software: z.string(),
-      variant: z.enum(["A", "B"]),
+      variant: z.literal(name),
       transport: z.string(),
     }),
   handle: ({ services }) => services.system.status(),
@@ -37,7 +37,7 @@ const status = jsonEndpoint({
   }),
 });
 
-const batchSchema = () => z.strictObject({ events: z.array(eventSchema()), cursor: z.int() });
+export const eventBatchSchema = () => z.strictObject({ events: z.array(eventSchema()), cursor: z.int() });
 
 const events = jsonEndpoint({
   method: "GET",
@@ -53,7 +53,7 @@ const events = jsonEndpoint({
       task_id: z.optional(field.id()),
       node_id: z.optional(field.nodeId()),
     }),
-  answer: batchSchema,
+  answer: eventBatchSchema,
   handle: ({ services }, { since, limit: most, ...filter }) =>
     services.feed.events(
       since ?? null,
@@ -72,7 +72,7 @@ const poll = jsonEndpoint({
   rejections: [],
   input: () =>
     z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),
-  answer: batchSchema,
+  answer: eventBatchSchema,
   handle: ({ services, hold }, { since, timeout }) => {
     const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
     return hold((signal) => services.feed.poll(since ?? null, waitMs, signal));

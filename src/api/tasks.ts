@@ -7,32 +7,26 @@ import type { OfHolder } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import type { BalanceReport, BatchItem, TaskService } from "../service/tasks.ts";
+import { type BalanceReport, type BatchItem, type TaskService, UnknownTasks } from "../service/tasks.ts";
+import type { PageRequest } from "../service/list-pages.ts";
+import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import {
-  encodeLease,
-  encodePage,
-  encodeTask,
-  leaseSchema,
-  pageSchema,
-  statusWord,
-  taskSchema,
-} from "./response-schemas.ts";
+import { encodeLease, encodeTask, leaseSchema, statusWord, taskSchema } from "./response-schemas.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;
 
-const taskAnswer = () =>
+export const taskAnswer = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
-    status: statusWord(),
+    status: statusWord(variant),
     assigned_node: z.nullable(z.string()),
     lease: leaseSchema(),
-    task: taskSchema(),
+    task: taskSchema(variant),
   });
 
 function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
@@ -72,7 +66,7 @@ const create = jsonEndpoint({
   handle: async ({ services, variant, transact, key, at }, input) => {
     const dependsOn = input.depends_on ?? [];
     await checkAgainstHub({ ...input, depends_on: dependsOn }, services.tasks, at);
-    return services.tasks.create(transact, {
+    const draft = {
       title: input.title,
       description: input.description,
       taskType: input.task_type ?? "",
@@ -86,7 +80,13 @@ const create = jsonEndpoint({
       notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
       expiresAt: input.expires_at ?? null,
       dependsOn: [...new Set(dependsOn)],
-    });
+    };
+    try {
+      return await services.tasks.create(transact, draft);
+    } catch (error) {
+      if (!(error instanceof UnknownTasks)) throw error;
+      throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
+    }
   },
   encode: encodeTaskAnswer,
 });
@@ -109,9 +109,14 @@ async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: M
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
   if (asked.expires_at !== undefined && asked.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
-  for (const i of await tasks.missing(asked.depends_on))
-    errors.push({ path: `depends_on.${i}`, message: "must be the id of a task" });
+  errors.push(...unknownDependencies(asked.depends_on, await tasks.unknown(asked.depends_on)));
   if (errors.length > 0) throw invalidRequest(errors);
+}
+
+function unknownDependencies(dependsOn: readonly string[], unknown: readonly string[]): FieldError[] {
+  return dependsOn.flatMap((taskId, i) =>
+    unknown.includes(taskId) ? [{ path: `depends_on.${i}`, message: "must be the id of a task" }] : [],
+  );
 }
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
@@ -130,9 +135,9 @@ const next = jsonEndpoint({
       resume: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () =>
+  answer: (variant) =>
     z.strictObject({
-      task: z.nullable(taskSchema()),
+      task: z.nullable(taskSchema(variant)),
       lease: z.nullable(leaseSchema()),
       drain: z.boolean(),
     }),
@@ -352,11 +357,12 @@ const remove = jsonEndpoint({
   encode: ({ taskId }) => ({ task_id: taskId }),
 });
 
-const parseListedBatch = inputParser(() =>
+const listedBatch = () =>
   z.object({
     assignments: z.array(taskAndNode()).check(z.minLength(1), z.maxLength(limit.BATCH_ASSIGN_MAX)),
-  }),
-);
+  });
+
+const parseListedBatch = inputParser(listedBatch);
 
 const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
   method: "POST",
@@ -364,27 +370,28 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   auth: "secret",
   summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
   rejections: [],
+  notInBatch: "must be sent alone: it is a batch itself",
   // Only variant A reads the list: on B `assignments` is an unknown field, which is ignored.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),
+  inputOf: (variant) => (variant.listedBatch ? listedBatch() : z.object({})),
   emptyBody: true,
-  answer: () =>
-    z.union([
-      z.strictObject({
-        results: z.array(
-          z.strictObject({
-            task_id: z.string(),
-            node_id: z.string(),
-            success: z.boolean(),
-            error: z.nullable(z.string()),
-          }),
-        ),
-      }),
-      z.strictObject({
-        assigned: z.int(),
-        pending: z.int(),
-        assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
-      }),
-    ]),
+  answer: (variant) =>
+    variant.listedBatch
+      ? z.strictObject({
+          results: z.array(
+            z.strictObject({
+              task_id: z.string(),
+              node_id: z.string(),
+              success: z.boolean(),
+              error: z.nullable(z.string()),
+            }),
+          ),
+        })
+      : z.strictObject({
+          assigned: z.int(),
+          pending: z.int(),
+          assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
+        }),
   handle: (call, input) => (call.variant.listedBatch ? assignListed(call, input) : runBalancer(call)),
   encode: (outcome) => ("assignments" in outcome ? encodeReport(outcome) : encodeItems(outcome)),
 });
@@ -425,22 +432,62 @@ const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/task/list",
   auth: "public",
-  summary: "Tasks, newest first",
+  summary: "Tasks, newest first; selected by state, nodes, type and title",
   rejections: [],
   input: () =>
     z.object({
       status: z.optional(field.statusFilter()),
       node_id: z.optional(field.nodeId()),
+      creator_node: z.optional(field.nodeId()),
+      task_type: z.optional(field.taskType()),
+      q: z.optional(field.search()),
       ...field.paging(),
+      cursor: z.optional(field.cursor()),
     }),
-  answer: () => z.strictObject({ tasks: z.array(taskSchema()), ...pageSchema() }),
-  handle: ({ services, variant }, { status, node_id, ...paging }) => {
+  answer: (variant) =>
+    z.strictObject({
+      tasks: z.array(taskSchema(variant)),
+      page: z.nullable(z.int()),
+      per_page: z.int(),
+      total: z.nullable(z.int()),
+      pages: z.nullable(z.int()),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services, variant }, { status, node_id, creator_node, task_type, q, cursor, ...paging }) => {
+    const query = {
+      statuses: status ?? TASK_STATUSES,
+      nodeId: node_id ?? null,
+      creatorNode: creator_node ?? null,
+      taskType: task_type || null,
+      words: q ?? [],
+    };
     const page = field.pageRequest(paging, variant.unpaged);
-    const unfinishedFirst = variant.unfinishedFirst && !field.asksForPage(paging);
-    return services.tasks.list(status ?? TASK_STATUSES, node_id ?? null, page, unfinishedFirst);
+    const { lists } = services.tasks;
+    if (cursor !== undefined) {
+      if (paging.page !== undefined)
+        throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
+      return lists.after(query, cursor, page.perPage);
+    }
+    if (isSearch(query)) checkReach(page);
+    return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(paging));
   },
-  encode: (page, variant, at) => encodePage("tasks", page, (task) => encodeTask(task, variant, at)),
+  encode: ({ rows, page, perPage, total, next }, variant, at) => ({
+    tasks: rows.map((task) => encodeTask(task, variant, at)),
+    page,
+    per_page: perPage,
+    total,
+    pages: total === null ? null : Math.ceil(total / perPage),
+    next_cursor: next && field.encodeCursor(next),
+  }),
 });
+
+/** A search reaches only so far by page. @throws {Problem} 400 */
+function checkReach({ page, perPage }: PageRequest): void {
+  if (page * perPage <= limit.LIST_SCANNED_MAX) return;
+  const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
+  const message = `must be at most ${most} in a list that is filtered by creator_node, task_type or q: go on with cursor`;
+  throw invalidRequest([{ path: "page", message }]);
+}
 
 const get = jsonEndpoint({
   method: "GET",
@@ -450,7 +497,7 @@ const get = jsonEndpoint({
   once: true,
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: field.id(), wait: z.optional(field.queryWaitSeconds()) }),
-  answer: () => z.strictObject({ task: taskSchema() }),
+  answer: (variant) => z.strictObject({ task: taskSchema(variant) }),
   handle: ({ services, hold }, { task_id, wait = 0 }) =>
     wait === 0 ? services.feed.task(task_id) : hold((signal) => services.feed.taskEnd(task_id, wait, signal)),
   encode: (task, variant, at) => ({ task: encodeTask(task, variant, at) }),
@@ -464,7 +511,7 @@ const pull = jsonEndpoint({
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), limit: z.optional(field.queryCount(limit.PULL_MAX)) }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ tasks: z.array(taskSchema()) }),
+  answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)) }),
   handle: ({ services }, { node_id, limit: most }) =>
     services.tasks.claimable(node_id, most ?? limit.PULL_DEFAULT),
   encode: (tasks, variant, at) => ({ tasks: tasks.map((task) => encodeTask(task, variant, at)) }),
@@ -477,10 +524,10 @@ const stats = jsonEndpoint({
   summary: "Tasks counted by status, and the nodes that completed most",
   rejections: [],
   input: () => z.object({}),
-  answer: () =>
+  answer: (variant) =>
     z.strictObject({
       total: z.int(),
-      by_status: z.partialRecord(statusWord(), z.int()),
+      by_status: z.record(statusWord(variant), z.int()),
       top_nodes: z.array(z.strictObject({ node_id: z.string(), completed: z.int(), lux_earned: z.number() })),
     }),
   handle: ({ services }) => services.tasks.stats(),

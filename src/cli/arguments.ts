@@ -12,7 +12,10 @@ import { didYouMean } from "../lib/closest.ts";
 export type Form = {
   /** As it is called: "backup", "keys add". */
   readonly name: string;
-  /** The positional arguments, as in its help: "FILE", "ID A|B|none", "" for none. */
+  /**
+   * The positional arguments, as in its help: "FILE", "ID A|B|none", "" for none; "ID…" is one or more, "[COMMAND…]" any
+   * number.
+   */
   readonly words: string;
   /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be given many times. */
   readonly flags: Readonly<Record<string, ParseArgsOptionDescriptor>>;
@@ -59,7 +62,7 @@ export function readArguments(argv: readonly string[], form: Form): Arguments {
     if (flag.type === "boolean" && value !== undefined) refuse(`${rawName} takes no value`);
     if (name === "help") return { flags, words, help: true };
     if (flag.type === "string" && value === undefined) refuse(`${rawName} needs a value`);
-    if (inlineValue === false && value.startsWith("-"))
+    if (inlineValue === false && value.startsWith("-") && value !== "-")
       refuse(`${rawName} needs a value; one with a dash in front is given as ${rawName}=…`);
     if (flags[name] && !flag.multiple) refuse(`${rawName} is given twice`);
     (flags[name] ??= []).push(value ?? "");
@@ -105,8 +108,10 @@ function namesOf(flags: Form["flags"]): readonly string[] {
 }
 
 function refuseWords(words: readonly string[], { name, words: wanted }: Form): void {
+  if (wanted.startsWith("[")) return;
   const names = wanted.split(" ").filter((word) => word !== "");
   const extra = words[names.length];
+  if (extra !== undefined && wanted.endsWith("…")) return;
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, name);
   if (words.length < names.length) throw new UsageError(`${name} needs ${wanted}`, name);
 }

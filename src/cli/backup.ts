@@ -5,12 +5,13 @@ import { shellWord } from "../lib/shell.ts";
 import { backUp } from "../upkeep/backup.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
-import { type Form, fileOf, readArguments } from "./arguments.ts";
+import { fileOf, readArguments } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { BACKUP_HELP, say } from "./usage.ts";
 
-const FORM: Form = { name: "backup", words: "FILE", flags: { data: { type: "string" } } };
+const FORM = formOf("backup");
 
 export async function backupCommand(
   argv: readonly string[],

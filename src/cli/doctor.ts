@@ -1,12 +1,13 @@
 /** `luxhub doctor`: checks everything in a data directory, while a hub runs on it or not. */
 import { type Finding, examine, examineSecrets } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
-import { type Form, readArguments } from "./arguments.ts";
+import { readArguments } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { DOCTOR_HELP, say } from "./usage.ts";
 
-const FORM: Form = { name: "doctor", words: "", flags: { data: { type: "string" } } };
+const FORM = formOf("doctor");
 const ABOUT_CHARS = 11;
 
 export async function doctorCommand(

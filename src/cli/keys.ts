@@ -12,6 +12,7 @@ import { joinPostgres } from "../store/postgres/engine.ts";
 import { joinSqlite } from "../store/sqlite/engine.ts";
 import type { Store } from "../store/store.ts";
 import { type Arguments, type Form, UsageError, readSubcommand } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { KEYS_HELP, say } from "./usage.ts";
 
@@ -35,20 +36,12 @@ type Printed = { readonly result: string; readonly note?: string };
 
 type Subcommand = Form & { readonly run: (keys: Keys, args: Arguments) => Promise<Printed> };
 
-const PLACE: Form["flags"] = { data: { type: "string" }, database: { type: "string" } };
-const ADD: Form["flags"] = {
-  variant: { type: "string" },
-  node: { type: "string" },
-  expires: { type: "string" },
-  role: { type: "string" },
-  admin: { type: "boolean" },
-};
 const SUBCOMMANDS: readonly Subcommand[] = [
-  { name: "keys list", words: "", flags: PLACE, run: list },
-  { name: "keys add", words: "ID", flags: { ...PLACE, ...ADD }, run: add },
-  { name: "keys pin", words: "ID A|B|none", flags: PLACE, run: pin },
-  { name: "keys expire", words: "ID TIME|never", flags: PLACE, run: expire },
-  { name: "keys revoke", words: "ID", flags: PLACE, run: revoke },
+  { ...formOf("keys list"), run: list },
+  { ...formOf("keys add"), run: add },
+  { ...formOf("keys pin"), run: pin },
+  { ...formOf("keys expire"), run: expire },
+  { ...formOf("keys revoke"), run: revoke },
 ];
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {

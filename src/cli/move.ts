@@ -4,18 +4,15 @@ import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
-import { type Arguments, type Form, UsageError, readArguments } from "./arguments.ts";
+import { type Arguments, UsageError, readArguments } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { MOVE_HELP, say } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const FORM: Form = {
-  name: "move",
-  words: "",
-  flags: { data: { type: "string" }, to: { type: "string" }, from: { type: "string" } },
-};
+const FORM = formOf("move");
 /** Stands for the address in the settings: everyone on the machine can read one on the command line. */
 const FROM_SETTINGS = "postgres";
 const MICRO = 6;

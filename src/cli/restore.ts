@@ -2,12 +2,13 @@
 import { resolve } from "node:path";
 import { shellWord } from "../lib/shell.ts";
 import { restore } from "../upkeep/restore.ts";
-import { type Form, fileOf, readArguments } from "./arguments.ts";
+import { fileOf, readArguments } from "./arguments.ts";
+import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
 import { RESTORE_HELP, say } from "./usage.ts";
 
-const FORM: Form = { name: "restore", words: "FILE", flags: { data: { type: "string" } } };
+const FORM = formOf("restore");
 
 export async function restoreCommand(
   argv: readonly string[],

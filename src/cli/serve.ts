@@ -8,12 +8,14 @@ import {
   discardNewSecrets,
   loadSecrets,
   makeDataDir,
+  recordAddresses,
   secretWarnings,
 } from "../data-dir.ts";
 import { type Hub, type OpenListener, openHub } from "../hub.ts";
 import { systemClock } from "../lib/clock.ts";
 import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
 import { VARIANTS } from "../variant/by-name.ts";
@@ -64,6 +66,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => discardNewSecrets(dir, secrets);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure });
+  const forgetAddresses = recordListeners(dir, hub, log);
   announce(config, hub, dir, secrets, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
@@ -76,12 +79,29 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const end = await ending;
   if ("signal" in end) log.info("ending", end);
   else log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
+  forgetAddresses();
   await hub.close();
   log.info("ended");
   log.flush();
   const code = "signal" in end ? 0 : 1;
   if (!(await output.end())) process.exit(code); // its reader has stalled
   return code;
+}
+
+/** For the commands that speak to the hub of a data directory. Without the record they need --url. */
+function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void {
+  try {
+    return recordAddresses(
+      dir,
+      listeners.map((listener) => ({ variant: listener.spec.variant, url: urlOf(listener) })),
+    );
+  } catch (error) {
+    log.warn("the addresses of the hub could not be recorded", {
+      file: dir.addressFile,
+      cause: reasonOf(error),
+    });
+    return () => {};
+  }
 }
 
 const STANDARD_OUTPUT = 1;

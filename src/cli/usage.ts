@@ -1,24 +1,10 @@
-/** The help texts of the command line, and how text goes to standard output. */
+/** The help texts that are written by hand, and how text goes to standard output. help.ts makes the others. */
 import { writeSync } from "node:fs";
 import { SETTING_ROWS, type SettingRow } from "../config.ts";
 import { codeOf } from "../lib/reason.ts";
 
 const STANDARD_OUTPUT = 1;
 const FULL_PIPE_MS = 10;
-
-export const HELP = `luxhub: a hub for a fleet of AI worker nodes
-
-  luxhub serve [flags]   start the hub
-  luxhub keys …          list, add, pin, expire and revoke keys
-  luxhub backup FILE     put the whole hub into one file, while it runs
-  luxhub restore FILE    restore a backup into an empty directory
-  luxhub doctor          check everything in the data directory
-  luxhub move …          move the hub into PostgreSQL, or back
-  luxhub version         print the version
-  luxhub help            print this
-
-Each command says more with --help. Exit codes: 0 done; 1 failed; 2 the command line or a setting
-is wrong as it is written.`;
 
 export const VERSION_HELP = `luxhub version: print the version of the program`;
 
@@ -45,7 +31,7 @@ export const KEYS_HELP = `luxhub keys: who may speak to the hub; a new key is va
       --node NODE_ID                 acts for this node only
       --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 12h, 30d
       --role full|viewer|admin       full is the default; a viewer only reads (GET, HEAD), and no
-                                     message contents; admin is an administrator key (X-Admin-Key)
+                                     message contents; admin (also --admin) is for X-Admin-Key
   luxhub keys pin ID A|B|none        pins a key to a variant, or frees it
   luxhub keys expire ID TIME|never   lets a key end at a time
   luxhub keys revoke ID              ends a key now and for good
@@ -99,6 +85,19 @@ All rows and the bytes of all files are copied and compared. No hub may run on e
 target must be empty: nothing is overwritten, nothing is merged. The source is not changed. When a
 move breaks off, no hub starts on the target: run the same command again. The secrets stay in
 the data directory, which a hub on PostgreSQL has too.`;
+
+export const SERVICE_HELP = `luxhub service: run the hub as a service of systemd
+
+  luxhub service install   installs the program, its user and the unit, and starts it; needs root
+  luxhub service print     prints the unit
+  luxhub service remove    ends the service and removes the unit; leaves the data; needs root
+
+The program goes to /usr/local/bin/luxhub, the data to /var/lib/luxhub. /etc/luxhub/environment, which
+only root can read, has settings and secrets (LUXHUB_PORT=8080 …); install never overwrites it.
+Installing again updates the program and restarts it.
+
+With the environment variable DESTDIR the files are written below that directory, and nothing else is
+done: neither a user nor a service.`;
 
 /**
  * Prints to standard output and answers exit code 0. Not by console, which ignores a failed write: a new secret would be

@@ -67,8 +67,10 @@ export type Failure = {
   readonly at: number;
 };
 
+export const PRIORITIES = [0, 1, 2, 5] as const;
+
 /** 0 is the highest; 5 is background work, after 2. */
-export type Priority = 0 | 1 | 2 | 5;
+export type Priority = (typeof PRIORITIES)[number];
 
 export type TaskResult = {
   readonly problem: string;

@@ -237,3 +237,20 @@ describe("the probes", () => {
     expect([await code(), writes]).toEqual(["draining", 2]);
   });
 });
+
+const bash = Bun.which("bash");
+test.skipIf(bash === null)(
+  `the health check of the container asks readyz${bash === null ? " (skipped: no bash here)" : ""}`,
+  async () => {
+    const dockerfile = await Bun.file(`${import.meta.dir}/../../docs/examples/container/Dockerfile`).text();
+    const [, given = ""] = /^HEALTHCHECK .* CMD (\[[^\n]*\\\n[^\n]*)$/m.exec(dockerfile) ?? [];
+    const command: string[] = JSON.parse(given.replace("\\\n", ""));
+    const check = (port: number): Promise<number> =>
+      Bun.spawn(command, { env: { ...process.env, LUXHUB_PORT: String(port) }, stderr: "ignore" }).exited;
+    await using hub = await startHub();
+    expect(await check(hub.port())).toBe(0);
+    expect(await check(1)).toBe(1); // nobody listens on it
+    await using full = await startHub({ minFreeBytes: Number.MAX_SAFE_INTEGER });
+    if (full.engine === "sqlite") expect(await check(full.port())).toBe(1);
+  },
+);

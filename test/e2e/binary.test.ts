@@ -3,7 +3,16 @@
  * both variants, TLS, streams, and files. What the bundler leaves out shows here and nowhere else.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
 import packageJson from "../../package.json";
 import { ADMIN_KEY, Hub, PROJECT, SECRET, TempDir, objectOf, run } from "./program.ts";
 import { RawConnection, headOf } from "./raw.ts";
@@ -119,6 +128,94 @@ describe("the executable", () => {
       expect(plain?.port).not.toBe(alias?.port);
       const bare = await fetch(`http://127.0.0.1:${alias?.port}/api/v1/status`).catch(() => null);
       expect(bare?.ok ?? false).toBe(false);
+    },
+  );
+});
+
+describe("luxhub service", () => {
+  const files = [
+    "etc/luxhub/environment",
+    "etc/systemd/system/luxhub.service",
+    "usr/local/bin/luxhub",
+  ] as const;
+  const [environment, unit, program] = files;
+
+  test("installs its files once, keeps the operator's, and removes the unit alone", async () => {
+    const root = emptyDir("root");
+    const inRoot = (...words: readonly string[]) =>
+      run(["service", ...words], { command: [EXECUTABLE], env: { ...NOWHERE, DESTDIR: root } });
+    const installed = await inRoot("install");
+    expect([installed.code, installed.stderr]).toEqual([0, ""]);
+    expect(installed.stdout.match(/^written .*$/gm)).toHaveLength(3);
+    expect(files.map((name) => (statSync(join(root, name)).mode & 0o777).toString(8))).toEqual([
+      "600",
+      "644",
+      "755",
+    ]);
+    const { stdout: printed } = await run(["service", "print"], { command: [EXECUTABLE], env: NOWHERE });
+    expect(readFileSync(join(root, unit), "utf8")).toBe(printed);
+
+    const own = "LUXHUB_PORT=1\n";
+    writeFileSync(join(root, environment), own);
+    chmodSync(join(root, environment), 0o644);
+    writeFileSync(join(root, unit), "of an older luxhub");
+    const again = await inRoot("install");
+    expect(again.stdout.match(/^\w+/gm)).toEqual(["unchanged", "kept", "written"]);
+    expect(readFileSync(join(root, environment), "utf8")).toBe(own);
+    expect(statSync(join(root, environment)).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(root, unit), "utf8")).toBe(printed);
+
+    const removed = await inRoot("remove");
+    expect([removed.code, removed.stdout.match(/^\w+/gm)]).toEqual([0, ["removed", "left"]]);
+    expect(existsSync(join(root, unit))).toBe(false);
+    expect([environment, program].map((name) => existsSync(join(root, name)))).toEqual([true, true]);
+    expect((await inRoot("remove")).stdout).toStartWith("not there");
+  });
+
+  test("says what it needs", async () => {
+    const env = { ...NOWHERE, DESTDIR: emptyDir("source") };
+    const source = await run(["service", "install"], { env });
+    expect([source.code, source.stderr]).toEqual([1, expect.stringContaining("needs the executable")]);
+    expect((await run(["service", "instal"])).stderr).toContain("install");
+    expect((await run(["service", "print", "more"])).code).toBe(2);
+  });
+
+  const setpriv = process.getuid?.() === 0 ? Bun.which("setpriv") : null;
+  test.skipIf(setpriv === null)(
+    `refuses without root${setpriv === null ? " (skipped: needs root and setpriv)" : ""}`,
+    async () => {
+      chmodSync(place.path, 0o755);
+      for (const word of ["install", "remove"]) {
+        const command = [setpriv ?? "", "--reuid=65534", "--clear-groups", EXECUTABLE];
+        const { code, stdout, stderr } = await run(["service", word], { command, env: NOWHERE });
+        expect([code, stdout, stderr]).toEqual([1, "", expect.stringContaining("needs root")]);
+      }
+    },
+  );
+
+  const analyze = Bun.which("systemd-analyze");
+  test.skipIf(analyze === null)(
+    `the unit is one that systemd takes and calls well protected${analyze === null ? " (skipped: no systemd-analyze here)" : ""}`,
+    async () => {
+      const { stdout } = await run(["service", "print"], { command: [EXECUTABLE], env: NOWHERE });
+      const path = join(emptyDir("unit"), "luxhub.service");
+      writeFileSync(path, stdout.replace("/usr/local/bin/luxhub", EXECUTABLE)); // it must exist
+      const verified = Bun.spawnSync([analyze ?? "", "verify", path]);
+      expect([verified.exitCode, verified.stdout.toString(), verified.stderr.toString()]).toEqual([
+        0,
+        "",
+        "",
+      ]);
+      // In tenths; 0 is the best, 100 the worst.
+      const rated = Bun.spawnSync([
+        analyze ?? "",
+        "security",
+        "--offline=true",
+        "--threshold=20",
+        "--no-pager",
+        path,
+      ]);
+      expect([rated.exitCode, rated.stderr.toString()]).toEqual([0, ""]);
     },
   );
 });

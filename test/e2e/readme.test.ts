@@ -9,7 +9,8 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
 import { ENDPOINTS } from "../../src/api/routes.ts";
-import type { Endpoint } from "../../src/api/endpoint.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import type { Declared } from "../../src/api/endpoint.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
   deliverySchema,
@@ -22,9 +23,12 @@ import {
   nodeSchema,
   taskSchema,
 } from "../../src/api/response-schemas.ts";
+import { STREAM } from "../../src/api/stream.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
+import { VARIANT_A } from "../../src/variant/a.ts";
+import { VARIANT_B } from "../../src/variant/b.ts";
 import { Hub, PROJECT, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
 /** The README and the pages of docs/, by their path in the project. */
@@ -86,20 +90,10 @@ function rowsOf(text: string): readonly (readonly string[])[] {
   );
 }
 
-type Listed = Pick<Endpoint, "method" | "path" | "auth" | "summary">;
-
-// The stream's endpoint is made with the room of streams; here it is read from its source.
-const STREAM = readFileSync(join(PROJECT, "src/api/stream.ts"), "utf8");
-const [, streamPath = "", streamSummary = ""] =
-  /method: "GET",\s+path: "([^"]+)",\s+auth: "secret",\s+summary: "([^"]+)"/.exec(STREAM) ?? [];
-const ALL_ENDPOINTS: readonly Listed[] = [
-  ...ENDPOINTS,
-  ...fileEndpoints(1),
-  { method: "GET", path: streamPath, auth: "secret", summary: streamSummary },
-];
+const ALL_ENDPOINTS: readonly Declared[] = [...ENDPOINTS, ...fileEndpoints(1), STREAM];
 
 /** `node/<node_id>` of /api/v1/node/:node_id. */
-function shortPath({ path }: Pick<Endpoint, "path">): string {
+function shortPath({ path }: Pick<Declared, "path">): string {
   return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
 }
 
@@ -283,15 +277,16 @@ describe("the pages", () => {
       const name = `${method} ${shortPath({ path })}`;
       if (!endpoint) return [name, "", ""]; // it does not speak JSON: the page describes it in prose
       const takes = fieldsOf(endpoint.input(), "input") || "nothing";
-      return [name, takes, fieldsOf(endpoint.answer(), "output") || "nothing more"];
+      const answers = [VARIANT_A, VARIANT_B].map((one) => fieldsOf(endpoint.answer(one), "output"));
+      return [name, takes, [...new Set(answers)].join(" or ") || "nothing more"];
     });
     expect(blocks.toSorted()).toEqual(wanted.toSorted());
   });
 
   test("records", () => {
     const schemas = {
-      node: nodeSchema(),
-      task: taskSchema(),
+      node: nodeSchema(VARIANT_A),
+      task: taskSchema(VARIANT_A),
       message: messageSchema(),
       "message of history": fateSchema(),
       "message of receive": deliverySchema(),
@@ -385,8 +380,15 @@ describe("limits", () => {
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
+    ["`requests` of batch", count("BATCH_REQUESTS_MAX")],
     ["`page`", count("PAGE_MAX")],
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
+    ["`page` · `per_page` of a list by creator, type or title", count("LIST_SCANNED_MAX")],
+    ["`q` of task/list", count("SEARCH_MAX_CHARS")],
+    ["Titles that one `q` looks at", count("SEARCHED_TITLES_MAX")],
+    ["Tasks that one call looks at for a creator, type or title", count("LIST_SCANNED_MAX")],
+    ["Blocks of 512 tasks that it looks through for them", count("SEARCH_BLOCKS_MAX")],
+    ["Tasks that it looks at only to count them", count("LIST_COUNTED_MAX")],
     ["`limit` of task/pull", count("PULL_MAX")],
     ["`limit` of events", count("EVENTS_MAX")],
     ["Events that one call with `task_id` or `node_id` looks at", count("EVENTS_SCANNED_MAX")],
@@ -402,11 +404,14 @@ describe("limits", () => {
     ["Those of one key that is bound to a node", count("UPLOADS_PER_NODE_KEY_MAX")],
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
+    ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
+    ["Answers in one batch", bytes("BATCH_ANSWERS_MAX_BYTES")],
     ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
     ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
     ["Part of a file in memory, on PostgreSQL", bytes("FILE_PIECE_MAX_BYTES")],
     ["Part of a list in memory for one caller", bytes("LIST_PART_MAX_BYTES"), count("NODES_PART")],
     [`Requests that wait for rows beyond ${count("LIST_NEAR_ROWS")} of a list`, count("LIST_FAR_PAGES_MAX")],
+    ["Searches for a creator, type or title that wait", count("LIST_FAR_PAGES_MAX")],
     [
       `Answers over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}, held until they are read`,
       bytes("ANSWERS_HELD_MAX_BYTES"),
@@ -430,7 +435,7 @@ describe("limits", () => {
     ["Stored answers of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
     ["Stored answers, unless `--max-answers` says so", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
     ["Event streams", count("STREAMS_MAX")],
-    ["Writes that wait for their commit", count("QUEUE_MAX")],
+    ["Writes that wait for their commit, in batches too", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
     ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],
     ["Nodes that one commit of a broadcast looks at", count("BROADCAST_STEP_NODES")],
@@ -558,6 +563,7 @@ describe("what the pages name exists", () => {
     const sources = files.map((file) => readFileSync(join(PROJECT, file), "utf8")).join("\n");
     const known = new Set([
       ...SETTING_ROWS.flatMap(({ flag, env }) => [flag, env]),
+      ...COMMANDS.flatMap(({ flags }) => Object.keys(flags).map((flag) => `--${flag}`)),
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx

@@ -10,7 +10,9 @@ import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../src/
 import type { AnswerSchema } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
 import { withoutAbsent } from "../../src/api/input.ts";
+import type { VariantName } from "../../src/domain/model.ts";
 import { hasMoreValues, isNestedDeeper } from "../../src/http/json-body.ts";
+import { VARIANTS } from "../../src/variant/by-name.ts";
 import { TARGETS, type Target } from "./requests.ts";
 import { type Sent, objectOf } from "./sent.ts";
 import type { WireAnswer } from "./wire.ts";
@@ -50,7 +52,7 @@ export function faultOf(sent: Sent, answer: WireAnswer): string | null {
   }
   if (answer.status < 400) {
     if (!expected.has("ok")) return `succeeded, where ${[...expected].join(", ")} is right`;
-    return successFault(targetOf(sent), answer);
+    return successFault(targetOf(sent), answer, variantOf(sent));
   }
   const body = objectOf(answer.body.toString());
   const code = String(body?.["error"]);
@@ -85,23 +87,27 @@ function problemFault(answer: WireAnswer, body: Readonly<Record<string, unknown>
   return null;
 }
 
-function successFault(target: Target | undefined, answer: WireAnswer): string | null {
+function successFault(target: Target | undefined, answer: WireAnswer, variant: VariantName): string | null {
   if (target?.kind === "raw" && target.method === "GET") return null; // bytes, or an endless stream
   const body = objectOf(answer.body.toString());
   if (answer.status !== 200 || body?.["success"] !== true)
     return `a success that does not say so: ${answer.status}`;
   const { success: _, ...fields } = body;
-  const schema = target && schemaOf(target);
+  const schema = target && schemaOf(target, variant);
   const checked = schema?.safeParse(fields);
   return checked && !checked.success ? `not as declared: ${checked.error.message}` : null;
 }
 
-const schemas = new Map<Target, ReturnType<AnswerSchema>>();
+const schemas = new Map<string, ReturnType<AnswerSchema>>();
 
-/** The schema of an endpoint's answers, made once. */
-function schemaOf(target: Target): ReturnType<AnswerSchema> | undefined {
-  const schema = schemas.get(target) ?? target.answer?.();
-  if (schema) schemas.set(target, schema);
+/** The schema of an endpoint's answers in a variant, made once. */
+function schemaOf(
+  { method, path, answer }: Target,
+  variant: VariantName,
+): ReturnType<AnswerSchema> | undefined {
+  const key = `${variant} ${method} ${path}`;
+  const schema = schemas.get(key) ?? answer?.(VARIANTS[variant]);
+  if (schema) schemas.set(key, schema);
   return schema;
 }
 
@@ -149,9 +155,13 @@ function targetsAt(path: string): readonly Target[] {
   });
 }
 
+/** The variant that answers: the pinned key is pinned to B. */
+function variantOf({ request }: Pick<Sent, "request">): VariantName {
+  return request.secret === "pinned" ? "B" : request.variant;
+}
+
 function barredBy({ request }: Sent, { auth }: Target): ReadonlySet<Outcome> | null {
-  const variant = request.secret === "pinned" ? "B" : request.variant;
-  if (auth === "public" && variant === "A") return null;
+  if (auth === "public" && variantOf({ request }) === "A") return null;
   if (request.secret === "missing") return new Set(["unauthorized"]);
   if (request.secret === "wrong") return new Set(["unauthorized", "too_many_wrong_secrets"]);
   if (auth === "admin" && request.adminKey !== "right") return new Set(["admin_key_required"]);

@@ -14,6 +14,7 @@ const CLOCK_READERS: readonly Exception[] = [
   { at: "src/lib/clock.ts", reason: "the one place where the clocks are read" },
   { at: "src/http/listener.ts", reason: "how long an answer took, for the log: shown, never decided on" },
   { at: "src/http/access-log.ts", reason: "how long an answer took, for the log: shown, never decided on" },
+  { at: "src/client/http.ts", reason: "the client runs without the hub's sources, and has its own clock" },
   { at: "src/service/system.ts", reason: "pg/diagnostic shows how long a read takes" },
 ];
 

@@ -1,4 +1,4 @@
-/** The lists by node, the top nodes and the ledger are right after random steps, on both engines. */
+/** The lists by node and by filter, the top nodes and the ledger are right after random steps, on both engines. */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -20,7 +20,7 @@ function fault(error: unknown): never {
 }
 
 for (let seed = 1; seed <= SEEDS; seed++)
-  test(`lists by node, top nodes and ledger on sqlite (seed ${seed})`, async () => {
+  test(`lists, top nodes and ledger on sqlite (seed ${seed})`, async () => {
     const folder = newDataDir();
     const path = join(folder, "db");
     const store = openSqlite(path, fault);
@@ -34,7 +34,7 @@ for (let seed = 1; seed <= SEEDS; seed++)
 
 describe.skipIf(POSTGRES_MISSING !== null)(`on postgresql${reason}`, () => {
   for (let seed = 1; seed <= SEEDS; seed++)
-    test(`lists by node, top nodes and ledger at two hubs (seed ${seed})`, async () => {
+    test(`lists, top nodes and ledger at two hubs (seed ${seed})`, async () => {
       const schema = await newSchema();
       const open = () => openPostgres(schema.url, systemClock(), fault);
       const stores = await Promise.all([open(), open()]);

@@ -28,7 +28,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream", "broadcasts"],
-  requests: ["envelope", "variants", "idempotency", "files", "nodes"],
+  requests: ["batch", "envelope", "variants", "idempotency", "files", "nodes"],
   periodic: [
     "offline",
     "worker-loop",

@@ -84,7 +84,7 @@ async function workAndKill(hub: Hub, cycle: number, ledger: Ledger, random: () =
     }),
   );
   const crowd: Crowd = { hub, ledger, random, nodes, open: [] };
-  const writers = nodes.map((nodeId) => new Writer(crowd, nodeId));
+  const writers = nodes.map((nodeId, i) => new Writer(crowd, nodeId, i));
   const working = Promise.all(writers.map((writer) => writer.work()));
   const { least, most } = KILL_AFTER_MS;
   const killMs = Math.round(least + random() * (most - least));

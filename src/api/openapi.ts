@@ -1,0 +1,634 @@
+/**
+ * The OpenAPI 3.1 document of a variant, made from the declarations that validate requests and from the schemas that the
+ * tests hold every answer to. What a schema cannot say (what a field means, when an error comes, what is not JSON) stands
+ * in openapi-texts.ts and in RAW below.
+ *
+ * Loaded when the document is asked for: an idle hub does without it.
+ */
+import * as z from "zod/mini";
+import * as limit from "../domain/limits.ts";
+import type { Variant } from "../variant/variant.ts";
+import type { Declared, Endpoint } from "./endpoint.ts";
+import { fileEndpoints } from "./files.ts";
+import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
+import * as schemas from "./response-schemas.ts";
+import { ENDPOINTS } from "./routes.ts";
+import { STREAM } from "./stream.ts";
+import { eventBatchSchema } from "./system.ts";
+import { taskAnswer } from "./tasks.ts";
+
+/** The JSON Schema (2020-12) that the documents use. */
+export type Schema = {
+  $ref?: string;
+  description?: string;
+  type?: string | string[];
+  format?: string;
+  pattern?: string;
+  const?: unknown;
+  enum?: unknown[];
+  default?: unknown;
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  minItems?: number;
+  maxItems?: number;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  additionalProperties?: Schema;
+  items?: Schema;
+  anyOf?: Schema[];
+  allOf?: Schema[];
+};
+
+type Ref = { readonly $ref: string };
+
+export type Parameter = {
+  readonly name: string;
+  readonly in: "query" | "path" | "header";
+  readonly required?: boolean;
+  readonly description: string;
+  readonly schema: Schema;
+  example?: unknown;
+};
+
+export type Media = {
+  readonly schema: Schema;
+  readonly encoding?: Readonly<Record<string, { readonly contentType: string }>>;
+  example?: unknown;
+};
+
+export type Content = Readonly<Record<string, Media>>;
+
+export type Answer = {
+  readonly description: string;
+  readonly headers?: Readonly<
+    Record<string, { readonly description: string; readonly schema: Schema } | Ref>
+  >;
+  readonly content?: Content;
+};
+
+export type Operation = {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly (Parameter | Ref)[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Content };
+  /** By status. */
+  readonly responses: Readonly<Record<string, Answer | Ref>>;
+};
+
+export type OperationMethod = "get" | "post" | "delete";
+
+export type OpenApiDocument = {
+  readonly openapi: "3.1.1";
+  readonly info: Readonly<Record<string, unknown>>;
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Partial<Record<OperationMethod, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+    readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
+    readonly responses: Readonly<Record<string, Answer>>;
+    readonly securitySchemes: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  };
+};
+
+/** Every endpoint; the limit on files is not part of the document. */
+const DECLARED: readonly (Endpoint | Declared)[] = [...ENDPOINTS, ...fileEndpoints(1), STREAM];
+
+export function openApi(variant: Variant): OpenApiDocument {
+  const records = new Records(variant);
+  const paths: Record<string, Partial<Record<OperationMethod, Operation>>> = {};
+  for (const endpoint of DECLARED) {
+    const path = endpoint.path.replaceAll(/:(\w+)/g, "{$1}");
+    const method = METHODS[endpoint.method];
+    paths[path] = { ...paths[path], [method]: operation(endpoint, variant, records) };
+  }
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: `luxhub, variant ${variant.name}`,
+      version: variant.version,
+      summary: "A hub for a fleet of AI worker nodes: tasks, messages, files and LUX over HTTP",
+      description: ABOUT,
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "/", description: "The hub that answers this document" }],
+    tags: Object.entries(RESOURCES).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: { ...records.schemas, Problem: PROBLEM },
+      parameters: { IdempotencyKey: IDEMPOTENCY_KEY },
+      headers: HEADERS,
+      responses: Object.fromEntries(SHARED_ANSWERS.map(({ name, codes }) => [name, problemAnswer(codes)])),
+      securitySchemes: {
+        secret: { type: "apiKey", in: "header", name: "X-Matrix-Secret", description: "The hub's secret." },
+        admin_key: {
+          type: "apiKey",
+          in: "header",
+          name: "X-Admin-Key",
+          description: "The administrator key.",
+        },
+      },
+    },
+  };
+}
+
+const METHODS = { GET: "get", POST: "post", DELETE: "delete" } as const;
+
+/** `task_create` of POST task/create; a path of one word and a parameter takes a verb: `task_get`. */
+export function operationId({ method, path }: Pick<Declared, "method" | "path">): string {
+  const words = path
+    .replace("/api/v1/", "")
+    .split("/")
+    .filter((word) => !word.startsWith(":"));
+  if (path.includes("/:") && words.length === 1) words.push(method === "DELETE" ? "remove" : "get");
+  return words.join("_").replaceAll(/[^a-z]+/g, "_");
+}
+
+function operation(endpoint: Endpoint | Declared, variant: Variant, records: Records): Operation {
+  const id = operationId(endpoint);
+  const raw = RAW[id];
+  const input = raw ? null : describeFields(id, inputOf(endpoint, variant), records);
+  const isPost = endpoint.method === "POST";
+  const inPath = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
+  const parameters: (Parameter | Ref)[] = [
+    ...inPath.map((name) =>
+      parameter(id, name, "path", input?.properties?.[name] ?? { type: "string" }, true),
+    ),
+    ...(raw?.parameters ?? []),
+    ...(isPost ? [] : Object.entries(input?.properties ?? {}))
+      .filter(([name]) => !inPath.includes(name))
+      .map(([name, schema]) =>
+        parameter(id, name, "query", schema, input?.required?.includes(name) ?? false),
+      ),
+    ...(isPost && !endpoint.answersSecret ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
+  ];
+  const body = isPost ? (raw?.body ?? bodyOf(endpoint, input)) : null;
+  const answer = raw?.answer(records) ?? jsonAnswer(id, endpoint, variant, records);
+  return {
+    operationId: id,
+    tags: [resourceOf(id)],
+    summary: endpoint.summary,
+    security: securityOf(endpoint, variant),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(body ? { requestBody: body } : {}),
+    responses: { ...answer, ...errorAnswers(endpoint, parameters) },
+  };
+}
+
+function resourceOf(id: string): string {
+  const [word = ""] = id.split("_");
+  if (Object.hasOwn(RESOURCES, word)) return word;
+  return word === "signin" ? "lux" : "hub";
+}
+
+function securityOf({ auth }: Declared, variant: Variant): Operation["security"] {
+  if (auth === "admin") return [{ secret: [], admin_key: [] }];
+  return auth === "public" && variant.publicEndpoints ? [{}, { secret: [] }] : [{ secret: [] }];
+}
+
+// ---- Schemas
+
+function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
+  if (!("kind" in endpoint) || endpoint.kind === "raw") return {};
+  return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
+}
+
+/** The JSON schema of what a client sends ("input") or gets ("output"). */
+function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
+  const written = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: "any",
+    override: ({ zodSchema, jsonSchema }) => {
+      const number = numberInText(zodSchema);
+      if (!number) return;
+      for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
+      Object.assign(jsonSchema, number);
+    },
+  });
+  return simplified(written);
+}
+
+/** The steps of a schema that is a pipe, in order. */
+function stepsOf(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
+  const { def } = schema._zod;
+  return isPipe(def) ? [...stepsOf(def.in), ...stepsOf(def.out)] : [schema];
+}
+
+function isPipe(def: z.core.$ZodTypeDef): def is z.core.$ZodPipeDef {
+  return def.type === "pipe";
+}
+
+/** A query has only text: a schema that parses text to a number is documented as that number. Null for any other. */
+function numberInText(schema: z.core.$ZodType): Schema | null {
+  const [text, ...others] = stepsOf(schema);
+  const number = others.find((step) => step._zod.def.type === "number");
+  if (text?._zod.def.type !== "string" || !number) return null;
+  const { pattern } = simplified(z.toJSONSchema(text));
+  const written = simplified(z.toJSONSchema(number));
+  return pattern === "^\\d+$" ? { ...written, type: "integer" } : written;
+}
+
+/** Without what is true of every number, and without the length of a pattern that a format says. */
+function simplified(written: z.core.JSONSchema._JSONSchema): Schema {
+  if (typeof written === "boolean") return {};
+  const { $schema: _, additionalProperties, properties, items, anyOf, propertyNames, ...rest } = written;
+  const schema = rest as Schema; // its other keywords are those of Schema: see the test of the document
+  if ((schema.maximum ?? 0) >= Number.MAX_SAFE_INTEGER) delete schema.maximum;
+  if ((schema.minimum ?? 0) <= Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (schema.format === "date-time") delete schema.pattern;
+  if (schema.pattern?.startsWith("^\\d{4}-")) {
+    schema.format = "date-time";
+    delete schema.pattern;
+  }
+  if (schema.type === "number" && schema.enum?.every(Number.isInteger)) schema.type = "integer";
+  // An answer may get further fields in a later version, and the hub ignores unknown ones in a request.
+  if (typeof additionalProperties === "object") {
+    const value = simplified(additionalProperties);
+    const names = typeof propertyNames === "object" ? propertyNames.enum : undefined;
+    if (names) schema.properties = Object.fromEntries(names.map((name) => [String(name), value]));
+    else schema.additionalProperties = value;
+  }
+  if (properties) schema.properties = mapped(properties, simplified);
+  if (items !== undefined && !Array.isArray(items)) schema.items = simplified(items);
+  if (anyOf) schema.anyOf = anyOf.map(simplified);
+  return schema;
+}
+
+function mapped<T, U>(
+  record: Readonly<Record<string, T>>,
+  change: (value: T, key: string) => U,
+): Record<string, U> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]));
+}
+
+/** The named schemas of a variant. A schema that equals one of them becomes a reference to it. */
+class Records {
+  readonly schemas: Record<string, Schema> = {};
+  readonly #names = new Map<string, string>();
+
+  constructor(variant: Variant) {
+    // One that contains another comes after it.
+    this.#add("Lease", schemas.leaseSchema());
+    this.#add("Failure", schemas.failureSchema());
+    this.#add("TaskResult", schemas.resultSchema());
+    this.#add("Task", schemas.taskSchema(variant));
+    this.#add("Node", schemas.nodeSchema(variant));
+    this.#add("Message", schemas.messageSchema());
+    this.#add("ReceivedMessage", schemas.deliverySchema());
+    this.#add("HistoryMessage", schemas.fateSchema());
+    this.#add("LedgerEntry", schemas.entrySchema());
+    this.#add("FileRecord", schemas.fileSchema());
+    this.#add("Key", schemas.keySchema());
+    this.#add("Event", schemas.eventSchema());
+    this.#add("TaskAnswer", successOf(toSchema(taskAnswer(variant), "output")));
+    this.#add("EventBatch", successOf(toSchema(eventBatchSchema(), "output")));
+  }
+
+  #add(name: string, made: z.ZodMiniType | Schema): void {
+    const schema = "_zod" in made ? toSchema(made, "output") : made;
+    const key = JSON.stringify(schema);
+    this.schemas[name] = described(
+      name,
+      mapParts(schema, (part) => this.refer(part)),
+    );
+    this.#names.set(key, name);
+  }
+
+  /** The schema, with references to the named schemas in it. */
+  refer(schema: Schema): Schema {
+    const name = this.#names.get(JSON.stringify(schema));
+    return name === undefined ? mapParts(schema, (part) => this.refer(part)) : referTo(name);
+  }
+}
+
+function referTo(name: string): Schema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function mapParts(schema: Schema, change: (part: Schema) => Schema): Schema {
+  return {
+    ...schema,
+    ...(schema.properties ? { properties: mapped(schema.properties, change) } : {}),
+    ...(schema.items ? { items: change(schema.items) } : {}),
+    ...(schema.anyOf ? { anyOf: schema.anyOf.map(change) } : {}),
+  };
+}
+
+function successOf({ properties = {}, required = [], ...rest }: Schema): Schema {
+  const success: Schema = { const: true };
+  return { ...rest, properties: { success, ...properties }, required: ["success", ...required] };
+}
+
+/** Says what each field means: `owner` is the name of the record or the operation that has them. */
+function described(owner: string, schema: Schema): Schema {
+  const { properties } = schema;
+  const parts = mapParts(schema, (part) => described(owner, part));
+  if (!properties) return parts;
+  return {
+    ...parts,
+    properties: mapped(parts.properties ?? {}, (part, name) => {
+      const description = textOf(owner, name);
+      return description === undefined ? part : { ...part, description };
+    }),
+  };
+}
+
+function textOf(owner: string, field: string): string | undefined {
+  return FIELDS[`${owner}.${field}`] ?? FIELDS[field];
+}
+
+function describeFields(id: string, schema: Schema, records: Records): Schema {
+  const { properties } = schema;
+  if (!properties) return schema;
+  const written = mapped(properties, (part, name) => PARSED_BY_HAND[name] ?? part);
+  return described(id, records.refer({ ...schema, properties: written }));
+}
+
+/** The input schemas that are code rather than a schema. */
+const PARSED_BY_HAND: Readonly<Record<string, Schema>> = {
+  capabilities: {
+    anyOf: [
+      { type: "string" },
+      {
+        type: "array",
+        items: { type: "string", maxLength: limit.CAPABILITY_MAX_CHARS, pattern: "^[^,]*$" },
+        maxItems: limit.CAPABILITIES_MAX,
+      },
+    ],
+  },
+  result: {
+    type: "object",
+    properties: mapped({ problem: 0, improvement: 0, lesson: 0 }, () => ({
+      type: "string",
+      maxLength: limit.RESULT_TEXT_MAX_BYTES,
+      pattern: "\\S",
+    })),
+    required: ["problem", "improvement", "lesson"],
+    additionalProperties: {},
+  },
+};
+
+// ---- Parameters, bodies, answers
+
+function parameter(
+  id: string,
+  name: string,
+  place: Parameter["in"],
+  schema: Schema,
+  required: boolean,
+): Parameter {
+  const { description = textOf(id, name) ?? "", ...rest } = schema;
+  return { name, in: place, ...(required ? { required } : {}), description, schema: rest };
+}
+
+function bodyOf(endpoint: Endpoint | Declared, input: Schema | null): Operation["requestBody"] | null {
+  if (!input || Object.keys(input.properties ?? {}).length === 0) return null;
+  const required = (input.required ?? []).length > 0 || !("emptyBody" in endpoint);
+  return { required, content: { "application/json": { schema: input } } };
+}
+
+function jsonAnswer(
+  id: string,
+  endpoint: Endpoint | Declared,
+  variant: Variant,
+  records: Records,
+): Operation["responses"] {
+  if (!("answer" in endpoint)) throw new Error(`${id} answers no JSON and is not described in RAW`);
+  const schema = records.refer(successOf(toSchema(endpoint.answer(variant), "output")));
+  return { 200: success(described(id, schema)) };
+}
+
+function success(schema: Schema): Answer {
+  const headers = { "X-Request-Id": { $ref: "#/components/headers/XRequestId" } };
+  return { description: "Success", headers, content: { "application/json": { schema } } };
+}
+
+const HEADERS = {
+  XRequestId: {
+    description: "The id of the request in the hub's log: the caller's own `X-Request-Id`, if it sent one.",
+    schema: { type: "string" },
+  },
+  RetryAfter: { description: "Seconds to wait before the next try.", schema: { type: "integer" } },
+} as const;
+
+const IDEMPOTENCY_KEY: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  description:
+    "A key of your choice for this request. A repeat with the same key and body is not done again: it gets the stored answer, for 24 hours.",
+  schema: {
+    type: "string",
+    pattern: "^[\\x21-\\x7e]+$",
+    minLength: 1,
+    maxLength: limit.IDEMPOTENCY_KEY_MAX_CHARS,
+  },
+};
+
+const TEXT: Schema = { type: "string" };
+
+/** What the endpoints take and answer that do not speak JSON. */
+const RAW: Readonly<
+  Record<
+    string,
+    {
+      readonly parameters?: readonly Parameter[];
+      readonly body?: NonNullable<Operation["requestBody"]>;
+      readonly answer: (records: Records) => Operation["responses"];
+    }
+  >
+> = {
+  file_upload: {
+    body: {
+      required: true,
+      content: {
+        "multipart/form-data": {
+          schema: {
+            type: "object",
+            properties: {
+              file: { type: "string", format: "binary", description: "The bytes, with a file name." },
+              metadata: {
+                type: "object",
+                additionalProperties: {},
+                description: FIELDS["file_upload.metadata"] ?? "",
+              },
+            },
+            required: ["file"],
+          },
+          encoding: { metadata: { contentType: "application/json" } },
+        },
+      },
+    },
+    answer: () => ({
+      200: success(described("FileRecord", successOf(toSchema(schemas.fileSchema(), "output")))),
+    }),
+  },
+  file_download: {
+    parameters: [
+      parameter("file_download", "Range", "header", TEXT, false),
+      parameter("file_download", "If-Range", "header", TEXT, false),
+      parameter("file_download", "If-None-Match", "header", TEXT, false),
+      parameter("file_download", "If-Modified-Since", "header", TEXT, false),
+    ],
+    answer: () => ({
+      200: {
+        description: "The whole file, with its own content type.",
+        headers: FILE_HEADERS,
+        content: BYTES,
+      },
+      206: {
+        description: "The range of the file that was asked for.",
+        headers: FILE_HEADERS,
+        content: BYTES,
+      },
+      304: { description: "The file is the one that the caller has." },
+    }),
+  },
+  agent_sse: {
+    parameters: [
+      parameter("agent_sse", "node_id", "query", TEXT, true),
+      parameter("agent_sse", "Last-Event-ID", "header", TEXT, false),
+    ],
+    answer: () => ({
+      200: {
+        description:
+          "An endless stream of Server-Sent Events. `event: message` has a Message as its data, every other event the Event of that kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
+        content: { "text/event-stream": { schema: TEXT } },
+      },
+    }),
+  },
+};
+
+const FILE_HEADERS = {
+  ETag: { description: "The SHA-256 of the bytes.", schema: TEXT },
+  "Last-Modified": { description: "When the file was uploaded.", schema: TEXT },
+};
+
+const BYTES: Content = { "application/octet-stream": { schema: { type: "string", format: "binary" } } };
+
+// ---- Errors
+
+const PROBLEM: Schema = {
+  type: "object",
+  description: "An error (RFC 9457, problem details).",
+  properties: {
+    type: { type: "string", description: "`urn:luxhub:problem:` and the code." },
+    title: { type: "string", description: "The error in a few words; the same for each error of this code." },
+    status: { type: "integer", description: "The status of the answer." },
+    detail: { type: "string", description: "A sentence that says what to do." },
+    success: { const: false },
+    error: { type: "string", enum: Object.keys(ERRORS), description: "The code. Rely on it." },
+    errors: {
+      type: "array",
+      description: "Of `invalid_request`: every field that is wrong.",
+      items: {
+        type: "object",
+        properties: {
+          path: { type: "string", description: "With dots, as `result.problem`; empty for the whole body." },
+          message: { type: "string", description: "What to send instead." },
+        },
+        required: ["path", "message"],
+      },
+    },
+  },
+  required: ["type", "title", "status", "detail", "success", "error"],
+};
+
+/** The error answers that many operations have alike. */
+const SHARED_ANSWERS: readonly { readonly name: string; readonly codes: readonly ErrorCode[] }[] = [
+  { name: "InvalidRequest", codes: ["invalid_request"] },
+  { name: "Unauthorized", codes: ["unauthorized"] },
+  { name: "HostNotAllowed", codes: ["host_not_allowed"] },
+  { name: "Forbidden", codes: ["host_not_allowed", "key_bound_to_other_node"] },
+  { name: "NodeNotFound", codes: ["node_not_found"] },
+  { name: "TaskNotFound", codes: ["task_not_found"] },
+  { name: "TaskOrNodeNotFound", codes: ["task_not_found", "node_not_found"] },
+  { name: "RequestTimeout", codes: ["request_timeout"] },
+  { name: "BodyTooLarge", codes: ["body_too_large"] },
+  { name: "UnsupportedMediaType", codes: ["unsupported_media_type"] },
+  { name: "IdempotencyKeyReused", codes: ["idempotency_key_reused"] },
+  { name: "TooManyWrongSecrets", codes: ["too_many_wrong_secrets"] },
+  { name: "TooManyRequests", codes: ["too_many_calls", "too_many_wrong_secrets"] },
+  { name: "InternalError", codes: ["internal_error"] },
+  { name: "WriteFailed", codes: ["internal_error", "outcome_unknown"] },
+  { name: "Unavailable", codes: ["database_unavailable", "overloaded"] },
+  { name: "InsufficientStorage", codes: ["insufficient_storage"] },
+];
+
+const OF_EVERY_REQUEST: readonly ErrorCode[] = [
+  "unauthorized",
+  "too_many_wrong_secrets",
+  "host_not_allowed",
+  "internal_error",
+  "overloaded",
+  "database_unavailable",
+];
+const OF_EVERY_WRITE: readonly ErrorCode[] = ["outcome_unknown", "insufficient_storage"];
+const OF_EVERY_POST: readonly ErrorCode[] = [
+  "invalid_request",
+  "request_timeout",
+  "body_too_large",
+  "unsupported_media_type",
+  "idempotency_key_reused",
+  "too_many_calls", // a repeat waits for the first
+];
+
+/** The codes with which an operation may answer. */
+function codesOf(
+  endpoint: Endpoint | Declared,
+  parameters: readonly (Parameter | Ref)[],
+): readonly ErrorCode[] {
+  const named = parameters.flatMap((one) => ("name" in one ? [one] : []));
+  const waits = named.some(({ name }) => name === "wait" || name === "timeout");
+  const bound = "actsFor" in endpoint && endpoint.actsFor !== undefined;
+  return [
+    ...OF_EVERY_REQUEST,
+    ...endpoint.rejections,
+    ...(endpoint.method === "GET" ? [] : OF_EVERY_WRITE),
+    ...(endpoint.method === "POST" ? OF_EVERY_POST : []),
+    ...(named.some((one) => one.in === "query") ? (["invalid_request"] as const) : []),
+    ...(waits ? (["too_many_calls"] as const) : []),
+    ...(bound ? (["key_bound_to_other_node"] as const) : []),
+    ...(endpoint.method !== "GET" || endpoint.showsMessages ? (["viewer_not_allowed"] as const) : []),
+    ...(endpoint.auth === "admin" ? (["admin_key_required"] as const) : []),
+    ...(operationId(endpoint) === "file_download"
+      ? (["range_not_satisfiable", "content_missing"] as const)
+      : []),
+  ];
+}
+
+/** The error answers by status. */
+function errorAnswers(
+  endpoint: Endpoint | Declared,
+  parameters: readonly (Parameter | Ref)[],
+): Operation["responses"] {
+  const codes = [...new Set(codesOf(endpoint, parameters))].toSorted();
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
+  return Object.fromEntries(
+    [...byStatus]
+      .toSorted(([a], [b]) => a - b)
+      .map(([status, some]) => {
+        const shared = SHARED_ANSWERS.find((one) => one.codes.toSorted().join() === some.join());
+        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(some)];
+      }),
+  );
+}
+
+function problemAnswer(codes: readonly ErrorCode[]): Answer {
+  const lines = codes.map((code) => `\`${code}\`: ${ERRORS[code].when}`);
+  const status = ERRORS[codes[0] ?? "internal_error"].status;
+  const headers = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
+  return {
+    description: lines.length === 1 ? (lines[0] ?? "") : lines.map((line) => `- ${line}`).join("\n"),
+    ...(status === 429 || status === 503 ? { headers } : {}),
+    content: {
+      "application/problem+json": {
+        schema: { allOf: [referTo("Problem"), { properties: { error: { enum: [...codes] } } }] },
+      },
+    },
+  };
+}

@@ -1,0 +1,341 @@
+/**
+ * The declaration of every command: its words, its flags and a line about it. The grammar of the command line, the help,
+ * the manual page, the completions and "did you mean" come from here. Must not: load what a command does.
+ */
+import { SETTING_ROWS } from "../config.ts";
+import { EVENT_KINDS } from "../domain/event.ts";
+import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
+import type { Form } from "./arguments.ts";
+
+export type Flag = {
+  /** The placeholder of its value; a flag without one is a switch. */
+  readonly value?: string;
+  readonly help: string;
+  /** One letter, for -o. */
+  readonly short?: string;
+  readonly multiple?: boolean;
+  /** The words that the value may be, where they are few. */
+  readonly choices?: readonly string[];
+  /** The value is the path of a file or directory. */
+  readonly isPath?: boolean;
+};
+
+export type Command = {
+  /** As it is called: "backup", "task add". */
+  readonly name: string;
+  /** The positional arguments: see Form. */
+  readonly words: string;
+  /** What it does, in one line without a full stop. */
+  readonly summary: string;
+  readonly flags: Readonly<Record<string, Flag>>;
+  /** Further paragraphs of its help. */
+  readonly about?: string;
+  /** It is a client of a hub, here or elsewhere. */
+  readonly isRemote?: boolean;
+};
+
+const DATA: Flag = { value: "DIR", help: "the data directory (LUXHUB_DATA; ./luxhub-data)", isPath: true };
+const PLACE: Command["flags"] = {
+  data: DATA,
+  database: { value: "URL", help: "the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)" },
+};
+/** Of every command that is a client of a hub. */
+export const REMOTE_FLAGS: Command["flags"] = {
+  json: { help: "print JSON" },
+  url: { value: "URL", help: "the hub (LUXHUB_URL); without it, the one that runs on --data" },
+  "secret-file": { value: "FILE", help: "a file with the secret (or LUXHUB_SECRET)", isPath: true },
+  data: DATA,
+};
+
+const LIMIT: Flag = { value: "N", help: "how many rows at most (50; with --json all)" };
+const NODE: Flag = { value: "NODE", help: "the node that does it" };
+const EPOCH: Flag = {
+  value: "N",
+  help: "refuse it if the task was handed out again since (409 stale_lease)",
+};
+
+/** It prints no record: only bytes. */
+const BYTES_ONLY = "file get";
+
+function remote(
+  name: string,
+  words: string,
+  summary: string,
+  flags: Command["flags"] = {},
+  about = "",
+): Command {
+  const { json, ...place } = REMOTE_FLAGS;
+  const all = { ...flags, ...(json && name !== BYTES_ONLY && { json }), ...place };
+  return { name, words, summary, flags: all, isRemote: true, ...(about !== "" && { about }) };
+}
+
+const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or that of the data directory).";
+
+export const COMMANDS: readonly Command[] = [
+  {
+    name: "serve",
+    words: "",
+    summary: "start the hub",
+    flags: Object.fromEntries(
+      SETTING_ROWS.map(({ flag, value, help, multiple, isSwitch }) => [
+        flag.slice(2),
+        {
+          help,
+          multiple,
+          ...(!isSwitch && { value }),
+          ...(/^[a-zA-Z]+(?:\|[a-zA-Z]+)+$/.test(value) && { choices: value.split("|") }),
+          ...(/^(?:DIR|FILE)$/.test(value) && { isPath: true }),
+        },
+      ]),
+    ),
+  },
+  remote("status", "", "the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
+  remote(
+    "top",
+    "",
+    "the hub live: tasks, nodes, and who does what",
+    {
+      interval: { value: "TIME", help: "how often to look (2s)" },
+      once: { help: "print one picture and end" },
+    },
+    "Ends with q or Ctrl-C. Where standard output is no terminal, it prints one picture and ends.",
+  ),
+  remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }),
+  remote(
+    "events",
+    "",
+    "the event log",
+    {
+      follow: { help: "go on with what comes; with --json a line of JSON for each event", short: "f" },
+      kind: {
+        value: "KIND",
+        help: "only events of this kind, repeatable",
+        multiple: true,
+        choices: EVENT_KINDS,
+      },
+      since: { value: "N", help: "the events after this id; without it the newest" },
+      task: { value: "ID", help: "only those of this task" },
+      node: { value: "NODE", help: "only those of this node" },
+      limit: { value: "N", help: "how many at most (50; with --since or --json all)" },
+    },
+    "With --follow it goes on where it was when the hub was away: no event is missed or printed twice.",
+  ),
+  remote(
+    "task add",
+    "TITLE",
+    "create a task; prints its id",
+    {
+      description: { value: "TEXT", help: "what is to be done; - reads standard input", short: "d" },
+      type: { value: "TYPE", help: "which nodes it fits: compared with their capabilities" },
+      priority: { value: "P", help: "p0 (first), p1, p2 or p5", choices: ["p0", "p1", "p2", "p5"] },
+      reward: { value: "N", help: "LUX for the node that completes it" },
+      creator: { value: "NODE", help: "the node that creates it, and hears of it" },
+      after: { value: "ID", help: "not before this task is completed, repeatable", multiple: true },
+      delay: { value: "TIME", help: "not before this time from now, as 30s or 2h" },
+      expires: { value: "TIME", help: "it has failed if it is not completed by then: from now, or ISO 8601" },
+      timeout: { value: "TIME", help: "how long a node may hold it without a sign of work" },
+      "max-attempts": { value: "N", help: "it has failed after so many" },
+      backoff: { value: "TIME", help: "the wait before the second attempt (5s); it doubles" },
+    },
+    "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
+  ),
+  remote("task list", "", "tasks, newest first", {
+    status: {
+      value: "S",
+      help: "only those of this status",
+      choices: ["open", "assigned", "pending", "completed", "failed"],
+    },
+    node: { value: "NODE", help: "only those that this node holds or completed" },
+    creator: { value: "NODE", help: "only those that this node created" },
+    type: { value: "TYPE", help: "only those of this type" },
+    limit: LIMIT,
+  }),
+  remote("task show", "ID", "one task, with its result"),
+  remote(
+    "task wait",
+    "ID",
+    "wait until a task is completed or has failed",
+    { timeout: { value: "TIME", help: "how long at most, as 10s; without it for ever" } },
+    "Exit code 0: completed. 1: failed. 124: the time was over.",
+  ),
+  remote("task claim", "ID…", "claim open tasks for a node", { node: NODE }),
+  remote("task release", "ID…", "give tasks back that a node holds", {
+    node: NODE,
+    reason: { value: "TEXT", help: "why" },
+    epoch: EPOCH,
+  }),
+  remote("task complete", "ID", "complete a task with its result", {
+    node: NODE,
+    result: {
+      value: "FILE",
+      help: "a JSON object with problem, improvement and lesson; - reads standard input",
+      isPath: true,
+    },
+    epoch: EPOCH,
+  }),
+  remote("task fail", "ID", "say that a node's attempt at a task failed", {
+    node: NODE,
+    error: { value: "TEXT", help: "what went wrong" },
+    "no-retry": { help: "the task has failed for good" },
+    epoch: EPOCH,
+  }),
+  remote("task retry", "ID…", "open failed tasks again"),
+  remote("task cancel", "ID…", "end tasks that are not finished: they have failed", {
+    node: { value: "NODE", help: "who cancels them" },
+    reason: { value: "TEXT", help: "why" },
+  }),
+  remote("task delete", "ID…", "delete tasks for good", {}, ADMIN_ABOUT),
+  remote("node list", "", "all nodes"),
+  remote("node show", "ID", "one node"),
+  remote("node drain", "ID", "let a node finish what it has and get nothing new", {
+    off: { help: "let it get tasks again" },
+  }),
+  remote("node delete", "ID", "delete a node's registration", {}, ADMIN_ABOUT),
+  remote(
+    "message send",
+    "CONTENT",
+    "send a message to a node; prints its id",
+    {
+      from: { value: "NODE", help: "the sender" },
+      to: { value: "NODE", help: "the recipient" },
+      type: { value: "TYPE", help: "text (if left out), task or status", choices: SEND_TYPES },
+      ack: { help: "deliver it again until it is confirmed" },
+    },
+    "CONTENT - reads standard input.",
+  ),
+  remote(
+    "message receive",
+    "NODE",
+    "take messages out of a mailbox, oldest first",
+    {
+      wait: { value: "TIME", help: "wait for the first, as 30s" },
+      count: { value: "N", help: "how many at most (10)" },
+      ack: { help: "confirm them once they are printed" },
+    },
+    "Exit code 124: it waited, and none came.",
+  ),
+  remote("message history", "NODE", "the messages that a node sent or got, newest first", { limit: LIMIT }),
+  remote("message parked", "NODE", "the messages that a node never confirmed", { limit: LIMIT }),
+  remote("file put", "FILE", "upload a file; prints its id", {
+    task: { value: "ID", help: "attach it to this task" },
+    node: { value: "NODE", help: "attach it to this node" },
+    name: { value: "NAME", help: "its name; without it that of FILE" },
+    type: { value: "TYPE", help: "its content type; without it by its name" },
+  }),
+  remote(
+    "file get",
+    "ID",
+    "download a file",
+    { output: { value: "FILE", help: "where to; - is standard output", short: "o", isPath: true } },
+    "Without -o it gets the name with which it was uploaded. A file that exists is not overwritten.",
+  ),
+  remote("file list", "", "files, newest first", { limit: LIMIT }),
+  remote("file rm", "ID…", "delete files for good"),
+  { name: "keys list", words: "", summary: "the keys, without their secrets", flags: PLACE },
+  {
+    name: "keys add",
+    words: "ID",
+    summary: "make a key; prints its secret",
+    flags: {
+      ...PLACE,
+      variant: { value: "A|B", help: "answered in this variant on any listener", choices: ["A", "B"] },
+      node: { value: "NODE_ID", help: "acts for this node only" },
+      expires: { value: "TIME", help: "2027-01-31, an ISO 8601 time, or from now: 12h, 30d" },
+      role: { value: "ROLE", help: "what it may do: full, viewer or admin", choices: KEY_ROLES },
+      admin: { help: "the same as --role admin" },
+    },
+  },
+  { name: "keys pin", words: "ID A|B|none", summary: "pin a key to a variant, or free it", flags: PLACE },
+  { name: "keys expire", words: "ID TIME|never", summary: "let a key end at a time", flags: PLACE },
+  { name: "keys revoke", words: "ID", summary: "end a key now and for good", flags: PLACE },
+  {
+    name: "backup",
+    words: "FILE",
+    summary: "put the whole hub into one file, while it runs",
+    flags: { data: DATA },
+  },
+  {
+    name: "restore",
+    words: "FILE",
+    summary: "restore a backup into an empty directory",
+    flags: { data: DATA },
+  },
+  { name: "doctor", words: "", summary: "check everything in the data directory", flags: { data: DATA } },
+  {
+    name: "move",
+    words: "",
+    summary: "move the hub into PostgreSQL, or back",
+    flags: {
+      to: { value: "postgres|URL", help: "from the data directory into the database" },
+      from: { value: "postgres|URL", help: "from the database into the data directory" },
+      data: DATA,
+    },
+  },
+  {
+    name: "service install",
+    words: "",
+    summary: "install the program, its user and the unit of systemd, and start it; needs root",
+    flags: {},
+  },
+  { name: "service print", words: "", summary: "print the unit", flags: {} },
+  {
+    name: "service remove",
+    words: "",
+    summary: "end the service and remove the unit; leaves the data; needs root",
+    flags: {},
+  },
+  {
+    name: "completions",
+    words: "bash|zsh|fish",
+    summary: "print the completions of a shell",
+    flags: {},
+    about: `  bash   source <(luxhub completions bash)                       in ~/.bashrc
+  zsh    source <(luxhub completions zsh)                        in ~/.zshrc, after compinit
+  fish   luxhub completions fish > ~/.config/fish/completions/luxhub.fish`,
+  },
+  {
+    name: "man",
+    words: "",
+    summary: "print the manual page",
+    flags: {},
+    about: "luxhub man | man -l -   reads it; luxhub man > /usr/local/share/man/man1/luxhub.1 installs it.",
+  },
+  { name: "version", words: "", summary: "print the version", flags: {} },
+  { name: "help", words: "[COMMAND…]", summary: "print the help", flags: {} },
+];
+
+/** The first words of all commands, each once: "serve", "task", … */
+export const FIRST_WORDS: readonly string[] = [
+  ...new Set(COMMANDS.map(({ name }) => name.split(" ")[0] ?? "")),
+];
+
+/** The commands of a group: "task add", "task list", … */
+export function commandsOf(group: string): readonly Command[] {
+  return COMMANDS.filter(({ name }) => name.startsWith(`${group} `));
+}
+
+/** @throws {Error} a fault of the program: there is no such command */
+export function commandNamed(name: string): Command {
+  const command = COMMANDS.find((one) => one.name === name);
+  if (!command) throw new Error(`no command is declared as ${name}`);
+  return command;
+}
+
+/** Its grammar. */
+export function formOf(name: string): Form {
+  const { words, flags } = commandNamed(name);
+  return {
+    name,
+    words,
+    flags: Object.fromEntries(
+      Object.entries(flags).map(([flag, { value, short, multiple }]) => [
+        flag,
+        {
+          type: value === undefined ? "boolean" : "string",
+          ...(short !== undefined && { short }),
+          ...(multiple !== undefined && { multiple }),
+        },
+      ]),
+    ),
+  };
+}

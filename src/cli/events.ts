@@ -1,0 +1,82 @@
+/** `luxhub events`: the event log, once or as it goes on. */
+import type { Event } from "../client/luxhub.ts";
+import { EVENT_KINDS } from "../domain/event.ts";
+import { EVENTS_MAX } from "../domain/limits.ts";
+import { EXIT } from "./exit-codes.ts";
+import { type Environment, type Remote, collect, limitOf, runRemote } from "./remote.ts";
+import { plain, print, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+
+export function eventsCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runRemote(
+    "events",
+    (remote) => (remote.values.has("follow") ? follow(remote) : list(remote)),
+    argv,
+    env,
+  );
+}
+
+async function list(remote: Remote): Promise<number> {
+  const { json } = remote;
+  const events = logOf(remote);
+  if (json) await printJsonList(events);
+  else printTable(HEAD, (await collect(events)).map(rowOf));
+  return EXIT.OK;
+}
+
+async function follow({ hub, values, json }: Remote): Promise<number> {
+  const limit = values.whole("limit", 1) ?? Number.POSITIVE_INFINITY;
+  // Asked first: a hub that is not there is a fault now, and is waited for later.
+  const { cursor } = await hub.call("events", { limit: 1 });
+  const kinds = values.choices("kind", EVENT_KINDS);
+  const where = { taskId: values.text("task"), nodeId: values.text("node") };
+  let count = 0;
+  for await (const event of hub.events({ since: values.whole("since") ?? cursor, kinds, ...where })) {
+    if (json) printJsonLine(event);
+    else
+      print(
+        rowOf(event)
+          .map((cell) => plain(String(cell ?? "-")))
+          .join("  "),
+      );
+    if (++count >= limit) break;
+  }
+  return EXIT.OK;
+}
+
+const HEAD = ["ID", "TIME", "KIND", "NODE", "TASK", "DATA"];
+
+function rowOf({ id, at, kind, node_id, task_id, data }: Event) {
+  const words = Object.entries(data).map(([name, value]) => `${name}=${value}`);
+  return [id, timeText(at), kind, node_id, task_id, words.join(" ")] as const;
+}
+
+/** The newest events, or all after --since. */
+async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
+  const { hub, values, json } = remote;
+  const given = values.whole("since");
+  const asked = values.whole("limit", 1);
+  const limit = asked ?? (given === undefined ? limitOf(remote) : Number.POSITIVE_INFINITY);
+  const kinds = values.choices("kind", EVENT_KINDS);
+  const where = {
+    kind: kinds.length === 1 ? kinds[0] : undefined,
+    task_id: values.text("task"),
+    node_id: values.text("node"),
+  };
+  const isWanted = ({ kind }: Event): boolean => kinds.length === 0 || kinds.includes(kind);
+  if (given === undefined && !json && limit <= EVENTS_MAX) {
+    const { events } = await hub.call("events", { limit: kinds.length > 1 ? EVENTS_MAX : limit, ...where });
+    yield* events.filter(isWanted).slice(-limit);
+    return;
+  }
+  let count = 0;
+  for (let since = given ?? 0; ;) {
+    const { events, cursor } = await hub.call("events", { since, limit: EVENTS_MAX, ...where });
+    for (const event of events) {
+      if (!isWanted(event)) continue;
+      yield event;
+      if (++count >= limit) return;
+    }
+    if (cursor === since) return;
+    since = cursor;
+  }
+}

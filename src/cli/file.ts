@@ -1,0 +1,175 @@
+/** `luxhub file …`: files of a hub, with their progress. */
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
+import { basename } from "node:path";
+import { HubUnreachable } from "../client/luxhub.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { type Tools, sizeText } from "../upkeep/upkeep.ts";
+import { fileOf } from "./arguments.ts";
+import { formOf } from "./commands.ts";
+import { EXIT } from "./exit-codes.ts";
+import {
+  type Environment,
+  type Remote,
+  type Run,
+  collect,
+  forEach,
+  limitOf,
+  recordOf,
+  rowsOf,
+  runGroup,
+} from "./remote.ts";
+import { withProgress } from "./progress.ts";
+import { ReaderGone, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+import { say } from "./usage.ts";
+
+export function fileCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runGroup("file", RUNS, argv, env);
+}
+
+const RUNS: Readonly<Record<string, Run>> = {
+  "file put": put,
+  "file get": get,
+  "file list": list,
+  "file rm": ({ hub, json, words }) =>
+    forEach(words, async (file_id) => {
+      const answer = recordOf(await hub.files.delete({ file_id }));
+      if (json) printJsonLine(answer);
+      else say(`${file_id}  deleted`);
+    }),
+};
+
+async function put({ hub, values, json, words }: Remote): Promise<number> {
+  const path = fileOf({ words, flags: {}, help: false }, formOf("file put"));
+  const size = sizeOf(path);
+  const content = Bun.file(path);
+  const [task, node] = [values.text("task"), values.text("node")];
+  const fields = {
+    name: values.text("name") ?? basename(path),
+    type: values.text("type") ?? content.type,
+    metadata: { ...(task !== undefined && { task_id: task }), ...(node !== undefined && { node }) },
+  };
+  const file = await withProgress((tools) => {
+    const open = (): ReadableStream<Uint8Array> => content.stream().pipeThrough(counted(tools, size));
+    return hub.files.upload(open, fields, { signal: tools.signal });
+  });
+  if (task !== undefined && file.task_id !== task)
+    console.error(`luxhub: there is no task ${task}: the file is attached to none`);
+  return say(json ? JSON.stringify(recordOf(file), null, 2) : file.file_id);
+}
+
+function sizeOf(path: string): number {
+  try {
+    const stat = statSync(path);
+    if (stat.isFile()) return stat.size;
+  } catch (error) {
+    throw new Error(`cannot read ${path}: ${reasonOf(error)}`, { cause: error });
+  }
+  throw new Error(`${path} is not a file`);
+}
+
+const STANDARD_OUTPUT = "-";
+
+async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<number> {
+  const response = await hub.files.download({ file_id: fileId });
+  const body = response.body;
+  const size = Number(response.headers.get("content-length") ?? Number.NaN);
+  const given = values.text("output");
+  if (given === STANDARD_OUTPUT) {
+    if (body) await pour(body, Bun.stdout.writer());
+    return EXIT.OK;
+  }
+  const path = given ?? nameIn(response.headers.get("content-disposition"), fileId);
+  if (given === undefined && existsSync(path)) {
+    await body?.cancel();
+    throw new Error(`${path} exists: name another file with -o`);
+  }
+  const partial = `${path}.${process.pid}.part`;
+  try {
+    const bytes = await withProgress(async (tools) => {
+      const sink = Bun.file(partial).writer();
+      const stream = body?.pipeThrough(counted(tools, size), { signal: tools.signal });
+      return stream ? pour(stream, sink) : Number(await sink.end());
+    });
+    if (Number.isFinite(size) && bytes !== size)
+      throw new HubUnreachable(`the download broke off after ${bytes} of ${size} bytes`);
+    if (!existsSync(partial)) await Bun.write(partial, ""); // an empty file
+    renameSync(partial, path);
+  } finally {
+    rmSync(partial, { force: true });
+  }
+  console.error(`${path}: ${sizeText(Number.isFinite(size) ? size : 0)}`);
+  return EXIT.OK;
+}
+
+/** Writes a stream as it comes; how many bytes. */
+async function pour(
+  body: ReadableStream<Uint8Array>,
+  sink: ReturnType<typeof Bun.stdout.writer>,
+): Promise<number> {
+  let bytes = 0;
+  try {
+    for await (const piece of body) {
+      sink.write(piece);
+      await sink.flush();
+      bytes += piece.length;
+    }
+  } catch (error) {
+    if (codeOf(error) === "EPIPE") throw new ReaderGone();
+    if (codeOf(error).startsWith("E") && codeOf(error) !== "ECONNRESET") throw error;
+    throw new HubUnreachable(`the download broke off after ${bytes} bytes: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  } finally {
+    await sink.end();
+  }
+  return bytes;
+}
+
+/** The last part of the uploaded name, so that nothing is written elsewhere; the file's id where there is none. */
+function nameIn(disposition: string | null, fileId: string): string {
+  const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
+  const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
+  const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));
+  return name === "" || name.startsWith(".") || /\p{Cc}/u.test(name) ? fileId : name;
+}
+
+const BAR = 24;
+
+/** Counts what passes, and shows it as a bar. */
+function counted({ clock, onProgress }: Tools, size: number): TransformStream<Uint8Array, Uint8Array> {
+  const startedAt = clock.steady();
+  let bytes = 0;
+  return new TransformStream({
+    transform: (piece, stream) => {
+      bytes += piece.length;
+      const perSecond = (bytes * 1_000) / Math.max(1, clock.steady() - startedAt);
+      const done = Number.isFinite(size) && size > 0 ? Math.min(1, bytes / size) : 0;
+      const filled = Math.round(done * BAR);
+      const bar = `[${"#".repeat(filled)}${" ".repeat(BAR - filled)}] ${Math.floor(done * 100)}%`;
+      onProgress(`${bar}  ${sizeText(bytes)} of ${sizeText(size)}  ${sizeText(Math.round(perSecond))}/s`);
+      stream.enqueue(piece);
+    },
+  });
+}
+
+async function list(remote: Remote): Promise<number> {
+  const load = async (page: { readonly page: number; readonly per_page: number }) => {
+    const { files, pages } = await remote.hub.files.list(page);
+    return { rows: files, pages };
+  };
+  const files = rowsOf(load, ({ file_id }) => file_id, limitOf(remote));
+  if (remote.json) {
+    await printJsonList(files);
+    return EXIT.OK;
+  }
+  const rows = (await collect(files)).map((file) => [
+    file.file_id,
+    sizeText(file.size),
+    timeText(file.uploaded_at),
+    file.node_id,
+    file.task_id,
+    file.name,
+  ]);
+  printTable(["FILE", "SIZE", "UPLOADED", "NODE", "TASK", "NAME"], rows);
+  return EXIT.OK;
+}

@@ -1,0 +1,73 @@
+/** The help texts that are made from the declarations of commands. */
+import { COMMANDS, type Command, FIRST_WORDS, REMOTE_FLAGS, commandsOf } from "./commands.ts";
+import { EXIT_LINES } from "./exit-codes.ts";
+
+/** The help of the whole program. */
+export function programHelp(): string {
+  const heads = FIRST_WORDS.map((word) => {
+    const group = commandsOf(word);
+    const alone = COMMANDS.find(({ name }) => name === word);
+    const names = group.map(({ name }) => name.slice(word.length + 1)).join("|");
+    return [
+      `luxhub ${word}${alone ? tail(alone) : " …"}`,
+      alone?.summary ?? `${GROUPS[word] ?? ""}: ${names}`,
+    ] as const;
+  });
+  return `luxhub: a hub for a fleet of AI worker nodes
+
+${columns(heads)}
+
+Each command says more with --help. Commands that speak to a hub take --json, --url and --secret-file
+(or LUXHUB_URL, LUXHUB_SECRET, LUXHUB_ADMIN_KEY); without them they speak to the hub that runs on --data.
+
+Exit codes:
+${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
+}
+
+const GROUPS: Readonly<Record<string, string>> = {
+  task: "tasks",
+  node: "nodes",
+  message: "messages",
+  file: "files",
+  keys: "keys",
+  service: "the hub as a service of systemd",
+};
+
+export function groupHelp(group: string): string {
+  const rows = commandsOf(group).map(
+    (command) => [`luxhub ${command.name}${tail(command)}`, command.summary] as const,
+  );
+  return `luxhub ${group}: ${GROUPS[group] ?? group}
+
+${columns(rows)}
+
+Each says more with --help.`;
+}
+
+export function commandHelp(command: Command): string {
+  const isCommon = (name: string): boolean => command.isRemote === true && Object.hasOwn(REMOTE_FLAGS, name);
+  const lines = (names: readonly string[]): string =>
+    columns(
+      names.map((name) => {
+        const { value, short, help = "" } = command.flags[name] ?? {};
+        const head = `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
+        return [head, help] as const;
+      }),
+    );
+  const names = Object.keys(command.flags);
+  const own = lines(names.filter((name) => !isCommon(name)));
+  const common = lines(names.filter(isCommon));
+  return [`luxhub ${command.name}${tail(command)}: ${command.summary}`, own, common, command.about ?? ""]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+/** What follows the name of a command in its synopsis. */
+export function tail({ words, flags }: Command): string {
+  return `${words === "" ? "" : ` ${words}`}${Object.keys(flags).length === 0 ? "" : " [flags]"}`;
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(0, ...rows.map(([head]) => head.length)) + 2;
+  return rows.map(([head, text]) => `  ${head.padEnd(width)}${text}`).join("\n");
+}

@@ -1,0 +1,77 @@
+/** `luxhub man`: the manual page in roff (man(7)), made from the declarations of commands. */
+import { SOFTWARE } from "../version.ts";
+import { readArguments } from "./arguments.ts";
+import { COMMANDS, type Command, commandNamed, formOf } from "./commands.ts";
+import { EXIT_LINES } from "./exit-codes.ts";
+import { commandHelp, tail } from "./help.ts";
+import { say } from "./usage.ts";
+
+const NAME = "man";
+
+export function manCommand(argv: readonly string[]): number {
+  const { help } = readArguments(argv, formOf(NAME));
+  return say(help ? commandHelp(commandNamed(NAME)) : page());
+}
+
+const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
+  ["LUXHUB_URL", "the hub that commands speak to"],
+  ["LUXHUB_SECRET", "its secret; for serve, the secret to use instead of the stored one"],
+  ["LUXHUB_ADMIN_KEY", "its administrator key; for serve, the one to use instead of the stored one"],
+  ["LUXHUB_DATA", "the data directory"],
+  ["NO_COLOR", "no colours, whatever the terminal can"],
+];
+
+const FILES: readonly (readonly [name: string, meaning: string])[] = [
+  ["luxhub.toml", "settings, in the current directory"],
+  ["luxhub-data/secret, luxhub-data/admin-key", "the secrets that the first start makes"],
+  ["luxhub-data/address", "where the hub that runs on the directory listens"],
+];
+
+function page(): string {
+  return [
+    `.TH LUXHUB 1 "" "${roff(SOFTWARE)}" "User Commands"`,
+    ".SH NAME",
+    "luxhub \\- a hub for a fleet of AI worker nodes",
+    ".SH SYNOPSIS",
+    ".B luxhub",
+    ".I COMMAND",
+    "[\\fIargument\\fR ...] [\\fIflag\\fR ...]",
+    ".SH DESCRIPTION",
+    "luxhub serves tasks, messages, files and LUX to worker nodes over HTTP, and is a client of such a hub.",
+    "Data goes to standard output, words for people go to standard error.",
+    ".SH COMMANDS",
+    ...COMMANDS.flatMap(section),
+    ".SH EXIT STATUS",
+    ...EXIT_LINES.flatMap(([code, meaning]) => [".TP", `.B ${code}`, roff(meaning)]),
+    ".SH ENVIRONMENT",
+    ...ENVIRONMENT.flatMap(([name, meaning]) => [".TP", `.B ${name}`, roff(meaning)]),
+    ".SH FILES",
+    ...FILES.flatMap(([name, meaning]) => [".TP", `.I ${roff(name)}`, roff(meaning)]),
+  ].join("\n");
+}
+
+function section(command: Command): readonly string[] {
+  const flags = Object.entries(command.flags).flatMap(([name, { value, short, help }]) => [
+    ".TP",
+    `\\fB${short === undefined ? "" : `\\-${short}\\fR, \\fB`}${roff(`--${name}`)}\\fR${value === undefined ? "" : ` \\fI${roff(value)}\\fR`}`,
+    roff(help),
+  ]);
+  const about =
+    command.about === undefined ? [] : [".PP", ".nf", ...command.about.split("\n").map(roff), ".fi"];
+  return [
+    `.SS luxhub ${roff(command.name + tail(command))}`,
+    `${roff(command.summary)}.`,
+    ...flags,
+    ...about,
+  ];
+}
+
+/** The text with what roff would interpret escaped. */
+function roff(text: string): string {
+  return text
+    .replaceAll("\\", "\\e")
+    .replaceAll("-", "\\-")
+    .replaceAll("…", "\\[u2026]")
+    .replaceAll("'", "\\(aq")
+    .replace(/^\./, "\\&.");
+}

@@ -1,0 +1,111 @@
+/** `luxhub message …`: the mailboxes of nodes. */
+import type { AnswerOf } from "../client/luxhub.ts";
+import { MESSAGES_MAX } from "../domain/limits.ts";
+import { SEND_TYPES } from "../domain/model.ts";
+import { EXIT } from "./exit-codes.ts";
+import {
+  type Environment,
+  type Remote,
+  type Run,
+  collect,
+  limitOf,
+  readStandardInput,
+  recordOf,
+  rowsOf,
+  runGroup,
+} from "./remote.ts";
+import { plain, print, printJsonList, timeText } from "./table.ts";
+import { say } from "./usage.ts";
+
+export function messageCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runGroup("message", RUNS, argv, env);
+}
+
+const RUNS: Readonly<Record<string, Run>> = {
+  "message send": send,
+  "message receive": receive,
+  "message history": (remote) => show(remote, historyOf(remote)),
+  "message parked": (remote) => show(remote, parkedOf(remote)),
+};
+
+type Fate = AnswerOf<"message/history">["messages"][number];
+
+async function send({ hub, values, json, words: [word = ""] }: Remote): Promise<number> {
+  const content = word === "-" ? await readStandardInput() : word;
+  const answer = await hub.messages.send({
+    from_node: values.needed("from"),
+    to_node: values.needed("to"),
+    content,
+    type: values.choice("type", SEND_TYPES),
+    require_ack: values.has("ack"),
+  });
+  return say(json ? JSON.stringify(recordOf(answer), null, 2) : answer.message_id);
+}
+
+async function receive({ hub, values, json, words: [nodeId = ""] }: Remote): Promise<number> {
+  const wait = values.seconds("wait");
+  const { messages } = await hub.messages.receive({
+    node_id: nodeId,
+    count: values.whole("count", 1),
+    ...(wait !== undefined && { blocking: true, timeout: wait }),
+  });
+  if (json) say(JSON.stringify(messages, null, 2));
+  else if (messages.length > 0) say(messages.map(textOf).join("\n\n"));
+  if (values.has("ack"))
+    for (const { id, require_ack } of messages)
+      if (require_ack) await hub.messages.ack({ node_id: nodeId, message_id: id });
+  return wait !== undefined && messages.length === 0 ? EXIT.TIMED_OUT : EXIT.OK;
+}
+
+async function show({ json }: Remote, messages: AsyncIterable<Fate>): Promise<number> {
+  if (json) await printJsonList(messages);
+  else {
+    const all = await collect(messages);
+    if (all.length > 0) print(all.map((message) => textOf(message)).join("\n\n"));
+  }
+  return EXIT.OK;
+}
+
+async function* historyOf(remote: Remote): AsyncGenerator<Fate, void, undefined> {
+  const [nodeId = ""] = remote.words;
+  let left = limitOf(remote);
+  for (let before: string | undefined; left > 0;) {
+    const count = Math.min(left, MESSAGES_MAX);
+    const { messages } = await remote.hub.messages.history({ node_id: nodeId, before, count });
+    yield* messages;
+    left -= messages.length;
+    before = messages.at(-1)?.id;
+    if (before === undefined) return;
+  }
+}
+
+function parkedOf(remote: Remote): AsyncIterable<Fate> {
+  const [nodeId = ""] = remote.words;
+  const load = async (page: { readonly page: number; readonly per_page: number }) => {
+    const { messages, pages } = await remote.hub.messages.parked({ node_id: nodeId, ...page });
+    return { rows: messages, pages };
+  };
+  return rowsOf(load, ({ id }) => id, limitOf(remote));
+}
+
+type Shown = {
+  readonly id: string;
+  readonly from_node: string;
+  readonly to_node: string | null;
+  readonly type: string;
+  readonly sent_at: string;
+  readonly content: string;
+  readonly state?: string | null;
+};
+
+/** A line about it, then the message. */
+function textOf({ id, from_node, to_node, type, sent_at, content, state }: Shown): string {
+  const about = [
+    timeText(sent_at),
+    `${from_node} -> ${to_node ?? "all"}`,
+    type,
+    ...(state ? [state] : []),
+    id,
+  ];
+  return plain(`${about.join("  ")}\n${content}`);
+}

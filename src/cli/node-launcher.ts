@@ -1,0 +1,54 @@
+/**
+ * The program of the npm package, which Node runs: starts the hub with the Bun that npm installed for this platform, and
+ * passes signals and the exit code on. Must not: use Bun, or import anything of the hub.
+ */
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x64", arm64: "aarch64" };
+
+/** Neither `.env` nor `bunfig.toml` of the directory where the hub is started concern it. */
+const BUN_FLAGS = ["--no-env-file", "--config=/dev/null"];
+
+function findBun(): string | null {
+  const require = createRequire(import.meta.url);
+  const name = `@oven/bun-${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
+  const names = usesMusl() ? [`${name}-musl`, name] : [name, `${name}-musl`];
+  for (const one of names) {
+    try {
+      return require.resolve(`${one}/bin/bun`);
+    } catch {
+      // npm has installed the other one, or none.
+    }
+  }
+  return null;
+}
+
+/** Whether Node runs on musl: its report then names no version of glibc. */
+function usesMusl(): boolean {
+  return (
+    process.platform === "linux" && !/"glibcVersionRuntime"/.test(JSON.stringify(process.report.getReport()))
+  );
+}
+
+const bun = findBun();
+if (bun === null) {
+  console.error(
+    `luxhub: npm has installed no Bun for ${process.platform} ${process.arch}; install again without --omit=optional`,
+  );
+  process.exit(1);
+}
+const main = fileURLToPath(new URL("lib/main.js", import.meta.url));
+const hub = spawn(bun, [...BUN_FLAGS, main, ...process.argv.slice(2)], { stdio: "inherit" });
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
+  process.on(signal, () => void hub.kill(signal));
+hub.on("error", (error) => {
+  console.error(`luxhub: cannot start Bun: ${error.message}`);
+  process.exit(1);
+});
+hub.on("exit", (code, signal) => {
+  for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.removeAllListeners(name);
+  if (signal !== null) process.kill(process.pid, signal);
+  else process.exitCode = code ?? 1;
+});

@@ -1,0 +1,232 @@
+/**
+ * The commands that are clients of a hub: which hub they speak to, how they run, and the exit code and the line for each
+ * fault. Everything goes through the typed client.
+ */
+import { readFileSync } from "node:fs";
+import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
+import { findSecrets, recordedAddresses } from "../data-dir.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { isHeld } from "../store/sqlite/file-lock.ts";
+import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
+import { commandNamed, commandsOf, formOf } from "./commands.ts";
+import { findPlaces } from "./config-file.ts";
+import { EXIT, exitCodeOf } from "./exit-codes.ts";
+import { commandHelp, groupHelp } from "./help.ts";
+import { ReaderGone } from "./table.ts";
+import { say } from "./usage.ts";
+import { Values } from "./values.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a command is given. */
+export type Remote = {
+  readonly hub: LuxHub;
+  readonly url: string;
+  readonly values: Values;
+  readonly words: readonly string[];
+  /** Print JSON, not a table. */
+  readonly json: boolean;
+};
+
+/** Does the command; its exit code. */
+export type Run = (remote: Remote) => Promise<number>;
+
+/** A person waits: a hub that is not there is reported soon. */
+const RETRY_FOR_MS = 3_000;
+
+/** Runs a command of one word. */
+export function runRemote(
+  name: string,
+  run: Run,
+  argv: readonly string[],
+  env: Environment,
+): Promise<number> {
+  const args = readArguments(argv, formOf(name));
+  return args.help ? Promise.resolve(say(commandHelp(commandNamed(name)))) : runOn(name, run, args, env);
+}
+
+/** Runs a command of a group, as "task add". */
+export async function runGroup(
+  group: string,
+  runs: Readonly<Record<string, Run>>,
+  argv: readonly string[],
+  env: Environment,
+): Promise<number> {
+  const forms = commandsOf(group).map(({ name }) => formOf(name));
+  const called = readSubcommand(argv, group, forms);
+  if (called === null) {
+    const command = commandsOf(group).find(({ name }) => argv.includes(name.slice(group.length + 1)));
+    return say(command ? commandHelp(command) : groupHelp(group));
+  }
+  const { form, args } = called;
+  const run = runs[form.name];
+  if (!run) throw new Error(`nothing runs ${form.name}`);
+  return runOn(form.name, run, args, env);
+}
+
+async function runOn(name: string, run: Run, args: Arguments, env: Environment): Promise<number> {
+  const values = new Values(args, name);
+  try {
+    const { url, secret, adminKey } = placeOf(values, args, env, name);
+    const hub = new LuxHub({ url, secret, adminKey, retry: { forMs: RETRY_FOR_MS } });
+    return await run({ hub, url, values, words: args.words, json: values.has("json") });
+  } catch (error) {
+    return reportFault(error);
+  }
+}
+
+/** One line for a fault of the hub or on the way to it, and its exit code. @throws what is neither */
+export function reportFault(error: unknown): number {
+  if (error instanceof ReaderGone) return EXIT.OK;
+  if (error instanceof LuxHubError) {
+    complain(`${ADVICE[error.code] ?? error.detail} (${error.code})`);
+    return exitCodeOf(error.status);
+  }
+  if (error instanceof HubUnreachable) {
+    const reason = NETWORK_REASONS[codeOf(error.cause)];
+    if (reason === undefined) complain(error.message);
+    else complain(`the hub cannot be reached: ${reason}; is --url right, and does it run?`);
+    return EXIT.UNREACHABLE;
+  }
+  if (error instanceof NoHubHere) {
+    complain(error.message);
+    return EXIT.UNREACHABLE;
+  }
+  throw error;
+}
+
+/** Where the hub's own advice is for who writes HTTP. */
+const ADVICE: Readonly<Record<string, string>> = {
+  unauthorized: "The secret is missing or wrong: give it in LUXHUB_SECRET or by --secret-file.",
+  admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
+};
+
+const NETWORK_REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there",
+  ConnectionRefused: "nothing listens there",
+  ECONNRESET: "it cut the connection",
+  ConnectionClosed: "it cut the connection",
+  ENOTFOUND: "there is no host of that name",
+  ETIMEDOUT: "it does not answer",
+};
+
+/** A line on standard error, whatever is in it. */
+export function complain(text: string): void {
+  console.error(`luxhub: ${text.replaceAll(/\p{Cc}+/gu, " ")}`);
+}
+
+/** No hub runs on the data directory; the message says what to do. */
+class NoHubHere extends Error {
+  override readonly name = "NoHubHere";
+}
+
+type Place = {
+  readonly url: string;
+  readonly secret: string | undefined;
+  readonly adminKey: string | undefined;
+};
+
+/** --url, or --data; else LUXHUB_URL, else the hub of the data directory. Its secrets go to no other hub. */
+function placeOf(values: Values, args: Arguments, env: Environment, name: string): Place {
+  const [urlFlag, dataFlag] = [values.text("url"), values.text("data")];
+  if (urlFlag !== undefined && dataFlag !== undefined)
+    throw new UsageError("--url and --data name two hubs: give one of them", name);
+  const secretFile = values.text("secret-file");
+  const given = secretFile === undefined ? undefined : secretIn(secretFile);
+  const url = urlFlag ?? (dataFlag === undefined ? env["LUXHUB_URL"] || undefined : undefined);
+  if (url !== undefined) {
+    if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url))
+      throw new UsageError(`the URL is ${JSON.stringify(url)}; it must be as http://127.0.0.1:19104`, name);
+    const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
+    return { url, secret: given ?? secret, adminKey };
+  }
+  const { dir } = findPlaces(args, env);
+  const addresses = recordedAddresses(dir);
+  // The variants answer the same in other words; TLS needs a certificate that this machine trusts.
+  const [address] = addresses.toSorted((a, b) => rank(a.variant, a.url) - rank(b.variant, b.url));
+  if (!address || !isHeld(dir.lock))
+    throw new NoHubHere(
+      `no hub runs on ${dir.path}: start one with luxhub serve, or name one with --url or LUXHUB_URL`,
+    );
+  const { secret, adminKey } = findSecrets(dir, env);
+  return { url: address.url, secret: given ?? secret, adminKey };
+}
+
+function rank(variant: string, url: string): number {
+  return (url.startsWith("http:") ? 0 : 2) + (variant === "A" ? 0 : 1);
+}
+
+function secretIn(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8").trim();
+  } catch (error) {
+    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
+  }
+  if (/^[\x21-\x7e]+$/.test(text)) return text;
+  throw new Error(`${file} must hold one word of visible ASCII characters, the secret`);
+}
+
+/** An answer without the `success` that every one has. */
+export function recordOf<T extends object>(answer: T): Omit<T, "success"> {
+  const { success: _, ...record }: T & { readonly success?: unknown } = answer;
+  return record;
+}
+
+const PAGE = 50;
+/** Rows of a table unless --limit says otherwise; JSON has all. */
+const TABLE_ROWS = 50;
+
+/** How many rows to print. */
+export function limitOf({ values, json }: Pick<Remote, "values" | "json">): number {
+  return values.whole("limit", 1) ?? (json ? Number.POSITIVE_INFINITY : TABLE_ROWS);
+}
+
+/** The rows of a list, page after page. A row that moved to the next page meanwhile is not given twice. */
+export async function* rowsOf<T>(
+  load: (page: { readonly page: number; readonly per_page: number }) => Promise<{
+    readonly rows: readonly T[];
+    readonly pages: number;
+  }>,
+  idOf: (row: T) => string,
+  limit: number,
+): AsyncGenerator<T, void, undefined> {
+  let seen = new Set<string>();
+  let count = 0;
+  for (let page = 1; ; page++) {
+    const { rows, pages } = await load({ page, per_page: PAGE });
+    for (const row of rows) {
+      if (seen.has(idOf(row))) continue;
+      yield row;
+      if (++count >= limit) return;
+    }
+    if (page >= pages || rows.length === 0) return;
+    seen = new Set(rows.map(idOf));
+  }
+}
+
+export async function collect<T>(rows: AsyncIterable<T>): Promise<readonly T[]> {
+  const all: T[] = [];
+  for await (const row of rows) all.push(row);
+  return all;
+}
+
+/** Does the same for each id; a refusal of one does not keep the others from it. The first refusal's exit code. */
+export async function forEach(ids: readonly string[], act: (id: string) => Promise<void>): Promise<number> {
+  let code: number = EXIT.OK;
+  for (const id of ids) {
+    try {
+      await act(id);
+    } catch (error) {
+      if (!(error instanceof LuxHubError)) throw error;
+      const refused = reportFault(error);
+      if (code === EXIT.OK) code = refused;
+    }
+  }
+  return code;
+}
+
+/** The whole of standard input. */
+export async function readStandardInput(): Promise<string> {
+  return Bun.stdin.text();
+}

@@ -1,0 +1,238 @@
+/**
+ * `luxhub service`: the hub as a service of systemd. Installs the program, its user, a file for its settings and secrets,
+ * and a hardened unit; prints the unit; removes the unit and leaves what the hub has stored.
+ *
+ * Every step says what it did, and does nothing where it is done already. With DESTDIR, as packagers know it, the files
+ * are written below that directory, and nothing else is changed.
+ */
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { reasonOf } from "../lib/reason.ts";
+import { type Form, readSubcommand } from "./arguments.ts";
+import { formOf } from "./commands.ts";
+import { SERVICE_HELP, say } from "./usage.ts";
+
+const FORMS: readonly Form[] = ["service install", "service print", "service remove"].map(formOf);
+
+const PROGRAM = "/usr/local/bin/luxhub";
+const UNIT = "/etc/systemd/system/luxhub.service";
+const ENVIRONMENT = "/etc/luxhub/environment";
+const DATA = "/var/lib/luxhub";
+const USER = "luxhub";
+const NAME = "luxhub.service";
+/** There while systemd runs (sd_booted). */
+const SYSTEMD_RUNS = "/run/systemd/system";
+
+/**
+ * A user of its own and not DynamicUser: `sudo -u luxhub luxhub doctor` and backup must be able to read the data
+ * directory. MemoryDenyWriteExecute is left out because JavaScript is compiled while it runs. Netlink is how the program
+ * finds the addresses of the machine. TimeoutStopSec: requests end within 4 s, and the chores end their step.
+ */
+const UNIT_TEXT = `[Unit]
+Description=luxhub, a hub for a fleet of AI worker nodes
+After=network-online.target time-sync.target
+Wants=network-online.target time-sync.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+ExecStart=${PROGRAM} serve --data ${DATA} --log json
+EnvironmentFile=-${ENVIRONMENT}
+User=${USER}
+Group=${USER}
+WorkingDirectory=${DATA}
+StateDirectory=luxhub
+StateDirectoryMode=0700
+UMask=0077
+Restart=on-failure
+RestartSec=2
+RestartPreventExitStatus=2
+TimeoutStopSec=15
+LimitNOFILE=65536
+LimitCORE=0
+
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+DevicePolicy=closed
+PrivateUsers=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+KeyringMode=private
+LockPersonality=yes
+RemoveIPC=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallFilter=@chown
+
+[Install]
+WantedBy=multi-user.target
+`;
+
+const ENVIRONMENT_TEXT = `# Settings and secrets of the service luxhub, a NAME=value a line; luxhub serve --help lists them.
+# Then: systemctl restart luxhub
+#LUXHUB_PORT=19104
+#LUXHUB_PRIVATE=true
+# Without these the hub makes its secrets at the first start and keeps them in ${DATA}.
+#LUXHUB_SECRET=
+#LUXHUB_ADMIN_KEY=
+`;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function serviceCommand(argv: readonly string[], env: Environment): number {
+  const called = readSubcommand(argv, "service", FORMS);
+  if (called === null) return say(SERVICE_HELP);
+  if (called.form.name === "service print") return say(UNIT_TEXT.trimEnd());
+  const root = env["DESTDIR"] || null;
+  if (root === null && process.platform !== "linux") throw new Error("services of systemd are only on Linux");
+  if (root === null && process.getuid?.() !== 0)
+    throw new Error(`${called.form.name} changes the system and needs root: call it with sudo`);
+  const service = new Service(root);
+  return called.form.name === "service install" ? service.install() : service.remove();
+}
+
+class Service {
+  /** The directory below which files are written; null: the system itself. */
+  readonly #root: string | null;
+
+  constructor(root: string | null) {
+    this.#root = root;
+  }
+
+  install(): number {
+    const program = this.#installProgram();
+    if (this.#root === null) addUser();
+    this.#addFile(ENVIRONMENT, ENVIRONMENT_TEXT, 0o600);
+    const unit = this.#write(UNIT, Buffer.from(UNIT_TEXT), 0o644);
+    if (this.#root !== null) return 0;
+    if (!existsSync(SYSTEMD_RUNS)) {
+      say(`systemd does not run here: where it does, start the hub with systemctl enable --now ${NAME}`);
+      return 0;
+    }
+    run("systemctl", "daemon-reload");
+    run("systemctl", "enable", "--quiet", NAME);
+    run("systemctl", program || unit ? "restart" : "start", NAME);
+    say(`runs       ${NAME}, now and after each start of the machine`);
+    say(`Its secrets are in ${DATA}/secret and ${DATA}/admin-key. Its log: journalctl -u luxhub`);
+    return 0;
+  }
+
+  remove(): number {
+    const unit = this.#at(UNIT);
+    if (!existsSync(unit)) say(`not there  ${unit}`);
+    else {
+      const runs = this.#root === null && existsSync(SYSTEMD_RUNS);
+      if (runs) run("systemctl", "disable", "--quiet", "--now", NAME);
+      rmSync(unit);
+      say(`removed    ${unit}`);
+      if (runs) run("systemctl", "daemon-reload");
+    }
+    say(
+      `left       ${[DATA, ENVIRONMENT, PROGRAM].map((path) => this.#at(path)).join(", ")}, and the user ${USER}`,
+    );
+    return 0;
+  }
+
+  #at(path: string): string {
+    return this.#root === null ? path : join(this.#root, path);
+  }
+
+  /** Copies this executable, unless it is the one in place. Answers whether it did. */
+  #installProgram(): boolean {
+    if (!Bun.main.startsWith("/$bunfs/"))
+      throw new Error(
+        "service install needs the executable: bun run build, then sudo dist/luxhub service install",
+      );
+    return this.#write(PROGRAM, readFileSync(process.execPath), 0o755);
+  }
+
+  /** Writes a file that must be as it is here, whole or not at all. Answers whether it was another before. */
+  #write(name: string, bytes: Buffer, mode: number): boolean {
+    const path = this.#at(name);
+    try {
+      if (existsSync(path) && readFileSync(path).equals(bytes) && (statSync(path).mode & 0o7777) === mode) {
+        say(`unchanged  ${path}`);
+        return false;
+      }
+      mkdirSync(dirname(path), { recursive: true });
+      const unfinished = `${path}.new`;
+      rmSync(unfinished, { force: true });
+      const file = openSync(unfinished, "wx", mode);
+      try {
+        for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+      chmodSync(unfinished, mode); // whatever the umask is
+      renameSync(unfinished, path);
+    } catch (error) {
+      throw new Error(`cannot write ${path}: ${reasonOf(error)}`, { cause: error });
+    }
+    say(`written    ${path}`);
+    return true;
+  }
+
+  /** A file that is the operator's: written once, and then only closed to others. */
+  #addFile(name: string, text: string, mode: number): void {
+    const path = this.#at(name);
+    if (!existsSync(path)) return void this.#write(name, Buffer.from(text), mode);
+    chmodSync(path, mode);
+    say(`kept       ${path}`);
+  }
+}
+
+function addUser(): void {
+  if (Bun.spawnSync(["id", "-u", USER]).exitCode === 0) {
+    say(`unchanged  user ${USER}`);
+    return;
+  }
+  run(
+    "useradd",
+    "--system",
+    "--user-group",
+    "--no-create-home",
+    "--home-dir",
+    DATA,
+    "--shell",
+    "/usr/sbin/nologin",
+    USER,
+  );
+  say(`written    user ${USER}`);
+}
+
+function run(program: string, ...words: readonly string[]): void {
+  const path = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
+  const found = Bun.which(program, { PATH: path });
+  if (found === null) throw new Error(`${program} is not on this system`);
+  const ended = Bun.spawnSync([found, ...words], { stdout: "inherit", stderr: "inherit" });
+  if (ended.exitCode !== 0) throw new Error(`${[program, ...words].join(" ")} failed`);
+}

@@ -1,0 +1,142 @@
+/**
+ * What commands print on standard output: tables and records for people, JSON for programs. What came from others is
+ * stripped of control characters before a person sees it: it must not reach the terminal as commands.
+ */
+import { isoTime, systemClock } from "../lib/clock.ts";
+import { codeOf } from "../lib/reason.ts";
+import { say } from "./usage.ts";
+
+/** The reader of standard output has gone, as in `luxhub task list | head -1`: no fault. */
+export class ReaderGone extends Error {
+  override readonly name = "ReaderGone";
+}
+
+/** Prints what was only read. @throws {ReaderGone} */
+export function print(text: string): void {
+  try {
+    say(text);
+  } catch (error) {
+    if (error instanceof Error && codeOf(error.cause) === "EPIPE") throw new ReaderGone();
+    throw error;
+  }
+}
+
+export function printJson(value: unknown): void {
+  print(JSON.stringify(value, null, 2));
+}
+
+/** One line of JSON: NDJSON. */
+export function printJsonLine(value: unknown): void {
+  print(JSON.stringify(value));
+}
+
+/** A JSON list, printed as its rows come. */
+export async function printJsonList(rows: AsyncIterable<unknown>): Promise<void> {
+  let isFirst = true;
+  for await (const row of rows) {
+    print(`${isFirst ? "[\n" : ","}${JSON.stringify(row)}`);
+    isFirst = false;
+  }
+  print(isFirst ? "[]" : "]");
+}
+
+export type Cell = string | number | null | undefined;
+
+/** A table with a head. On a terminal its lines are cut to the width. */
+export function printTable(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
+  print(tableOf(head, rows).join("\n"));
+}
+
+export function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[]): readonly string[] {
+  const cells = [head, ...rows.map((row) => row.map(cellOf))];
+  const widths = head.map((_, column) => Math.max(...cells.map((row) => Bun.stringWidth(row[column] ?? ""))));
+  const lines = cells.map((row) =>
+    fit(
+      row
+        .map((cell, i) => cell + " ".repeat((widths[i] ?? 0) - Bun.stringWidth(cell)))
+        .join("  ")
+        .trimEnd(),
+    ),
+  );
+  return [bold(lines[0] ?? ""), ...lines.slice(1)];
+}
+
+/** Name and value, a line each; a value of several lines stands below its name. */
+export function printRecord(record: object): void {
+  const rows = Object.entries(record).map(([name, value]) => [name, wordOf(value)] as const);
+  const width = Math.max(0, ...rows.map(([name]) => name.length)) + 2;
+  print(
+    rows
+      .map(([name, text]) =>
+        text.includes("\n")
+          ? `${bold(name)}\n${text.replaceAll(/^/gm, "  ")}`
+          : `${bold(name.padEnd(width))}${text}`,
+      )
+      .join("\n"),
+  );
+}
+
+/** Without control characters; line feeds and tabs stay. */
+export function plain(text: string): string {
+  return text.replaceAll(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
+}
+
+export function bold(text: string): string {
+  return hasColour() && text !== "" ? `\x1b[1m${text}\x1b[22m` : text;
+}
+
+/** How long ago, in one or two units: "3m", "2h5m". */
+export function ageOf(time: string): string {
+  return spanText(systemClock().now() - Date.parse(time));
+}
+
+export function spanText(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  const [d, h, m, s] = [
+    Math.floor(seconds / 86_400),
+    Math.floor(seconds / 3_600) % 24,
+    Math.floor(seconds / 60) % 60,
+    seconds % 60,
+  ];
+  if (d > 0) return `${d}d${h > 0 ? `${h}h` : ""}`;
+  if (h > 0) return `${h}h${m > 0 ? `${m}m` : ""}`;
+  return m > 0 ? `${m}m` : `${s}s`;
+}
+
+/** In local time, to the second. */
+export function timeText(time: string): string {
+  const at = new Date(time);
+  const local = isoTime(at.getTime() - at.getTimezoneOffset() * 60_000);
+  return `${local.slice(0, 10)} ${local.slice(11, 19)}`;
+}
+
+/** Where it is a terminal, and not where NO_COLOR asks for none (no-color.org). */
+function hasColour(): boolean {
+  return process.stdout.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
+}
+
+function cellOf(value: Cell): string {
+  if (value === null || value === undefined || value === "") return "-";
+  return plain(String(value)).replaceAll(/\s+/g, " ");
+}
+
+function wordOf(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "-";
+  if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(wordOf).join(", ");
+  if (typeof value !== "object") return plain(String(value));
+  return plain(
+    Object.entries(value)
+      .map(([name, inner]) => {
+        const text = wordOf(inner);
+        return text.includes("\n") ? `\n${name}:\n${text.replaceAll(/^/gm, "  ")}` : `\n${name}: ${text}`;
+      })
+      .join("")
+      .slice(1),
+  );
+}
+
+/** Cut to the width of the terminal; whole where standard output is none. */
+export function fit(line: string): string {
+  const width = process.stdout.isTTY === true ? process.stdout.columns : 0;
+  return !width || Bun.stringWidth(line) <= width ? line : Bun.sliceAnsi(line, 0, width, { ellipsis: "…" });
+}

@@ -1,0 +1,238 @@
+/** `luxhub task …`: creates, lists, waits for and moves tasks. */
+import { readFileSync } from "node:fs";
+import type { RequestOf, Task } from "../client/luxhub.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { UsageError } from "./arguments.ts";
+import { EXIT } from "./exit-codes.ts";
+import {
+  type Environment,
+  type Remote,
+  type Run,
+  collect,
+  complain,
+  forEach,
+  limitOf,
+  readStandardInput,
+  recordOf,
+  rowsOf,
+  runGroup,
+} from "./remote.ts";
+import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
+import { say } from "./usage.ts";
+
+export function taskCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runGroup("task", RUNS, argv, env);
+}
+
+const RUNS: Readonly<Record<string, Run>> = {
+  "task add": add,
+  "task list": list,
+  "task show": async ({ hub, json, words: [taskId = ""] }) => {
+    const { task } = await hub.tasks.get({ task_id: taskId });
+    return show(task, json);
+  },
+  "task wait": wait,
+  "task claim": (remote) => {
+    const node_id = remote.values.needed("node");
+    return change(remote, (task_id) => remote.hub.tasks.claim({ task_id, node_id }));
+  },
+  "task release": (remote) => {
+    const { hub, values } = remote;
+    const fields = {
+      node_id: values.needed("node"),
+      reason: values.text("reason"),
+      epoch: values.whole("epoch"),
+    };
+    return change(remote, (task_id) => hub.tasks.release({ task_id, ...fields }));
+  },
+  "task complete": complete,
+  "task fail": (remote) => {
+    const { hub, values } = remote;
+    const fields = {
+      node_id: values.needed("node"),
+      error: values.needed("error"),
+      retry: !values.has("no-retry"),
+      epoch: values.whole("epoch"),
+    };
+    return change(remote, (task_id) => hub.tasks.fail({ task_id, ...fields }));
+  },
+  "task retry": (remote) => change(remote, (task_id) => remote.hub.tasks.retry({ task_id })),
+  "task cancel": (remote) => {
+    const fields = { node_id: remote.values.text("node"), reason: remote.values.text("reason") };
+    return change(remote, (task_id) => remote.hub.tasks.cancel({ task_id, ...fields }));
+  },
+  "task delete": ({ hub, json, words }) =>
+    forEach(words, async (task_id) => {
+      const answer = recordOf(await hub.tasks.delete({ task_id }));
+      if (json) printJsonLine(answer);
+      else say(`${task_id}  deleted`);
+    }),
+};
+
+async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
+  const given = values.needed("description");
+  const request: RequestOf<"task/create"> = {
+    title,
+    description: given === "-" ? await readStandardInput() : given,
+    task_type: values.text("type"),
+    priority: values.choice("priority", ["p0", "p1", "p2", "p5"]),
+    creator_node: values.text("creator"),
+    lux_reward: values.number("reward"),
+    depends_on: values.has("after") ? values.texts("after") : undefined,
+    delay_s: values.seconds("delay"),
+    expires_at: values.moment("expires"),
+    timeout_s: values.seconds("timeout"),
+    max_attempts: values.whole("max-attempts", 1),
+    backoff_s: values.seconds("backoff"),
+  };
+  const answer = recordOf(await hub.tasks.create(request));
+  return say(json ? JSON.stringify(answer, null, 2) : answer.task_id);
+}
+
+const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
+
+async function list(remote: Remote): Promise<number> {
+  const { hub, values, json } = remote;
+  const [creator, type] = [values.text("creator"), values.text("type")];
+  const where = {
+    status: values.choice("status", STATUSES),
+    node_id: values.text("node"),
+    creator_node: creator,
+    task_type: type,
+  };
+  // A hub that does not know a filter ignores it.
+  const isWanted = ({ creator_node, task_type }: Task): boolean =>
+    (creator === undefined || creator_node === creator) && (type === undefined || task_type === type);
+  let total = 0;
+  const load = async (page: { readonly page: number; readonly per_page: number }) => {
+    const answer = await hub.tasks.list({ ...where, ...page });
+    total = answer.total;
+    return { rows: answer.tasks, pages: answer.pages };
+  };
+  const limit = limitOf(remote);
+  const tasks = wanted(
+    rowsOf(load, ({ task_id }) => task_id, Number.POSITIVE_INFINITY),
+    isWanted,
+    limit,
+  );
+  if (json) {
+    await printJsonList(tasks);
+    return EXIT.OK;
+  }
+  const rows = await collect(tasks);
+  printTable(
+    TASK_HEAD,
+    rows.map((task) => taskRow(task)),
+  );
+  if (rows.length === limit && total > limit) console.error(`The newest ${limit}; --limit shows more.`);
+  return EXIT.OK;
+}
+
+async function* wanted(
+  tasks: AsyncIterable<Task>,
+  isWanted: (task: Task) => boolean,
+  limit: number,
+): AsyncGenerator<Task, void, undefined> {
+  let count = 0;
+  for await (const task of tasks) {
+    if (!isWanted(task)) continue;
+    yield task;
+    if (++count >= limit) return;
+  }
+}
+
+export const TASK_HEAD = ["TASK", "STATUS", "PRIORITY", "TYPE", "NODE", "AGE", "TITLE"];
+
+export function taskRow(task: Task) {
+  const { task_id, status, priority, task_type, assigned_node, created_at, title } = task;
+  return [task_id, status, priority, task_type, assigned_node, ageOf(created_at), title] as const;
+}
+
+function show(task: Task, json: boolean): number {
+  if (json) printJson(task);
+  else printRecord(task);
+  return EXIT.OK;
+}
+
+/** Longer than any wait; the client asks in parts. */
+const FOR_EVER_S = 10 * 365 * 86_400;
+
+async function wait({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
+  const seconds = values.seconds("timeout");
+  // A hub that restarts is waited for as well: the first answer says that it and the task are there.
+  const now = await hub.tasks.get({ task_id: taskId });
+  const isOver = now.task.status === "completed" || now.task.status === "failed";
+  const { task } = isOver
+    ? now
+    : await hub.tasks.get(
+        { task_id: taskId, wait: seconds ?? FOR_EVER_S },
+        { retry: { forMs: (seconds ?? FOR_EVER_S) * 1_000 } },
+      );
+  show(task, json);
+  if (task.status === "completed") return EXIT.OK;
+  if (task.status !== "failed") {
+    complain(`after ${values.text("timeout")} the task is still ${task.status}`);
+    return EXIT.TIMED_OUT;
+  }
+  const { kind, message } = task.failure ?? { kind: "failed", message: null };
+  complain(`the task failed: ${kind}${message === null ? "" : `: ${message}`}`);
+  return EXIT.FAILED;
+}
+
+async function complete(remote: Remote): Promise<number> {
+  const {
+    hub,
+    values,
+    json,
+    words: [task_id = ""],
+  } = remote;
+  const node_id = values.needed("node");
+  const file = values.needed("result");
+  const text = file === "-" ? await readStandardInput() : textOf(file);
+  const result = resultIn(text, file);
+  const answer = recordOf(
+    await hub.tasks.complete({ task_id, node_id, result, epoch: values.whole("epoch") }),
+  );
+  return say(json ? JSON.stringify(answer, null, 2) : `${task_id}  completed  ${answer.lux_paid} LUX paid`);
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** The hub checks the fields that it must have. @throws {UsageError} */
+function resultIn(text: string, file: string): RequestOf<"task/complete">["result"] {
+  const must = "must be a JSON object with problem, improvement and lesson";
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new UsageError(`the result in ${file} ${must}`, "task complete");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new UsageError(`the result in ${file} ${must}`, "task complete");
+  return value as RequestOf<"task/complete">["result"];
+}
+
+/** Changes each task, and prints what became of it: with --json the record, a line each. */
+function change(
+  { words, json }: Remote,
+  act: (taskId: string) => Promise<{ readonly task: Task }>,
+): Promise<number> {
+  return forEach(words, async (taskId) => {
+    const { task } = await act(taskId);
+    if (json) printJsonLine(task);
+    else
+      say(
+        plain(
+          [task.task_id, task.status, ...(task.assigned_node === null ? [] : [task.assigned_node])].join(
+            "  ",
+          ),
+        ),
+      );
+  });
+}

@@ -1,0 +1,122 @@
+/** `luxhub top`: the hub live in the terminal: tasks, nodes, and who does what. */
+import { writeSync } from "node:fs";
+import { HubUnreachable } from "../client/luxhub.ts";
+import { SECOND_MS, systemClock } from "../lib/clock.ts";
+import { EXIT } from "./exit-codes.ts";
+import { NODE_HEAD, nodeRow } from "./node.ts";
+import { type Environment, type Remote, recordOf, runRemote } from "./remote.ts";
+import { endingSignals } from "./signals.ts";
+import { bold, fit, plain, print, printJson, spanText, tableOf } from "./table.ts";
+import { TASK_HEAD, taskRow } from "./task.ts";
+
+export function topCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runRemote(
+    "top",
+    async (remote) => {
+      const { values, json } = remote;
+      const intervalMs = (values.seconds("interval") ?? 2) * SECOND_MS;
+      if (json) printJson(await look(remote));
+      else if (values.has("once") || !process.stdout.isTTY)
+        print((await picture(remote, null)).lines.join("\n"));
+      else await live(remote, Math.max(intervalMs, SHORTEST_MS));
+      return EXIT.OK;
+    },
+    argv,
+    env,
+  );
+}
+
+const SHORTEST_MS = 200;
+const SHOWN_TASKS = 20;
+
+async function look({ hub }: Remote) {
+  const [status, stats, { nodes }, { tasks }] = await Promise.all([
+    hub.status(),
+    hub.tasks.stats(),
+    hub.nodes.list(),
+    hub.tasks.list({ status: "assigned", per_page: SHOWN_TASKS }),
+  ]);
+  return { status: recordOf(status), stats: recordOf(stats), nodes, tasks };
+}
+
+type Count = { readonly at: number; readonly completed: number };
+
+/** The lines of a picture; `before` is the last one's count, for the rate. */
+async function picture(
+  remote: Remote,
+  before: Count | null,
+): Promise<{ readonly lines: readonly string[]; readonly count: Count }> {
+  const { status, stats, nodes, tasks } = await look(remote);
+  const count = { at: systemClock().steady(), completed: stats.by_status.completed };
+  const perMinute =
+    before === null
+      ? null
+      : ((count.completed - before.completed) * 60_000) / Math.max(1, count.at - before.at);
+  const words = Object.entries(stats.by_status).map(([word, number]) => `${word} ${number}`);
+  const online = nodes.filter((node) => node.status === "online");
+  const busyFirst = nodes.toSorted(
+    (a, b) =>
+      Number(b.status === "online") - Number(a.status === "online") ||
+      b.tasks_assigned - a.tasks_assigned ||
+      b.tasks_completed - a.tasks_completed,
+  );
+  return {
+    count,
+    lines: [
+      `${bold(plain(status.software))}  ${remote.url}  ${status.status}  up ${spanText(status.uptime * SECOND_MS)}  ${status.transport}`,
+      `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
+      `nodes ${nodes.length}: online ${online.length}`,
+      "",
+      ...tableOf(NODE_HEAD, busyFirst.map(nodeRow)),
+      "",
+      ...tableOf(
+        TASK_HEAD,
+        tasks.filter(({ assigned_node }) => assigned_node !== null).map((task) => taskRow(task)),
+      ),
+    ],
+  };
+}
+
+const ENTER = "\x1b[?1049h\x1b[?25l";
+const LEAVE = "\x1b[?25h\x1b[?1049l";
+const HOME = "\x1b[H";
+const TO_LINE_END = "\x1b[K";
+const TO_SCREEN_END = "\x1b[J";
+const CTRL_C = "\x03";
+
+/** Until q, Ctrl-C or a signal. The terminal is left as it was. */
+async function live(remote: Remote, everyMs: number): Promise<void> {
+  let last = await picture(remote, null); // a fault now is a line, not a screen
+  const ended = Promise.withResolvers<"ended">();
+  const end = (): void => ended.resolve("ended");
+  const onKey = (key: Buffer): void => {
+    if (["q", "Q", CTRL_C].includes(key.toString())) end();
+  };
+  const signals = endingSignals();
+  for (const signal of signals) process.on(signal, end);
+  if (process.stdin.isTTY) process.stdin.setRawMode(true).on("data", onKey).resume();
+  try {
+    put(ENTER);
+    for (let isOver = false; !isOver;) {
+      const rows = (process.stdout.rows || 24) - 1;
+      const lines = last.lines.slice(0, rows).map(fit);
+      put(`${HOME}${lines.map((line) => `${line}${TO_LINE_END}`).join("\r\n")}${TO_SCREEN_END}`);
+      isOver = (await Promise.race([Bun.sleep(everyMs), ended.promise])) === "ended";
+      if (isOver) break;
+      try {
+        last = await picture(remote, last.count);
+      } catch (error) {
+        if (!(error instanceof HubUnreachable)) throw error;
+        last = { ...last, lines: [plain(error.message), ...last.lines.slice(1)] };
+      }
+    }
+  } finally {
+    put(LEAVE);
+    for (const signal of signals) process.off(signal, end);
+    if (process.stdin.isTTY) process.stdin.off("data", onKey).setRawMode(false).pause();
+  }
+}
+
+function put(text: string): void {
+  writeSync(1, text);
+}

@@ -1,0 +1,107 @@
+/** The values of flags: numbers, times, words from a list. Each is refused in one line that says what it must be. */
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
+import { didYouMean } from "../lib/closest.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
+import { commandNamed } from "./commands.ts";
+
+/** What is read of one command's arguments. */
+export class Values {
+  readonly #args: Arguments;
+  readonly #command: string;
+
+  constructor(args: Arguments, command: string) {
+    this.#args = args;
+    this.#command = command;
+  }
+
+  has(flag: string): boolean {
+    return this.#args.flags[flag] !== undefined;
+  }
+
+  text(flag: string): string | undefined {
+    return this.#args.flags[flag]?.at(-1);
+  }
+
+  texts(flag: string): readonly string[] {
+    return this.#args.flags[flag] ?? [];
+  }
+
+  /** @throws {UsageError} when it is missing */
+  needed(flag: string): string {
+    const text = this.text(flag);
+    if (text !== undefined) return text;
+    const placeholder = commandNamed(this.#command).flags[flag]?.value ?? "VALUE";
+    throw new UsageError(`${this.#command} needs --${flag} ${placeholder}`, this.#command);
+  }
+
+  whole(flag: string, min = 0): number | undefined {
+    const text = this.text(flag);
+    if (text === undefined) return undefined;
+    if (/^\d{1,15}$/.test(text) && Number(text) >= min) return Number(text);
+    throw this.#refusal(flag, text, `a whole number from ${min}`);
+  }
+
+  number(flag: string): number | undefined {
+    const text = this.text(flag);
+    if (text === undefined) return undefined;
+    if (/^\d{1,15}(?:\.\d{1,9})?$/.test(text)) return Number(text);
+    throw this.#refusal(flag, text, "a number");
+  }
+
+  /** A span of time in seconds. */
+  seconds(flag: string): number | undefined {
+    const text = this.text(flag);
+    if (text === undefined) return undefined;
+    const ms = spanOf(text);
+    if (ms !== null) return ms / SECOND_MS;
+    throw this.#refusal(flag, text, "a time as 500ms, 10s, 5m, 2h or 1d");
+  }
+
+  /** A moment in ISO 8601: as it is given, or a span from now. */
+  moment(flag: string): string | undefined {
+    const text = this.text(flag);
+    if (text === undefined) return undefined;
+    const ms = spanOf(text);
+    const at = ms === null ? Date.parse(text) : systemClock().now() + ms;
+    if (Number.isFinite(at) && (ms !== null || /^\d{4}-\d\d-\d\d/.test(text))) return isoTime(at);
+    throw this.#refusal(flag, text, "a time from now, as 2h, or 2030-01-31T12:00:00Z");
+  }
+
+  choice<const W extends string>(flag: string, words: readonly W[]): W | undefined {
+    const text = this.text(flag);
+    return text === undefined ? undefined : this.#oneOf(flag, text, words);
+  }
+
+  choices<const W extends string>(flag: string, words: readonly W[]): readonly W[] {
+    return this.texts(flag).map((text) => this.#oneOf(flag, text, words));
+  }
+
+  #oneOf<W extends string>(flag: string, text: string, words: readonly W[]): W {
+    const word = words.find((one) => one === text.toLowerCase());
+    if (word !== undefined) return word;
+    const some = words.length > 8 ? "" : `; it must be ${words.join(", ")}`;
+    throw new UsageError(
+      `--${flag} is ${JSON.stringify(text)}${some}${didYouMean(text, words)}`,
+      this.#command,
+    );
+  }
+
+  #refusal(flag: string, text: string, must: string): UsageError {
+    return new UsageError(`--${flag} is ${JSON.stringify(text)}; it must be ${must}`, this.#command);
+  }
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  "": SECOND_MS,
+  s: SECOND_MS,
+  m: MINUTE_MS,
+  h: HOUR_MS,
+  d: DAY_MS,
+};
+
+/** Milliseconds of 10s, 1.5h, or a plain number of seconds; null for anything else. */
+function spanOf(text: string): number | null {
+  const [, amount, unit = ""] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? [];
+  return amount === undefined ? null : Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
+}

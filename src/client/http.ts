@@ -1,0 +1,276 @@
+/**
+ * HTTP client of the typed client: one request with its retries (exponential backoff with jitter, Retry-After), its
+ * deadline and its errors. Uses only what Bun, Node and browsers share. Must not: know an endpoint.
+ */
+
+/** One wrong field of a request: its dotted path, and what to send instead. */
+export type FieldError = { readonly path: string; readonly message: string };
+
+/** The hub refused the request, or a proxy before it did. */
+export class LuxHubError extends Error {
+  override readonly name = "LuxHubError";
+  readonly status: number;
+  /** Stable, for example `task_not_open`; `http_502` when the answer did not come from a hub. */
+  readonly code: string;
+  /** A sentence that says what to do. */
+  readonly detail: string;
+  /** The wrong fields of a 400. */
+  readonly errors: readonly FieldError[];
+  /** The hub's log has the request under this id. */
+  readonly requestId: string | null;
+  /** How long the hub asks to wait, in milliseconds; null if it does not say. */
+  readonly retryAfterMs: number | null;
+
+  constructor(refusal: {
+    readonly status: number;
+    readonly code: string;
+    readonly detail: string;
+    readonly errors?: readonly FieldError[];
+    readonly requestId?: string | null;
+    readonly retryAfterMs?: number | null;
+  }) {
+    super(`${refusal.status} ${refusal.code}: ${refusal.detail}`);
+    this.status = refusal.status;
+    this.code = refusal.code;
+    this.detail = refusal.detail;
+    this.errors = refusal.errors ?? [];
+    this.requestId = refusal.requestId ?? null;
+    this.retryAfterMs = refusal.retryAfterMs ?? null;
+  }
+}
+
+/** Network fault: no answer came, or only a part of one. `cause` has the fault. The hub may have done what was asked. */
+export class HubUnreachable extends Error {
+  override readonly name = "HubUnreachable";
+}
+
+/** When a call is repeated that met a network fault, or an answer that says "later" (429, 502, 503, 504). */
+export type RetryPolicy = {
+  /** How long to go on, in milliseconds from the first fault; 0: never repeat, Infinity: until the signal. */
+  readonly forMs: number;
+  /** The first pause. Each further one is twice as long, with jitter. */
+  readonly firstPauseMs: number;
+  readonly maxPauseMs: number;
+};
+
+const RETRY: RetryPolicy = { forMs: 60_000, firstPauseMs: 200, maxPauseMs: 10_000 };
+
+/** How long an attempt may take, besides the time that the hub is asked to wait. */
+const ATTEMPT_MS = 30_000;
+
+export type HttpOptions = {
+  /** Where the hub is, for example `http://127.0.0.1:19104`. */
+  readonly url: string;
+  /** A secret of the hub; without one only A's public reads are open. */
+  readonly secret?: string | undefined;
+  /** For the endpoints that need the administrator key. */
+  readonly adminKey?: string | undefined;
+  /** Replaces the platform's fetch. */
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
+  readonly retry?: Partial<RetryPolicy> | undefined;
+};
+
+/** What every call takes. */
+export type CallOptions = {
+  /** Ends the call, also its pauses: it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** For this call, over the client's own. */
+  readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Made for each call unless you give one, for example to repeat a call after a restart of your program. */
+  readonly idempotencyKey?: string | undefined;
+};
+
+export type HttpRequest = {
+  readonly method: string;
+  /** From `/api/v1/` on, with the query. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Makes the body of an attempt. */
+  readonly body?: () => NonNullable<RequestInit["body"]>;
+  /** Whether the request may be sent again after a fault. */
+  readonly isRepeatable: boolean;
+  /** How long the hub is asked to wait before it answers; Infinity: the attempt has no deadline. */
+  readonly waitMs?: number;
+  /** The answer's body is read after send() has returned: the deadline ends then, the signal stays in force. */
+  readonly isStreamed?: boolean;
+};
+
+export class Http {
+  readonly #base: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
+  readonly #retry: RetryPolicy;
+
+  constructor({ url, secret, adminKey, fetch: given, retry }: HttpOptions) {
+    this.#base = new URL(url).href.replace(/\/+$/, "");
+    this.#headers = {
+      ...(secret !== undefined && { "X-Matrix-Secret": secret }),
+      ...(adminKey !== undefined && { "X-Admin-Key": adminKey }),
+    };
+    this.#fetch = given ?? ((address, init) => fetch(address, init));
+    this.#retry = { ...RETRY, ...retry };
+  }
+
+  /**
+   * Sends a request until it is answered, and reads the answer.
+   * @throws {LuxHubError} @throws {HubUnreachable} the signal's reason
+   */
+  async send<T>(
+    request: HttpRequest,
+    read: (response: Response) => Promise<T>,
+    { signal, retry }: CallOptions = {},
+  ): Promise<T> {
+    const policy = { ...this.#retry, ...retry };
+    let giveUpAt: number | null = null;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#attempt(request, read, signal);
+      } catch (error) {
+        const pause = pauseAfter(error, attempt, policy);
+        giveUpAt ??= now() + policy.forMs;
+        if (!request.isRepeatable || !isTemporary(error) || now() + pause > giveUpAt) throw error;
+        await sleep(pause, signal);
+      }
+    }
+  }
+
+  async #attempt<T>(
+    { method, path, headers, body, waitMs = 0, isStreamed = false }: HttpRequest,
+    read: (response: Response) => Promise<T>,
+    signal: AbortSignal | undefined,
+  ): Promise<T> {
+    signal?.throwIfAborted();
+    const content = body?.();
+    const abort = linked(signal);
+    const deadlineMs = ATTEMPT_MS + waitMs;
+    const deadline = Number.isFinite(deadlineMs)
+      ? setTimeout(() => abort.abort(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs)
+      : undefined;
+    let isRead = true;
+    try {
+      const response = await this.#fetch(this.#base + path, {
+        method,
+        headers: { ...this.#headers, ...headers },
+        redirect: "manual", // another host must not get the secret
+        signal: abort.signal,
+        ...(content !== undefined && { body: content, duplex: "half" }), // Node wants to be told so for a body that is a stream
+      });
+      if (!response.ok) throw await refusalOf(response);
+      const answer = await read(response);
+      isRead = !isStreamed;
+      return answer;
+    } catch (error) {
+      if (error instanceof LuxHubError) throw error;
+      signal?.throwIfAborted();
+      const reason: unknown = abort.signal.aborted ? abort.signal.reason : error;
+      throw new HubUnreachable(`${method} ${this.#base}${path}: ${messageOf(reason)}`, { cause: reason });
+    } finally {
+      clearTimeout(deadline);
+      if (isRead) abort.abort();
+    }
+  }
+}
+
+/** The JSON object of an answer. */
+export async function readJson(response: Response): Promise<object> {
+  const text = await response.text();
+  const value = parseObject(text);
+  if (value !== null) return value;
+  const detail = "The answer is no JSON object: check that the URL is that of a hub.";
+  throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
+}
+
+async function refusalOf(response: Response): Promise<LuxHubError> {
+  const body: Problem = parseObject(await response.text()) ?? {};
+  const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
+  const plain = `The answer was ${response.status} ${response.statusText}`.trimEnd();
+  return new LuxHubError({
+    status: response.status,
+    code: typeof body.error === "string" ? body.error : `http_${response.status}`,
+    detail: typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
+    errors: Array.isArray(body.errors) ? body.errors.filter(isFieldError) : [],
+    requestId: response.headers.get("x-request-id"),
+    retryAfterMs: Number.isFinite(seconds) ? seconds * 1_000 : null,
+  });
+}
+
+type Problem = { readonly error?: unknown; readonly detail?: unknown; readonly errors?: unknown };
+
+function isFieldError(value: unknown): value is FieldError {
+  return typeof value === "object" && value !== null && "path" in value && "message" in value;
+}
+
+function parseObject(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether the same request may succeed later. After `outcome_unknown` it is repeated to learn what became of it. */
+export function isTemporary(error: unknown): boolean {
+  if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
+  return [408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown";
+}
+
+/** Exponential backoff with jitter, so that many clients do not come back together; never before Retry-After. */
+function pauseAfter(error: unknown, attempt: number, { firstPauseMs, maxPauseMs }: RetryPolicy): number {
+  const backoff = Math.min(maxPauseMs, firstPauseMs * 2 ** (attempt - 1));
+  const asked = error instanceof LuxHubError ? (error.retryAfterMs ?? 0) : 0;
+  return asked + backoff * (0.5 + Math.random() / 2);
+}
+
+/** A controller that aborts with the signal. Abort it at the end: then the signal forgets it. */
+export function linked(signal: AbortSignal | undefined): AbortController {
+  const controller = new AbortController();
+  const follow = (): void => controller.abort(signal?.reason);
+  if (signal?.aborted) follow();
+  signal?.addEventListener("abort", follow, { once: true, signal: controller.signal });
+  return controller;
+}
+
+/** Rejects with the signal's reason when it aborts. */
+export function sleep(ms: number, signal?: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** False when the signal ended the sleep. */
+export async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    await sleep(ms, signal);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Monotonic, in milliseconds. */
+export function now(): number {
+  return performance.now();
+}
+
+/** 128 random bits. crypto.randomUUID() is missing on pages that came over plain HTTP. */
+export function newIdempotencyKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+}
+
+/** The causes too: "fetch failed" alone says nothing. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`;
+}

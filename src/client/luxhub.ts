@@ -1,0 +1,253 @@
+/**
+ * The client of a hub, typed from the API's own declarations. Runs on Bun, Node 20 and later, and in browsers. Each call
+ * is repeated after network faults and overload, and done once: every POST carries an Idempotency-Key.
+ * Must not: keep state of the hub.
+ */
+import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
+import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJson } from "./http.ts";
+import {
+  type AnswerOf,
+  type Arguments,
+  type Event,
+  type FileRecord,
+  METHODS,
+  type Operation,
+  type Variant,
+} from "./types.ts";
+import { type FileContent, type UploadFields, multipart } from "./upload.ts";
+
+export * from "./types.ts";
+export {
+  type CallOptions,
+  type FieldError,
+  type HttpOptions,
+  HubUnreachable,
+  LuxHubError,
+  type RetryPolicy,
+} from "./http.ts";
+export type { FileContent, UploadFields } from "./upload.ts";
+export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
+
+/**
+ * A hub. Methods take the fields and answer the objects of the endpoint after which they are named. `V` is the variant
+ * in which the hub answers this client: `new LuxHub<"B">(…)` for a listener, or a key, of variant B.
+ */
+export class LuxHub<V extends Variant = "A"> {
+  readonly #http: Http;
+
+  constructor(options: HttpOptions) {
+    this.#http = new Http(options);
+  }
+
+  readonly nodes = {
+    register: this.#method("node/register"),
+    heartbeat: this.#method("node/heartbeat"),
+    leave: this.#method("node/leave"),
+    drain: this.#method("node/drain"),
+    delete: this.#method("node/delete"),
+    list: this.#method("node/list"),
+    get: this.#method("node/{node_id}"),
+  };
+
+  readonly tasks = {
+    create: this.#method("task/create"),
+    assign: this.#method("task/assign"),
+    claim: this.#method("task/claim"),
+    complete: this.#method("task/complete"),
+    release: this.#method("task/release"),
+    fail: this.#method("task/fail"),
+    extend: this.#method("task/extend"),
+    retry: this.#method("task/retry"),
+    cancel: this.#method("task/cancel"),
+    revoke: this.#method("task/revoke"),
+    batchAssign: this.#method("task/batch-assign"),
+    delete: this.#method("task/delete"),
+    list: this.#method("task/list"),
+    pull: this.#method("task/pull"),
+    stats: this.#method("task/stats"),
+    /** With `wait`: when the task is completed or has failed, or when that many seconds are over. */
+    get: this.#method("task/{task_id}"),
+  };
+
+  readonly messages = {
+    send: this.#method("message/send"),
+    broadcast: this.#method("message/broadcast"),
+    /** With `blocking`: waits for `timeout` seconds for the first message, however long that is. */
+    receive: this.#method("message/receive"),
+    ack: this.#method("message/ack"),
+    history: this.#method("message/history"),
+    parked: this.#method("message/parked"),
+    redrive: this.#method("message/redrive"),
+    /** The messages that a node got, without taking them out of its mailbox. */
+    mailbox: this.#method("agent/messages"),
+  };
+
+  readonly lux = {
+    signIn: this.#method("signin"),
+    ledger: this.#method("lux/ledger"),
+  };
+
+  readonly files = {
+    upload: (content: FileContent, fields: UploadFields, options?: CallOptions): Promise<FileRecord> =>
+      this.#upload(content, fields, options),
+    /** The bytes, as the body of the response; `range` as in HTTP, for example `bytes=0-1023`. */
+    download: (
+      { file_id, range }: { readonly file_id: string; readonly range?: string | undefined },
+      options?: CallOptions,
+    ): Promise<Response> => this.#download(file_id, range, options),
+    list: this.#method("file/list"),
+    delete: this.#method("file/delete"),
+  };
+
+  readonly status = this.#method("status");
+  readonly diagnostic = this.#method("pg/diagnostic");
+
+  /** The events of the hub's log, from now or from `since` on, as they come. Ends with its signal. */
+  events(filter: EventFilter = {}): AsyncGenerator<Event, void, undefined> {
+    return readLog<V>(this.call.bind(this), filter);
+  }
+
+  /** A node's messages and the events of its tasks, as they come (Server-Sent Events). Ends with its signal. */
+  stream(nodeId: string, options: StreamOptions = {}): AsyncGenerator<StreamItem, void, undefined> {
+    return readStream<V>(this.#http, this.call.bind(this), nodeId, options);
+  }
+
+  /**
+   * Calls any operation that takes and answers JSON, by its path without `/api/v1/`: `call("task/claim", {…})`.
+   * @throws {LuxHubError} the hub refused it
+   * @throws {HubUnreachable} it was not answered
+   */
+  async call<O extends Operation>(
+    operation: O,
+    ...[request, options]: Arguments<O, V>
+  ): Promise<AnswerOf<O, V>> {
+    const fields: Fields = { ...request };
+    const wait = waitOf(operation, fields);
+    if (wait === null) return this.#ask(operation, fields, 0, options);
+    const until = now() + wait.seconds * 1_000;
+    for (;;) {
+      const askedAt = now();
+      const seconds = Math.max(0, Math.min(LONGEST_ASK_S, (until - askedAt) / 1_000));
+      const asked = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
+      const answer = await this.#ask(operation, asked, seconds, options);
+      const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
+      if (isEarly || now() >= until || !isEmpty(operation, answer)) return answer;
+    }
+  }
+
+  #method<O extends Operation>(operation: O): (...args: Arguments<O, V>) => Promise<AnswerOf<O, V>> {
+    return (...args) => this.call(operation, ...args);
+  }
+
+  async #ask<O extends Operation>(
+    operation: O,
+    { ...fields }: Fields,
+    waitSeconds: number,
+    options: CallOptions = {},
+  ): Promise<AnswerOf<O, V>> {
+    const method = METHODS[operation];
+    const path = operation.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+      const value = String(fields[name]);
+      delete fields[name];
+      return encodeURIComponent(value);
+    });
+    const answer = await this.#http.send(
+      method === "POST"
+        ? {
+            method,
+            path: `/api/v1/${path}`,
+            headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
+            body: () => JSON.stringify(fields),
+            isRepeatable: true,
+            waitMs: waitSeconds * 1_000,
+          }
+        : {
+            method,
+            path: `/api/v1/${path}${queryOf(fields)}`,
+            isRepeatable: true,
+            waitMs: waitSeconds * 1_000,
+          },
+      readJson,
+      options,
+    );
+    return answer as AnswerOf<O, V>; // the hub answers as it declares
+  }
+
+  async #upload(content: FileContent, fields: UploadFields, options: CallOptions = {}): Promise<FileRecord> {
+    const { headers, ...upload } = multipart(content, fields);
+    const answer = await this.#http.send(
+      {
+        method: "POST",
+        path: "/api/v1/file/upload",
+        headers: { ...headers, ...keyHeader("file/upload", options) },
+        waitMs: Number.POSITIVE_INFINITY,
+        ...upload,
+      },
+      readJson,
+      options,
+    );
+    return answer as FileRecord; // the hub answers as it declares
+  }
+
+  #download(fileId: string, range: string | undefined, options: CallOptions = {}): Promise<Response> {
+    return this.#http.send(
+      {
+        method: "GET",
+        path: `/api/v1/file/download/${encodeURIComponent(fileId)}`,
+        headers: range === undefined ? {} : { Range: range },
+        isRepeatable: true,
+        isStreamed: true,
+      },
+      async (response) => response,
+      options,
+    );
+  }
+}
+
+type Fields = Record<string, unknown>;
+
+/** Repeating it does no harm, and there are many: the hub need not store their answers. */
+const NEEDS_NO_KEY = "node/heartbeat";
+
+function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
+  if (operation === NEEDS_NO_KEY) return {};
+  return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
+}
+
+function queryOf(fields: Fields): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined && value !== null) query.append(name, String(value));
+  return query.size === 0 ? "" : `?${query}`;
+}
+
+/** A longer wait is asked for in parts: proxies cut connections that are silent for a minute. */
+const LONGEST_ASK_S = 50;
+/** An answer that comes this much before its time ends the wait: the node leaves or drains, or the hub stops. */
+const EARLY_MS = 500;
+
+/** How long the hub is asked to wait, and in which field; null if it is not. */
+function waitOf(
+  operation: Operation,
+  fields: Fields,
+): { readonly field: string; readonly seconds: number } | null {
+  const wait = (field: string, unasked: number): { field: string; seconds: number } | null => {
+    const seconds = Number(fields[field] ?? unasked);
+    return seconds > 0 ? { field, seconds } : null;
+  };
+  if (operation === "task/{task_id}") return wait("wait", 0);
+  if (operation === "poll") return wait("timeout", 25);
+  if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
+  return null;
+}
+
+/** Whether an answer brings nothing of what was waited for. */
+function isEmpty(operation: Operation, answer: object): boolean {
+  const { task, messages, events }: Fields = { ...answer };
+  if (operation === "task/{task_id}") return !isFinished(Object(task));
+  return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;
+}
+
+function isFinished({ status }: { readonly status?: unknown }): boolean {
+  return status === "completed" || status === "failed";
+}

@@ -1,0 +1,1397 @@
+/**
+ * The records, requests and answers of the API. Generated from the declarations of the endpoints by
+ * `bun run client-types`: do not edit. `V` is the variant in which the hub answers.
+ */
+import type { CallOptions } from "./http.ts";
+
+export type Variant = "A" | "B";
+
+/** What differs between the variants. */
+export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
+
+export type EventKind =
+  | "node.registered"
+  | "node.updated"
+  | "node.online"
+  | "node.offline"
+  | "node.draining"
+  | "node.left"
+  | "node.deleted"
+  | "task.created"
+  | "task.assigned"
+  | "task.requeued"
+  | "task.revoked"
+  | "task.released"
+  | "task.progress"
+  | "task.attempt_failed"
+  | "task.timed_out"
+  | "task.failed"
+  | "task.retried"
+  | "task.completed"
+  | "task.deleted"
+  | "lux.paid"
+  | "lux.signin"
+  | "message.sent"
+  | "message.acked"
+  | "message.parked"
+  | "message.expired"
+  | "file.uploaded"
+  | "file.deleted"
+  | "hub.started"
+  | "transport.changed";
+
+export interface Lease {
+  /**
+   * Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete,
+   * fail, release and extend.
+   */
+  epoch: number;
+  /** Without task/extend or task/complete the task is taken back then; null without a `timeout_s`. */
+  expires_at: string | null;
+}
+
+export interface Failure {
+  /**
+   * `failed`, `timed_out`, `offline`: an attempt ended so; `cancelled`, `expired`, `dependency`: the
+   * task did.
+   */
+  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
+  /** What the node, or the one who cancelled it, said. */
+  message: string | null;
+  /** The node that held the task; of a cancelled one, the node that cancelled it. */
+  node_id: string | null;
+  /** When it happened. */
+  at: string;
+}
+
+export interface TaskResult {
+  /** What the problem was. */
+  problem: string;
+  /** What was done about it. */
+  improvement: string;
+  /** What was learned. */
+  lesson: string;
+  [key: string]: unknown;
+}
+
+export interface Task<V extends Variant = "A"> {
+  /** The id of the task. */
+  task_id: string;
+  /** What is to be done, in one line. */
+  title: string;
+  /** What is to be done; at most 64 KiB of UTF-8. */
+  description: string;
+  /** Compared with the capabilities of nodes; none fits every node. */
+  task_type: string | null;
+  /** The urgency. */
+  priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The status of the task. `failed` tasks are opened again by task/retry. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** As the node sent it; null until the task is completed. */
+  result: TaskResult | null;
+  /** The task is open and may be handed out now. */
+  ready: boolean;
+  /** Attempts without a result: failures, timeouts, and nodes that went offline with it. */
+  attempts: number;
+  /** The task has failed after so many attempts. Without it: after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** Seconds that a node may hold the task without task/extend or task/complete. */
+  timeout_s: number | null;
+  /** The task is not handed out before. */
+  not_before: string | null;
+  /** A task that is not completed by then has failed. */
+  expires_at: string | null;
+  /** The ids of the tasks that must be completed first. */
+  depends_on: string[];
+  /** When the node began with it. */
+  started_at: string | null;
+  /** The last note of the node that holds it. */
+  progress: string | null;
+  /** Why the last attempt ended, or the task. */
+  failure: Failure | null;
+  /** The ids of the files that are attached to the task. */
+  files: string[];
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
+export interface Node<V extends Variant = "A"> {
+  /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+  node_id: string;
+  /** The name that people see. */
+  name: string;
+  /** `offline` when its heartbeats stopped or it left. */
+  status: "online" | "offline";
+  /** Where the node can be reached, for people: the hub does not use it. */
+  host: string | null;
+  /** Where the node can be reached, for people: the hub does not use it. */
+  port: number | null;
+  /** The task types that the node takes; empty is all. */
+  capabilities: By<V, string, string[]>;
+  /** How many unfinished tasks the balancer may give the node; none is any number. */
+  max_tasks: number | null;
+  /** Whether the balancer may give the node tasks. */
+  auto_assign: boolean;
+  /** The node gets nothing new. */
+  draining: boolean;
+  /** When the node first registered. */
+  registered_at: string;
+  /** The last heartbeat or registration. */
+  last_heartbeat: string;
+  /** The sum of the node's ledger entries. */
+  lux_balance: number;
+  /** How many unfinished tasks the node has. */
+  tasks_assigned: number;
+  /** How many tasks the node has completed. */
+  tasks_completed: number;
+}
+
+export interface Message {
+  /** The id of the message: the `message_id` of sending and of the ACK. */
+  id: string;
+  /** The sender; it need not be registered. */
+  from_node: string;
+  /** The recipient; null for a broadcast. */
+  to_node: string | null;
+  /** The message itself; at most 256 KiB of UTF-8. */
+  content: string;
+  /** The kind of message. */
+  type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
+  /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+  require_ack: boolean;
+  /** When the message was sent. */
+  sent_at: string;
+}
+
+export interface ReceivedMessage {
+  /** The id of the message: the `message_id` of sending and of the ACK. */
+  id: string;
+  /** The sender; it need not be registered. */
+  from_node: string;
+  /** The recipient. */
+  to_node: string | null;
+  /** The message itself; at most 256 KiB of UTF-8. */
+  content: string;
+  /** The kind of message. */
+  type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
+  /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+  require_ack: boolean;
+  /** When the message was sent. */
+  sent_at: string;
+  /** Whether it was delivered before. */
+  redelivered: boolean;
+  /** How often it was delivered. */
+  deliveries: number;
+}
+
+export interface HistoryMessage {
+  /** The id of the message: the `message_id` of sending and of the ACK. */
+  id: string;
+  /** The sender; it need not be registered. */
+  from_node: string;
+  /** The recipient. */
+  to_node: string | null;
+  /** The message itself; at most 256 KiB of UTF-8. */
+  content: string;
+  /** The kind of message. */
+  type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
+  /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+  require_ack: boolean;
+  /** When the message was sent. */
+  sent_at: string;
+  /** What became of it. */
+  state: "waiting" | "delivered" | "acked" | "parked" | null;
+  /** How often it was delivered. */
+  deliveries: number | null;
+  /** The recipients of a broadcast that the node sent, counted by state; null for every other message. */
+  recipients: {
+    /** They have not taken it yet. */
+    waiting: number;
+    /** They have taken it. */
+    delivered: number;
+    /** They have confirmed it. */
+    acked: number;
+    /** They never confirmed it. */
+    parked: number;
+  } | null;
+}
+
+export interface LedgerEntry {
+  /** The id of the entry. */
+  id: string;
+  /** The node that was paid. */
+  node_id: string;
+  /** LUX, exact to 6 decimals. */
+  amount: number;
+  /** `reward` of a task, or `signin`. */
+  kind: "reward" | "signin";
+  /** The task that paid; null for a sign-in. */
+  task_id: string | null;
+  /** When it happened. */
+  at: string;
+}
+
+export interface FileRecord {
+  /** The id of the file. */
+  file_id: string;
+  /** The last part of the uploaded name. */
+  name: string;
+  /** Bytes. */
+  size: number;
+  /** Of the bytes, in hexadecimal digits. */
+  sha256: string;
+  /** As uploaded; `application/octet-stream` if it was none. */
+  content_type: string;
+  /** As uploaded, digit for digit; empty if there was none. */
+  metadata: Record<string, unknown>;
+  /** The node that the file is attached to. */
+  node_id: string | null;
+  /** The task that the file is attached to. */
+  task_id: string | null;
+  /** When the file was uploaded. */
+  uploaded_at: string;
+  /** The path of its download. */
+  url: string;
+}
+
+export interface Key {
+  /** The name of the key, chosen by who made it. */
+  name: string;
+  /**
+   * What the key may do. A viewer only reads, and no contents of messages; `admin` is for
+   * `X-Admin-Key`.
+   */
+  role: "full" | "viewer" | "admin";
+  /** Whether it is still good. */
+  state: "valid" | "expired" | "revoked";
+  /** The variant in which its requests are answered; null: that of the listener. */
+  variant: "A" | "B" | null;
+  /** The node for which alone it acts. */
+  node_id: string | null;
+  /** When it was made; null for the keys of the first start. */
+  created_at: string | null;
+  /** When it ends; null: never. */
+  expires_at: string | null;
+  /** When it was revoked. */
+  revoked_at: string | null;
+}
+
+export interface Event {
+  /** Increases with each commit. */
+  id: number;
+  /** The kind of event. */
+  kind: EventKind;
+  /** When it happened. */
+  at: string;
+  /** The node that the event is about. */
+  node_id: string | null;
+  /** The task that the event is about. */
+  task_id: string | null;
+  /** More about the event; depends on the kind. */
+  data: Record<string, string | number | boolean | null>;
+}
+
+export interface TaskAnswer<V extends Variant = "A"> {
+  success: true;
+  /** The id of the task. */
+  task_id: string;
+  /** The status of the task. `failed` tasks are opened again by task/retry. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** The node's hold on the task. */
+  lease: Lease;
+  /** The task as it is now. */
+  task: Task<V>;
+}
+
+export interface EventBatch {
+  success: true;
+  /** The events, oldest first. */
+  events: Event[];
+  /** The id of the last event that was looked at: the next `since`. */
+  cursor: number;
+}
+
+/** An error (RFC 9457, problem details). */
+export interface Problem {
+  /** `urn:luxhub:problem:` and the code. */
+  type: string;
+  /** The error in a few words; the same for each error of this code. */
+  title: string;
+  /** The status of the answer. */
+  status: number;
+  /** A sentence that says what to do. */
+  detail: string;
+  success: false;
+  /** The code. Rely on it. */
+  error:
+    | "invalid_request"
+    | "unauthorized"
+    | "admin_key_required"
+    | "host_not_allowed"
+    | "key_bound_to_other_node"
+    | "not_assigned_to_node"
+    | "not_your_message"
+    | "viewer_not_allowed"
+    | "not_found"
+    | "node_not_found"
+    | "task_not_found"
+    | "message_not_found"
+    | "file_not_found"
+    | "key_not_found"
+    | "method_not_allowed"
+    | "request_timeout"
+    | "task_not_open"
+    | "task_not_assigned"
+    | "task_completed"
+    | "task_failed"
+    | "task_not_failed"
+    | "task_not_ready"
+    | "stale_lease"
+    | "node_draining"
+    | "node_offline"
+    | "message_not_parked"
+    | "nodes_limit"
+    | "lux_balance_limit"
+    | "task_files_limit"
+    | "key_exists"
+    | "keys_limit"
+    | "body_too_large"
+    | "unsupported_media_type"
+    | "range_not_satisfiable"
+    | "idempotency_key_reused"
+    | "too_many_calls"
+    | "too_many_wrong_secrets"
+    | "client_closed_request"
+    | "internal_error"
+    | "content_missing"
+    | "outcome_unknown"
+    | "database_unavailable"
+    | "batch_full"
+    | "overloaded"
+    | "insufficient_storage";
+  /** Of `invalid_request`: every field that is wrong. */
+  errors?:
+    | {
+        /** With dots, as `result.problem`; empty for the whole body. */
+        path: string;
+        /** What to send instead. */
+        message: string;
+      }[]
+    | undefined;
+}
+
+/** What each operation takes and answers. */
+export interface Operations<V extends Variant = "A"> {
+  /** Registers a node, or updates it, and puts it online */
+  "node/register": {
+    request: {
+      /** The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The name that people see. */
+      name: string;
+      /** Where the node can be reached, for people: the hub does not use it. */
+      host?: string | undefined;
+      /** Where the node can be reached, for people: the hub does not use it. */
+      port?: number | undefined;
+      /** The task types that the node takes; none is all. Comma-separated, or an array. */
+      capabilities?: string | readonly string[] | undefined;
+      /** How many unfinished tasks the balancer may give the node; none is any number. */
+      max_tasks?: number | undefined;
+      /** Whether the balancer may give the node tasks. */
+      auto_assign?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The node is online from now on. */
+      status: "online";
+      /** False if the node was registered before. */
+      created: boolean;
+      /** Seconds between two heartbeats. */
+      heartbeat_interval: number;
+      /** After so many seconds without a heartbeat the node is offline. */
+      offline_after: number;
+      /** The node as it is now. */
+      node: Node<V>;
+    };
+  };
+
+  /** Keeps a node online; answers how many tasks and messages wait for it */
+  "node/heartbeat": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The node is online. */
+      status: "online";
+      /** The last heartbeat or registration. */
+      last_heartbeat: string;
+      /** Seconds between two heartbeats. */
+      heartbeat_interval: number;
+      /** How many unfinished tasks the node has. */
+      tasks_assigned: number;
+      /** How many messages are in the node's mailbox. */
+      messages_waiting: number;
+      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      drain: boolean;
+    };
+  };
+
+  /** Puts a node offline at once and gives its tasks back */
+  "node/leave": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The node is offline. */
+      status: "offline";
+      /** How many tasks the node gave back. */
+      tasks_released: number;
+    };
+  };
+
+  /** Lets a node finish what it has and get nothing new, or ends that */
+  "node/drain": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      drain: boolean;
+    };
+    answer: {
+      success: true;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      drain: boolean;
+      /** How many unfinished tasks the node has. */
+      tasks_assigned: number;
+    };
+  };
+
+  /** Deletes a node; its tasks are open again, its ledger and messages stay */
+  "node/delete": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+  };
+
+  /** All nodes */
+  "node/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All nodes. */
+      nodes: Node<V>[];
+    };
+  };
+
+  /** One node */
+  "node/{node_id}": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+    answer: {
+      success: true;
+      /** The node as it is now. */
+      node: Node<V>;
+    };
+  };
+
+  /** Creates a task; on B the hub assigns it at once when a node is available */
+  "task/create": {
+    request: {
+      /** What is to be done, in one line. */
+      title: string;
+      /** What is to be done; at most 64 KiB of UTF-8. */
+      description: string;
+      /** Compared with the capabilities of nodes; none fits every node. */
+      task_type?: string | undefined;
+      /**
+       * The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
+       * default); 2, `p2` or `low`; `p5` is background work.
+       */
+      priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
+      /** The node that created the task; it need not be registered. */
+      creator_node?: string | undefined;
+      /** LUX for the node that completes the task, with at most 6 decimals. */
+      lux_reward?: number | undefined;
+      /** The task has failed after so many attempts. Without it: after 10 failures and timeouts. */
+      max_attempts?: number | undefined;
+      /**
+       * Seconds until a task that failed is open again (5 by default); doubled with each further attempt,
+       * at most an hour.
+       */
+      backoff_s?: number | undefined;
+      /** Seconds that a node may hold the task without task/extend or task/complete. */
+      timeout_s?: number | undefined;
+      /** Seconds until the task may be handed out. */
+      delay_s?: number | undefined;
+      /** The task is not handed out before. */
+      not_before?: string | undefined;
+      /** A task that is not completed by then has failed. */
+      expires_at?: string | undefined;
+      /** The ids of the tasks that must be completed first. */
+      depends_on?: readonly string[] | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** Assigns an open task to a node */
+  "task/assign": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** A node claims an open task */
+  "task/claim": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** Completes a task with its result and pays its reward */
+  "task/complete": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      epoch?: number | undefined;
+      /**
+       * What came of the work: three texts of at most 64 KiB each, and any further keys, together at most
+       * 64 KiB of JSON.
+       */
+      result: {
+        /** What the problem was. */
+        problem: string;
+        /** What was done about it. */
+        improvement: string;
+        /** What was learned. */
+        lesson: string;
+        [key: string]: unknown;
+      };
+    };
+    answer: {
+      success: true;
+      /** The task is completed. */
+      status: "completed";
+      /** LUX that the task paid. */
+      lux_paid: number;
+      /** The id of the task. */
+      task_id: string;
+    };
+  };
+
+  /** A node gives a task back that it holds */
+  "task/release": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      epoch?: number | undefined;
+      /** Why; it is shown in the event. */
+      reason?: string | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** A node says that its attempt at a task failed */
+  "task/fail": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      epoch?: number | undefined;
+      /** What went wrong. */
+      error: string;
+      /** Whether the task may be tried again. */
+      retry?: boolean | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** Restarts the lease of a task that has a timeout, and may note its progress */
+  "task/extend": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
+      epoch?: number | undefined;
+      /** How far the work is; the task shows it as `progress`. */
+      note?: string | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** Opens a failed task again */
+  "task/retry": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** Ends a task that is not finished: it has failed */
+  "task/cancel": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The node that wants it. */
+      node_id?: string | undefined;
+      /** Why; it is shown in the event. */
+      reason?: string | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** Takes a task back from its node, or gives it to another */
+  "task/revoke": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The node that gets the task; without it the task is open again. */
+      node_id?: string | undefined;
+      /** Why; it is shown in the event. */
+      reason?: string | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** A: assigns each task of a list; B: lets the balancer assign open tasks */
+  "task/batch-assign": {
+    request: By<
+      V,
+      {
+        /** The tasks and the nodes that get them. */
+        assignments: readonly {
+          /** The id of the task. */
+          task_id: string;
+          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          node_id: string;
+        }[];
+      },
+      Record<never, never>
+    >;
+    answer: By<
+      V,
+      {
+        success: true;
+        /** What became of each assignment, in the same order. */
+        results: {
+          /** The id of the task. */
+          task_id: string;
+          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          node_id: string;
+          success: boolean;
+          /** The code of the refusal; null if it succeeded. */
+          error: string | null;
+        }[];
+      },
+      {
+        success: true;
+        /** How many tasks were assigned. */
+        assigned: number;
+        /** How many open tasks are left. */
+        pending: number;
+        /** The tasks and the nodes that get them. */
+        assignments: {
+          /** The id of the task. */
+          task_id: string;
+          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          node_id: string;
+        }[];
+      }
+    >;
+  };
+
+  /** Deletes a task for good */
+  "task/delete": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the task. */
+      task_id: string;
+    };
+  };
+
+  /** Tasks, newest first */
+  "task/list": {
+    request: {
+      /** Only tasks of this status, in the words of either variant. */
+      status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
+      /** Only tasks that this node holds or completed. */
+      node_id?: string | undefined;
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The tasks. */
+      tasks: Task<V>[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+    };
+  };
+
+  /** The open tasks that a node could claim, best first */
+  "task/pull": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** How many to answer at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The tasks. */
+      tasks: Task<V>[];
+    };
+  };
+
+  /** Tasks counted by status, and the nodes that completed most */
+  "task/stats": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** How many there are in all. */
+      total: number;
+      /** How many tasks there are of each status. */
+      by_status: By<
+        V,
+        {
+          /** How many tasks are open. */
+          open: number;
+          /** How many tasks are assigned. */
+          assigned: number;
+          /** How many tasks are completed; in `top_nodes`, by this node. */
+          completed: number;
+          /** How many tasks have failed. */
+          failed: number;
+        },
+        {
+          /** How many tasks are open or assigned. */
+          pending: number;
+          /** How many tasks are completed; in `top_nodes`, by this node. */
+          completed: number;
+          /** How many tasks have failed. */
+          failed: number;
+        }
+      >;
+      /** The nodes that completed most, at most 10. */
+      top_nodes: {
+        /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+        node_id: string;
+        /** How many tasks are completed; in `top_nodes`, by this node. */
+        completed: number;
+        /** LUX that the node earned with them. */
+        lux_earned: number;
+      }[];
+    };
+  };
+
+  /** One task; may wait until it is completed or has failed */
+  "task/{task_id}": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** Seconds to wait until the task is completed or has failed. */
+      wait?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The task as it is now. */
+      task: Task<V>;
+    };
+  };
+
+  /** Sends a message to one node */
+  "message/send": {
+    request: {
+      /** The sender; it need not be registered. */
+      from_node: string;
+      /** The recipient. */
+      to_node: string;
+      /** The message itself; at most 256 KiB of UTF-8. */
+      content: string;
+      /** The kind of message. */
+      type?: "text" | "task" | "status" | undefined;
+      /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+      require_ack?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the message. */
+      message_id: string;
+      /** What carries messages. */
+      transport: string;
+    };
+  };
+
+  /** Takes messages out of a mailbox, oldest first, and may wait for the first */
+  "message/receive": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** How many to answer at most. */
+      count?: number | undefined;
+      /** Whether to wait for the first message. */
+      blocking?: boolean | undefined;
+      /** Seconds to wait. */
+      timeout?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** How many to answer at most. */
+      count: number;
+      /** The messages. */
+      messages: ReceivedMessage[];
+      /** What carries messages. */
+      transport: string;
+    };
+  };
+
+  /** Sends a message to every node that is online */
+  "message/broadcast": {
+    request: {
+      /** The sender; it need not be registered. */
+      from_node: string;
+      /** The message itself; at most 256 KiB of UTF-8. */
+      content: string;
+      /** The kind of message. */
+      type?: "broadcast" | "alert" | "update" | undefined;
+    };
+    answer: {
+      success: true;
+      /** The nodes that it was sent to. */
+      receivers: string[];
+      /** The id of the message. */
+      message_id: string;
+      /** What carries messages. */
+      transport: string;
+    };
+  };
+
+  /** Confirms a message */
+  "message/ack": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The id of the message. */
+      message_id: string;
+    };
+    answer: {
+      success: true;
+    };
+  };
+
+  /** The messages that a node sent or got, newest first */
+  "message/history": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The id of a message: only those before it. */
+      before?: string | undefined;
+      /** How many to answer at most. */
+      count?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** How many to answer at most. */
+      count: number;
+      /** The messages. */
+      messages: HistoryMessage[];
+      /** What carries messages. */
+      transport: string;
+    };
+  };
+
+  /** The messages that a node never confirmed, oldest first */
+  "message/parked": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The messages. */
+      messages: HistoryMessage[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+    };
+  };
+
+  /** Lets a parked message wait again, as if it had never been delivered */
+  "message/redrive": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The id of the message. */
+      message_id: string;
+    };
+    answer: {
+      success: true;
+    };
+  };
+
+  /** Sends a message to one node */
+  "agent/message": {
+    request: {
+      /** The sender; it need not be registered. */
+      from_node: string;
+      /** The recipient. */
+      to_node: string;
+      /** The message itself; at most 256 KiB of UTF-8. */
+      content: string;
+      /** The kind of message. */
+      type?: "text" | "task" | "status" | undefined;
+      /** Whether the recipient must confirm the message; it is delivered again until then, at most 5 times. */
+      require_ack?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the message. */
+      message_id: string;
+      /** What carries messages. */
+      transport: string;
+    };
+  };
+
+  /** The messages that a node got, newest first; the mailbox keeps them */
+  "agent/messages": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The id of a message: only those after it. */
+      since?: string | undefined;
+      /** The id of a message: only those before it. */
+      before?: string | undefined;
+      /** How many to answer at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** How many to answer at most. */
+      count: number;
+      /** The messages. */
+      messages: HistoryMessage[];
+    };
+  };
+
+  /** Sends a message to every node that is online */
+  "agent/broadcast": {
+    request: {
+      /** The sender; it need not be registered. */
+      from_node: string;
+      /** The message itself; at most 256 KiB of UTF-8. */
+      content: string;
+      /** The kind of message. */
+      type?: "broadcast" | "alert" | "update" | undefined;
+    };
+    answer: {
+      success: true;
+      /** The nodes that it was sent to. */
+      receivers: string[];
+      /** The id of the message. */
+      message_id: string;
+      /** What carries messages. */
+      transport: string;
+    };
+  };
+
+  /** Confirms a message */
+  "agent/ack": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The id of the message. */
+      message_id: string;
+    };
+    answer: {
+      success: true;
+    };
+  };
+
+  /** Signs a node in for the day and pays it 10 LUX */
+  signin: {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+    };
+    answer: {
+      success: true;
+      /** LUX that this sign-in paid. */
+      lux_earned: number;
+      /** The node had signed in on this day (UTC) before. */
+      already_signed_in: boolean;
+      /** The sum of the node's ledger entries. */
+      lux_balance: number;
+      /** The next midnight in UTC. */
+      next_signin_at: string;
+    };
+  };
+
+  /** The ledger entries of a node, newest first */
+  "lux/ledger": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The entries. */
+      entries: LedgerEntry[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+    };
+  };
+
+  /** All keys, without their secrets */
+  "key/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All keys, the two of the first start too. */
+      keys: Key[];
+    };
+  };
+
+  /** Makes a key and answers its secret, once */
+  "key/add": {
+    request: {
+      /** A name that no other key has or had. */
+      name: string;
+      /**
+       * What the key may do; `full` if left out. A viewer only reads, and no contents of messages; `admin`
+       * is for `X-Admin-Key`.
+       */
+      role?: "full" | "viewer" | "admin" | undefined;
+      /** The variant in which its requests are answered, on any listener. */
+      variant?: "A" | "B" | undefined;
+      /** The node for which alone it acts. */
+      node_id?: string | undefined;
+      /** When it ends; at most ten years ahead. */
+      expires_at?: string | undefined;
+      /** Seconds until it ends, instead of `expires_at`. */
+      expires_in_s?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** A name that no other key has or had. */
+      name: string;
+      /** The secret of the new key; it is not kept, and cannot be shown again. */
+      secret: string;
+      /** The key. */
+      key: Key;
+    };
+  };
+
+  /** Ends a key for good; what it has open ends within a second */
+  "key/revoke": {
+    request: {
+      /** The name of the key. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the key. */
+      name: string;
+      /** The key. */
+      key: Key;
+    };
+  };
+
+  /** The health of the hub, and counts */
+  status: {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** `degraded` while the hub cannot write. */
+      status: "ok" | "degraded";
+      /** The version of the variant. */
+      version: By<V, "1.5", "1.0">;
+      /** Seconds since the hub started. */
+      uptime: number;
+      /** How many nodes are registered. */
+      nodes_count: number;
+      /** How many tasks there are. */
+      tasks_count: number;
+      /** The program and its version. */
+      software: string;
+      /** The variant that answers. */
+      variant: By<V, "A", "B">;
+      /** What carries messages. */
+      transport: string;
+    };
+  };
+
+  /** The event log after a cursor, oldest first; without one, its newest events */
+  events: {
+    request: {
+      /** The id of the last event that was read; 0 is the beginning, none the newest events. */
+      since?: number | undefined;
+      /** How many to answer at most. */
+      limit?: number | undefined;
+      /** Only events of this kind. */
+      kind?: EventKind | undefined;
+      /** Only events about this task. */
+      task_id?: string | undefined;
+      /** Only events about this node. */
+      node_id?: string | undefined;
+    };
+    answer: EventBatch;
+  };
+
+  /** Waits for task events after a cursor */
+  poll: {
+    request: {
+      /** The id of the last event that was read; without it, only what comes from now on. */
+      since?: number | undefined;
+      /** Seconds to wait. */
+      timeout?: number | undefined;
+    };
+    answer: EventBatch;
+  };
+
+  /** The state of the hub's store */
+  "pg/diagnostic": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** What stores the hub's data. */
+      engine: "sqlite" | "postgresql";
+      /** Whether the store answers. */
+      connected: boolean;
+      /** Milliseconds of a read. */
+      latency_ms: number | null;
+      /** The version of the store's engine. */
+      engine_version: string | null;
+      /** How large the database is. */
+      size_bytes: number | null;
+      /** The number of the schema. */
+      migration: number | null;
+      /** Writes that wait for their commit. */
+      queued: number | null;
+      /** What else the engine reports. */
+      details: Record<string, string | number | boolean>;
+    };
+  };
+
+  /** Does many requests in order and in one transaction */
+  batch: {
+    request: {
+      /** Done in this order, each as if it had come alone; a refusal stops nothing. */
+      requests: readonly {
+        /** The path of a POST of JSON without `/api/v1/`, such as `task/claim`. */
+        path: string;
+        /** Its body. */
+        body: {
+          [key: string]: unknown;
+        };
+      }[];
+    };
+    answer: {
+      success: true;
+      /** In the order of the requests. */
+      answers: {
+        /** The status that the request alone would have been answered with. */
+        status: number;
+        /** Its body. */
+        body: {
+          [key: string]: unknown;
+        };
+      }[];
+    };
+  };
+
+  /** Files, newest first */
+  "file/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The files. */
+      files: FileRecord[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+    };
+  };
+
+  /** Deletes a file for good */
+  "file/delete": {
+    request: {
+      /** The id of the file. */
+      file_id: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the file. */
+      file_id: string;
+    };
+  };
+
+  /** Deletes a file for good */
+  "file/{file_id}": {
+    request: {
+      /** The id of the file. */
+      file_id: string;
+    };
+    answer: {
+      success: true;
+      /** The id of the file. */
+      file_id: string;
+    };
+  };
+}
+
+/** How each operation is called. */
+export const METHODS = {
+  "node/register": "POST",
+  "node/heartbeat": "POST",
+  "node/leave": "POST",
+  "node/drain": "POST",
+  "node/delete": "POST",
+  "node/list": "GET",
+  "node/{node_id}": "GET",
+  "task/create": "POST",
+  "task/assign": "POST",
+  "task/claim": "POST",
+  "task/complete": "POST",
+  "task/release": "POST",
+  "task/fail": "POST",
+  "task/extend": "POST",
+  "task/retry": "POST",
+  "task/cancel": "POST",
+  "task/revoke": "POST",
+  "task/batch-assign": "POST",
+  "task/delete": "POST",
+  "task/list": "GET",
+  "task/pull": "GET",
+  "task/stats": "GET",
+  "task/{task_id}": "GET",
+  "message/send": "POST",
+  "message/receive": "POST",
+  "message/broadcast": "POST",
+  "message/ack": "POST",
+  "message/history": "GET",
+  "message/parked": "GET",
+  "message/redrive": "POST",
+  "agent/message": "POST",
+  "agent/messages": "GET",
+  "agent/broadcast": "POST",
+  "agent/ack": "POST",
+  signin: "POST",
+  "lux/ledger": "GET",
+  "key/list": "GET",
+  "key/add": "POST",
+  "key/revoke": "POST",
+  status: "GET",
+  events: "GET",
+  poll: "GET",
+  "pg/diagnostic": "GET",
+  batch: "POST",
+  "file/list": "GET",
+  "file/delete": "POST",
+  "file/{file_id}": "DELETE",
+} as const;
+
+/** An operation is named by its path, without `/api/v1/`. */
+export type Operation = keyof typeof METHODS;
+export type RequestOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["request"];
+export type AnswerOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["answer"];
+
+/** The request may be left out where no field is required. */
+export type Arguments<O extends Operation, V extends Variant> =
+  Record<never, never> extends RequestOf<O, V>
+    ? [request?: RequestOf<O, V>, options?: CallOptions]
+    : [request: RequestOf<O, V>, options?: CallOptions];
+
+/** Calls an operation. */
+export type Call<V extends Variant> = <O extends Operation>(
+  operation: O,
+  ...args: Arguments<O, V>
+) => Promise<AnswerOf<O, V>>;

@@ -1,0 +1,85 @@
+/**
+ * A TCP proxy in front of a hub that spoils some of the requests: it cuts the connection before the hub has the request,
+ * or once the hub has answered it, or answers 503 itself.
+ */
+
+type Fault = "request" | "answer" | "busy";
+type Client = { readonly hub: Promise<Bun.Socket<Bun.Socket<Client>>>; fault: Fault | null };
+
+const REQUEST = /^(?:GET|POST|DELETE) \/api\/v1\/(\S*)/;
+const BUSY = "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const FAULTS: readonly Fault[] = ["answer", "request", "busy"];
+
+export class FaultyProxy implements Disposable {
+  readonly #listener: Bun.TCPSocketListener<Client>;
+  readonly #clients = new Set<Bun.Socket<Client>>();
+  readonly #every: number;
+  /** The port of the hub. */
+  port: number;
+  /** How many requests were spoilt. */
+  faults = 0;
+  #requests = 0;
+
+  /** Every n-th request is spoilt, in each way in turn; 0: none is. */
+  constructor(port: number, every = 0) {
+    this.port = port;
+    this.#every = every;
+    this.#listener = Bun.listen<Client>({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open: (client) => this.#open(client),
+        data: (client, bytes) => this.#carry(client, Buffer.from(bytes)),
+        close: async (client) => {
+          this.#clients.delete(client);
+          (await client.data.hub.catch(() => null))?.end();
+        },
+      },
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#listener.port}`;
+  }
+
+  /** Cuts every open connection. */
+  cut(): void {
+    for (const client of this.#clients) client.terminate();
+  }
+
+  [Symbol.dispose](): void {
+    this.#listener.stop(true);
+  }
+
+  #open(client: Bun.Socket<Client>): void {
+    const hub = Bun.connect<Bun.Socket<Client>>({
+      hostname: "127.0.0.1",
+      port: this.port,
+      data: client,
+      socket: {
+        data: ({ data }, bytes) => {
+          if (data.data.fault === "answer") data.terminate();
+          else data.write(bytes);
+        },
+        close: ({ data }) => void data.end(),
+      },
+    });
+    hub.catch(() => client.terminate()); // the hub is away
+    client.data = { hub, fault: null };
+    this.#clients.add(client);
+  }
+
+  async #carry(client: Bun.Socket<Client>, bytes: Buffer): Promise<void> {
+    if (REQUEST.test(bytes.toString("latin1", 0, 200))) client.data.fault = this.#nextFault();
+    const { fault } = client.data;
+    if (fault === "request") client.terminate();
+    else if (fault === "busy") client.end(BUSY);
+    else (await client.data.hub.catch(() => null))?.write(bytes);
+  }
+
+  #nextFault(): Fault | null {
+    this.#requests++;
+    if (this.#every === 0 || this.#requests % this.#every !== 0) return null;
+    return FAULTS[this.faults++ % FAULTS.length] ?? null;
+  }
+}

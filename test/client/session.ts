@@ -1,0 +1,136 @@
+/**
+ * A session over the whole client through a proxy that spoils requests, the same on Bun and, from the bundle, on Node.
+ * Everything must happen once, as if there were no faults.
+ */
+import assert from "node:assert/strict";
+import type * as Client from "../../src/client/luxhub.ts";
+
+export type Hub = { readonly url: string; readonly secret: string; readonly adminKey: string };
+
+const RESULT = { problem: "p", improvement: "i", lesson: "l" };
+const QUICK = { firstPauseMs: 5, maxPauseMs: 50 };
+
+export async function session(client: typeof Client, { url, ...keys }: Hub): Promise<void> {
+  const hub = new client.LuxHub({ url, ...keys, retry: QUICK });
+  const end = new AbortController();
+  const { signal } = end;
+
+  // Followed from the beginning, and compared with the log at the end.
+  const followed: Client.Event[] = [];
+  const ended: Client.Event[] = [];
+  const streamed: Client.StreamItem[] = [];
+  const follow = async <T>(items: AsyncGenerator<T>, into: T[]): Promise<void> => {
+    await assert.rejects(
+      async () => {
+        for await (const item of items) into.push(item);
+      },
+      { name: "AbortError" },
+    );
+  };
+  const following = [
+    follow(hub.events({ since: 0, signal }), followed),
+    follow(hub.events({ since: 0, kinds: ["task.completed", "task.failed"], signal }), ended),
+  ];
+
+  await hub.nodes.register({ node_id: "w", name: "W", capabilities: ["a", "b"] });
+  assert.equal((await hub.nodes.get({ node_id: "w" })).node.capabilities, "a,b");
+  const cursor = (await hub.call("events", { limit: 1 })).cursor;
+  following.push(follow(hub.stream("w", { lastEventId: cursor, signal }), streamed));
+
+  // Each is done once, however often it was sent.
+  const tasks: string[] = [];
+  for (let i = 0; i < 20; i++) {
+    const { task_id } = await hub.tasks.create({ title: `t${i}`, description: "d", lux_reward: 1 });
+    tasks.push(task_id);
+  }
+  assert.equal((await hub.tasks.stats()).total, tasks.length);
+  for (const task_id of tasks) {
+    const { lease } = await hub.tasks.claim({ task_id, node_id: "w" });
+    const held = { task_id, node_id: "w", epoch: lease.epoch };
+    assert.equal((await hub.tasks.complete({ ...held, result: { ...RESULT, n: 1 } })).lux_paid, 1);
+  }
+  assert.equal((await hub.nodes.get({ node_id: "w" })).node.lux_balance, tasks.length);
+  assert.equal((await hub.lux.ledger({ node_id: "w", per_page: 50 })).total, tasks.length);
+
+  // Messages: a receive waits through the faults, and none is taken twice or lost.
+  const received: string[] = [];
+  const receiving = (async () => {
+    while (received.length < 10) {
+      const { messages } = await hub.messages.receive({
+        node_id: "w",
+        count: 3,
+        blocking: true,
+        timeout: 20,
+      });
+      received.push(...messages.map(({ content }) => content));
+    }
+  })();
+  for (let i = 0; i < 10; i++) await hub.messages.send({ from_node: "s", to_node: "w", content: `m${i}` });
+  await receiving;
+  assert.deepEqual(
+    received,
+    Array.from({ length: 10 }, (_, i) => `m${i}`),
+  );
+
+  // Files, from memory and from a stream that is opened for each attempt.
+  const text = "Ünï\r\n".repeat(10_000);
+  const streamOf = (): ReadableStream<Uint8Array> => new Blob([text]).stream();
+  for (const content of [text, new Blob([text]), new TextEncoder().encode(text), streamOf]) {
+    const about = { name: 'a "b".txt', type: "text/plain", metadata: { task_id: tasks[0], n: 1 } };
+    const file = await hub.files.upload(content, about);
+    assert.equal(file.task_id, tasks[0]);
+    assert.equal(file.name, 'a "b".txt');
+    const { file_id } = file;
+    assert.equal(await (await hub.files.download({ file_id })).text(), text);
+    assert.equal(await (await hub.files.download({ file_id, range: "bytes=0-2" })).text(), "Ün");
+    await hub.files.delete({ file_id });
+  }
+  assert.equal((await hub.files.list()).total, 0);
+
+  // Refusals are not repeated, and say what is wrong.
+  await assert.rejects(hub.tasks.get({ task_id: "none" }), (error) => {
+    assert(error instanceof client.LuxHubError);
+    assert.deepEqual([error.status, error.code, error.errors], [404, "task_not_found", []]);
+    assert.match(error.detail, /none/);
+    assert(error.requestId);
+    return true;
+  });
+  await assert.rejects(hub.tasks.create({ title: "", description: "" }), (error) => {
+    assert(error instanceof client.LuxHubError);
+    assert.deepEqual(
+      error.errors.map(({ path }) => path),
+      ["title", "description"],
+    );
+    return true;
+  });
+  const { task_id } = await hub.tasks.create({ title: "To delete", description: "d" });
+  await hub.tasks.delete({ task_id });
+
+  // A network fault that lasts, and a signal.
+  const away = new client.LuxHub({ url: "http://127.0.0.1:1", retry: { ...QUICK, forMs: 20 } });
+  await assert.rejects(away.status(), client.HubUnreachable);
+  const stop = AbortSignal.timeout(20);
+  await assert.rejects(away.status({}, { signal: stop, retry: { forMs: 60_000 } }), { name: "TimeoutError" });
+  await assert.rejects(hub.tasks.get({ task_id: tasks[0] ?? "", wait: 0 }, { signal: AbortSignal.abort() }));
+
+  // No event was missed, and none came twice.
+  const { events } = await hub.call("events", { since: 0, limit: 1_000 });
+  const idsOf = (some: readonly { readonly id: number }[]): number[] => some.map(({ id }) => id);
+  const last = events.findLast(({ kind }) => kind === "task.deleted")?.id ?? 0;
+  while (followed.at(-1)?.id !== last) await pause();
+  assert.deepEqual(idsOf(followed), idsOf(events));
+  assert.deepEqual(idsOf(ended), idsOf(events.filter(({ kind }) => kind === "task.completed")));
+  const own = events.filter(
+    ({ id, kind, node_id }) => id > cursor && node_id === "w" && /^task|^message.sent/.test(kind),
+  );
+  while (streamed.length < own.length) await pause();
+  assert.deepEqual(idsOf(streamed), idsOf(own));
+  assert.equal(streamed.filter(({ event }) => event === "message").length, 10);
+
+  end.abort();
+  await Promise.all(following);
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 20));
+}

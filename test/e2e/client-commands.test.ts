@@ -1,0 +1,494 @@
+/**
+ * The commands that are clients of a hub: one session over all of them with the real program, what they print for people
+ * and for programs, and their exit codes. The hub is that of a data directory, or one that is named by its URL.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { COMMANDS, FIRST_WORDS, commandNamed, commandsOf } from "../../src/cli/commands.ts";
+import { commandHelp } from "../../src/cli/help.ts";
+import {
+  BACKUP_HELP,
+  DOCTOR_HELP,
+  KEYS_HELP,
+  MOVE_HELP,
+  RESTORE_HELP,
+  SERVE_HELP,
+} from "../../src/cli/usage.ts";
+import {
+  ADMIN_KEY,
+  type Ended,
+  FROM_SOURCE,
+  Hub,
+  Program,
+  SECRET,
+  TempDir,
+  listOf,
+  objectOf,
+  run,
+  until,
+} from "./program.ts";
+
+const dir = new TempDir();
+const data = dir.join("data");
+const SECRETS = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY };
+/** What top writes before each picture. */
+const HOME = "\u001b[H";
+let hub: Hub;
+
+beforeAll(async () => {
+  hub = await Hub.start({ data });
+  await Promise.all(["w1", "w2"].map((nodeId) => hub.register(nodeId)));
+});
+afterAll(async () => {
+  await hub[Symbol.asyncDispose]();
+  dir[Symbol.dispose]();
+});
+
+/** Runs a command on the hub of the data directory. */
+function luxhub(...args: readonly string[]): Promise<Ended> {
+  return run(args, { cwd: dir.path, env: { ...SECRETS, LUXHUB_DATA: data } });
+}
+
+/** What it prints on standard output, without the last line feed; it must succeed and say nothing else. */
+async function out(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await luxhub(...args);
+  expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" });
+  return stdout.trimEnd();
+}
+
+async function json(...args: readonly string[]): Promise<Readonly<Record<string, unknown>>> {
+  return objectOf(await out(...args, "--json"));
+}
+
+async function jsonList(...args: readonly string[]): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const value: unknown = JSON.parse(await out(...args, "--json"));
+  expect(value).toBeArray();
+  return listOf(value);
+}
+
+function add(title: string, ...flags: readonly string[]): Promise<string> {
+  return out("task", "add", title, "--description", "d", ...flags);
+}
+
+/** Runs a command as a shell would with this on its standard input. */
+async function withInput(input: string, ...args: readonly string[]): Promise<string> {
+  const child = Bun.spawn([...FROM_SOURCE, ...args], {
+    cwd: dir.path,
+    env: { ...process.env, ...SECRETS, LUXHUB_DATA: data },
+    stdin: new Blob([input]),
+    stdout: "pipe",
+  });
+  const [text, code] = await Promise.all([child.stdout.text(), child.exited]);
+  expect(code).toBe(0);
+  return text.trimEnd();
+}
+
+describe("a session", () => {
+  test("status, and top once", async () => {
+    expect(await json("status")).toMatchObject({ status: "ok", nodes_count: 2 });
+    expect(await out("status")).toMatch(/^url +http:\/\/127\.0\.0\.1:\d+\nstatus +ok\n/);
+    expect(await out("top")).toMatch(/^nodes 2: online 2$/m);
+    expect(await json("top")).toMatchObject({ status: { status: "ok" }, stats: {}, nodes: [{}, {}] });
+  });
+
+  test("top in a terminal draws until q, and leaves the screen as it was", async () => {
+    let screen = "";
+    const drawn = Promise.withResolvers<void>();
+    const child = Bun.spawn([...FROM_SOURCE, "top", "--interval", "200ms", "--data", data], {
+      env: { ...process.env, ...SECRETS, TERM: "xterm" },
+      terminal: {
+        cols: 40,
+        rows: 10,
+        data: (_, bytes) => {
+          screen += new TextDecoder().decode(bytes);
+          if (screen.split(HOME).length > 3) drawn.resolve();
+        },
+      },
+    });
+    await Promise.race([drawn.promise, child.exited]);
+    child.terminal?.write("q");
+    expect(await child.exited).toBe(0);
+    expect(screen).toStartWith("\u001b[?1049h");
+    await until(() => screen.endsWith("\u001b[?1049l"));
+    const [, picture = ""] = screen.split(HOME);
+    const lines = Bun.stripANSI(picture).split(/[\r\n]+/);
+    expect(lines).toContain("nodes 2: online 2");
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
+  });
+
+  test("empty lists are [] in JSON, and a head for people", async () => {
+    expect(await out("lux", "w1", "--json")).toBe("[]");
+    expect(await out("file", "list", "--json")).toBe("[]");
+    expect(await out("task", "list", "--type", "nothing", "--json")).toBe("[]");
+    expect(await out("message", "history", "w2", "--json")).toBe("[]");
+    expect(await out("file", "list")).toBe("FILE  SIZE  UPLOADED  NODE  TASK  NAME");
+  });
+
+  test("a task: add, list, show, claim, complete, wait, lux", async () => {
+    const flags = [
+      "--type",
+      "x",
+      "--priority",
+      "p0",
+      "--reward",
+      "2.5",
+      "--creator",
+      "w2",
+      "--timeout",
+      "1h",
+    ];
+    const taskId = await add("Say hello", ...flags);
+    expect(taskId).toMatch(/^[0-9a-f-]{36}$/);
+    const shown = await json("task", "show", taskId);
+    expect(shown).toMatchObject({ task_id: taskId, priority: 0, timeout_s: 3_600, creator_node: "w2" });
+    expect(await out("task", "list", "--status", "open", "--creator", "w2", "--type", "x")).toMatch(
+      new RegExp(`^TASK .*\\n${taskId}  open +0 +x +- +\\d+s +Say hello$`),
+    );
+    expect(await jsonList("task", "list", "--type", "x")).toEqual([shown]);
+    expect(await out("task", "claim", taskId, "--node", "w1")).toBe(`${taskId}  assigned  w1`);
+    const waiting = luxhub("task", "wait", taskId, "--timeout", "300");
+    writeFileSync(dir.join("result.json"), '{"problem":"p","improvement":"i\\nj","lesson":"l","n":1}');
+    expect(await out("task", "complete", taskId, "--node", "w1", "--result", "result.json")).toBe(
+      `${taskId}  completed  2.5 LUX paid`,
+    );
+    expect(await waiting).toMatchObject({ code: 0, stderr: "", stdout: expect.stringMatching(/^ {4}j$/m) });
+    expect(await json("task", "show", taskId)).toMatchObject({ result: { improvement: "i\nj", n: 1 } });
+    expect(await out("lux", "w1")).toMatch(/^w1 has 2\.5 LUX\nTIME +LUX +KIND +TASK\n.* 2\.5 +reward +\S+$/);
+    expect(await jsonList("lux", "w1")).toMatchObject([{ amount: 2.5, task_id: taskId }]);
+  });
+
+  test("a task: release, fail, retry, cancel, delete; exit codes of wait", async () => {
+    const [taskId, later] = [
+      await add("Fail"),
+      await withInput("from standard input", "task", "add", "t", "-d", "-"),
+    ];
+    expect(await json("task", "show", later)).toMatchObject({ description: "from standard input" });
+    await out("task", "claim", taskId, "--node", "w1");
+    expect(await out("task", "release", taskId, "--node", "w1", "--reason", "no time")).toBe(
+      `${taskId}  open`,
+    );
+    expect(await luxhub("task", "wait", taskId, "--timeout", "100ms")).toMatchObject({
+      code: 124,
+      stderr: "luxhub: after 100ms the task is still open\n",
+    });
+    await out("task", "claim", taskId, "--node", "w1");
+    const failed = await json("task", "fail", taskId, "--node", "w1", "--error", "broken", "--no-retry");
+    expect(failed).toMatchObject({ task_id: taskId, status: "failed" });
+    expect(await luxhub("task", "wait", taskId)).toMatchObject({
+      code: 1,
+      stderr: "luxhub: the task failed: failed: broken\n",
+    });
+    expect(await out("task", "retry", taskId)).toBe(`${taskId}  open`);
+    const both = await out("task", "cancel", taskId, later, "--node", "w2", "--reason", "enough");
+    expect(both).toBe(`${taskId}  failed\n${later}  failed`);
+    const some = await luxhub("task", "delete", taskId, "nobody", later, "--json");
+    expect(some).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/^luxhub: .*nobody.* \(task_not_found\)\n$/),
+    });
+    expect(some.stdout).toBe(`{"task_id":"${taskId}"}\n{"task_id":"${later}"}\n`);
+  });
+
+  test("more tasks than a page: a table of 50, JSON of all, and a reader that leaves early", async () => {
+    const creates = Array.from({ length: 60 }, (_, i) =>
+      hub.post("/task/create", { title: `many ${i} \u001b[31m`, description: "d", task_type: "many" }),
+    );
+    await Promise.all(creates);
+    const table = await luxhub("task", "list", "--type", "many");
+    expect(table.stdout.split("\n")).toHaveLength(52);
+    expect(table.stderr).toBe("The newest 50; --limit shows more.\n");
+    expect(table.stdout).not.toContain("\u001b"); // what others wrote is no command for the terminal
+    const all = await jsonList("task", "list", "--type", "many");
+    expect(new Set(all.map(({ task_id }) => task_id)).size).toBe(60);
+    expect((await luxhub("task", "list", "--limit", "2")).stdout.split("\n")).toHaveLength(4);
+    const command = [...FROM_SOURCE, "task", "list", "--json", "--data", data];
+    const shell = Bun.spawn(["bash", "-c", '"$@" | head -c 10; echo "${PIPESTATUS[0]}"', "-", ...command], {
+      env: { ...process.env, ...SECRETS },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    expect([await shell.stdout.text(), await shell.stderr.text()]).toEqual([
+      expect.stringMatching(/^\[\n\{"task_i0\n$/),
+      "",
+    ]);
+  });
+
+  test("nodes: list, show, drain, delete", async () => {
+    await hub.register("w3");
+    expect(await out("node", "list")).toMatch(/^NODE +STATUS .*\n(?:.*\n)*w3 +online +0 +0 +0 /);
+    expect((await jsonList("node", "list")).map(({ node_id }) => node_id)).toContain("w3");
+    expect(await out("node", "drain", "w3")).toBe("w3 gets nothing new; it has 0 unfinished tasks");
+    expect(await json("node", "show", "w3")).toMatchObject({ node_id: "w3", draining: true });
+    expect(await json("node", "drain", "w3", "--off")).toMatchObject({ drain: false });
+    expect(await out("node", "delete", "w3")).toBe("w3 is deleted");
+    expect(await luxhub("node", "show", "w3")).toMatchObject({ code: 3, stdout: "" });
+  });
+
+  test("messages: send, receive, history, parked", async () => {
+    const id = await out("message", "send", "--from", "op", "--to", "w1", "--ack", "two\nlines");
+    const said = await withInput("from standard input", "message", "send", "-", "--from", "op", "--to", "w1");
+    expect(await jsonList("message", "history", "w1")).toMatchObject([
+      { id: said },
+      { id, state: "waiting" },
+    ]);
+    expect(await out("message", "history", "w1", "--limit", "1")).toMatch(
+      / op -> w1 {2}text {2}waiting {2}\S+\nfrom standard input$/,
+    );
+    const got = await out("message", "receive", "w1", "--ack");
+    expect(got).toMatch(/op -> w1 {2}text {2}\S+\ntwo\nlines\n\n.* op -> w1 .*\nfrom standard input$/);
+    expect(await jsonList("message", "history", "w1")).toMatchObject([
+      { state: "delivered" },
+      { state: "acked" },
+    ]);
+    expect(await out("message", "parked", "w1", "--json")).toBe("[]");
+    const none = await luxhub("message", "receive", "w1", "--wait", "50ms", "--json");
+    expect(none).toMatchObject({ code: 124, stdout: "[]\n" });
+    expect(await out("message", "receive", "w1")).toBe("");
+  });
+
+  test("files: put, list, get, rm", async () => {
+    const taskId = await add("With a file");
+    const bytes = crypto.getRandomValues(new Uint8Array(300_000));
+    writeFileSync(dir.join("data.bin"), bytes);
+    const fileId = await out("file", "put", "data.bin", "--task", taskId, "--node", "w1");
+    const [file] = await jsonList("file", "list");
+    expect(file).toMatchObject({
+      file_id: fileId,
+      name: "data.bin",
+      size: 300_000,
+      task_id: taskId,
+      node_id: "w1",
+    });
+    expect(await out("file", "list")).toMatch(new RegExp(`\\n${fileId} .* data\\.bin$`));
+    mkdirSync(dir.join("got"), { recursive: true });
+    const inGot = (...args: readonly string[]) =>
+      run(["file", "get", fileId, ...args, "--data", data], { cwd: dir.join("got"), env: SECRETS });
+    expect(await inGot()).toMatchObject({ code: 0, stdout: "", stderr: "data.bin: 293.0 KiB\n" });
+    expect(readFileSync(dir.join("got", "data.bin")).equals(bytes)).toBeTrue();
+    expect(await inGot()).toMatchObject({
+      code: 1,
+      stderr: "luxhub: data.bin exists: name another file with -o\n",
+    });
+    expect(await inGot("-o", "other")).toMatchObject({ code: 0 });
+    expect(readFileSync(dir.join("got", "other")).equals(bytes)).toBeTrue();
+    writeFileSync(dir.join("empty"), "");
+    const empty = await json("file", "put", "empty", "--name", "nothing.txt");
+    expect(await luxhub("file", "get", String(empty["file_id"]), "-o", "-")).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: "",
+    });
+    expect(await out("file", "rm", fileId, String(empty["file_id"]))).toMatch(
+      /^\S+ {2}deleted\n\S+ {2}deleted$/,
+    );
+    expect(await out("file", "list", "--json")).toBe("[]");
+  });
+
+  test("events: the newest, all, of one kind, and as they come", async () => {
+    expect(await out("events", "--limit", "1")).toMatch(/^ID +TIME +KIND +NODE +TASK +DATA\n\d+ /);
+    const all = await jsonList("events");
+    expect(all[0]).toMatchObject({ id: 1, kind: "hub.started" });
+    const kinds = await jsonList("events", "--kind", "node.registered", "--kind", "node.deleted");
+    expect(kinds.map(({ kind, node_id }) => `${kind} ${node_id}`)).toContain("node.deleted w3");
+    const since = Number(all.at(-1)?.["id"]);
+    const follow = ["events", "--follow", "--json", "--since", String(since), "--kind", "task.created"];
+    await using following = new Program(follow, { cwd: dir.path, env: { ...SECRETS, LUXHUB_DATA: data } });
+    const ids = [await add("one"), await add("two")];
+    await following.printed(/(?:.*\n){2}/);
+    const lines = following.stdout.trimEnd().split("\n").map(objectOf);
+    expect(lines.map(({ task_id }) => task_id)).toEqual(ids);
+  });
+});
+
+describe("which hub", () => {
+  const first = () => hub.listeners[0]?.url ?? "";
+
+  test("--url with a secret file, and LUXHUB_URL with LUXHUB_SECRET", async () => {
+    writeFileSync(dir.join("secret"), `${SECRET}\n`);
+    const byFlag = ["task", "add", "t", "-d", "d", "--url", first(), "--secret-file", dir.join("secret")];
+    expect(await run(byFlag)).toMatchObject({ code: 0 });
+    const env = { LUXHUB_URL: first(), LUXHUB_SECRET: SECRET };
+    expect(await run(["node", "list"], { env })).toMatchObject({ code: 0 });
+  });
+
+  test("a listener of B, in its words", async () => {
+    using other = new TempDir();
+    await using b = await Hub.start({ data: other.join("d"), env: { LUXHUB_VARIANT: "B" } });
+    const onB = (...args: readonly string[]) =>
+      run([...args, "--url", b.listeners[0]?.url ?? ""], { env: SECRETS });
+    const { stdout } = await onB("task", "add", "t", "-d", "d");
+    expect(await onB("task", "list")).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(new RegExp(`\\n${stdout.trim()}  pending  medium `)),
+    });
+    expect((await onB("top")).stdout).toContain("pending 1");
+  });
+
+  test("a hub that is not there, or not any more, is exit code 6", async () => {
+    using other = new TempDir();
+    const away = await run(["status", "--data", other.join("none")]);
+    expect(away).toMatchObject({
+      code: 6,
+      stderr: expect.stringMatching(/^luxhub: no hub runs on .*--url.*\n$/),
+    });
+    const killed = await Hub.start({ data: other.join("d") });
+    const record = other.join("d", "address");
+    expect(readFileSync(record, "utf8")).toBe(`A ${killed.listeners[0]?.url}\n`);
+    killed.program.child.kill("SIGKILL");
+    await killed.program.ended;
+    expect(existsSync(record)).toBeTrue();
+    expect(await run(["status", "--data", other.join("d")], { env: SECRETS })).toMatchObject({ code: 6 });
+    const unheard = await run(["status", "--url", killed.listeners[0]?.url ?? ""]);
+    expect(unheard).toMatchObject({
+      code: 6,
+      stderr: expect.stringMatching(/^luxhub: the hub cannot be reached: nothing listens there; .*\n$/),
+    });
+    const again = await Hub.start({ data: other.join("d") });
+    expect(await run(["status", "--data", other.join("d")], { env: SECRETS })).toMatchObject({ code: 0 });
+    await again.stop();
+    expect(existsSync(record)).toBeFalse();
+  });
+
+  test("follow goes on when the hub comes back", async () => {
+    using other = new TempDir();
+    const [at, env] = [other.join("d"), { LUXHUB_PORT: "0" }];
+    const before = await Hub.start({ data: at, env });
+    const port = String(before.port);
+    const follow = ["events", "--follow", "--json", "--since", "0", "--kind", "hub.started", "--limit", "2"];
+    await using following = new Program(follow, {
+      env: { ...SECRETS, LUXHUB_URL: before.listeners[0]?.url ?? "" },
+    });
+    await following.printed(/hub\.started.*\n/);
+    await before.stop();
+    await using after = await Hub.start({ data: at, env: { LUXHUB_PORT: port } });
+    expect(after.port).toBe(Number(port));
+    expect(await following.ended).toBe(0);
+    expect(following.stdout.trimEnd().split("\n")).toHaveLength(2);
+  });
+});
+
+describe("what is refused", () => {
+  const rows: readonly (readonly [args: string, code: number, says: RegExp])[] = [
+    ["tsk list", 2, /unknown command "tsk" \(did you mean task\?\); see luxhub help/],
+    ["task lst", 2, /unknown command task lst \(did you mean list\?\); see luxhub task --help/],
+    [
+      "task list --staus open",
+      2,
+      /unknown flag --staus \(did you mean --status\?\); see luxhub task list --help/,
+    ],
+    ["task list --status opn", 2, /--status is "opn"; it must be open, .* \(did you mean open\?\)/],
+    ["task list --limit 0", 2, /--limit is "0"; it must be a whole number from 1/],
+    ["task add x", 2, /task add needs --description TEXT/],
+    ["task add", 2, /task add needs TITLE/],
+    ["task wait x --timeout soon", 2, /--timeout is "soon"; it must be a time as/],
+    ["task claim x", 2, /task claim needs --node NODE/],
+    ["task complete x --node w1 --result /dev/null", 2, /the result in \/dev\/null must be a JSON object/],
+    ["task complete x --node w1 --result /nowhere", 1, /cannot read \/nowhere/],
+    ["status --url ftp://x", 2, /the URL is "ftp:\/\/x"; it must be as http/],
+    ["status --url http://x --data y", 2, /--url and --data name two hubs/],
+    ["status --secret-file /nowhere", 1, /cannot read \/nowhere/],
+    ["file put /nowhere", 1, /cannot read \/nowhere/],
+    ["message send x --from op --to nobody", 3, /\(node_not_found\)/],
+    ["task show nobody", 3, /\(task_not_found\)/],
+    ["completions tcsh", 2, /"tcsh" is no shell that luxhub knows: bash, zsh, fish/],
+    ["help task add x", 2, /unexpected "x"/],
+  ];
+  test.concurrent.each(rows)("luxhub %s: %d", async (args, code, says) => {
+    const ended = await luxhub(...args.split(" "));
+    expect({ code: ended.code, stdout: ended.stdout }).toEqual({ code, stdout: "" });
+    expect(ended.stderr).toMatch(says);
+    expect(ended.stderr).toMatch(/^luxhub: .*\n$/); // one line, and no stack
+  });
+
+  test("a wrong secret and a missing administrator key are 4, a conflict is 5", async () => {
+    const taskId = await add("conflict");
+    const at = ["--url", hub.listeners[0]?.url ?? ""];
+    const wrong = await run(["task", "retry", taskId, ...at], { env: { LUXHUB_SECRET: "wrong" } });
+    expect(wrong).toMatchObject({
+      code: 4,
+      stderr: expect.stringMatching(/LUXHUB_SECRET or by --secret-file.*\(unauthorized\)/),
+    });
+    const noAdmin = await run(["task", "delete", taskId, ...at], { env: { LUXHUB_SECRET: SECRET } });
+    expect(noAdmin).toMatchObject({ code: 4, stderr: expect.stringMatching(/LUXHUB_ADMIN_KEY/) });
+    expect(await luxhub("task", "retry", taskId)).toMatchObject({
+      code: 5,
+      stderr: expect.stringMatching(/\(task_not_failed\)/),
+    });
+  });
+});
+
+describe("what is made from the declarations", () => {
+  test("help for the program, a group and a command; each names every flag", async () => {
+    const [all, group, command] = await Promise.all(
+      [["help"], ["task"], ["help", "task", "add"]].map(async (args) => (await run(args)).stdout),
+    );
+    for (const word of FIRST_WORDS) expect(all).toContain(`luxhub ${word}`);
+    for (const { name } of commandsOf("task")) expect(group).toContain(`luxhub ${name}`);
+    expect(command).toBe(`${commandHelp(commandNamed("task add"))}\n`);
+    const byHand: Readonly<Record<string, string>> = {
+      serve: SERVE_HELP,
+      keys: KEYS_HELP,
+      backup: BACKUP_HELP,
+      restore: RESTORE_HELP,
+      doctor: DOCTOR_HELP,
+      move: MOVE_HELP,
+    };
+    for (const one of COMMANDS) {
+      const text = byHand[one.name.split(" ")[0] ?? ""] ?? commandHelp(one);
+      const missing = Object.keys(one.flags).filter((flag) => !text.includes(`--${flag}`));
+      expect([one.name, missing]).toEqual([one.name, []]);
+    }
+  });
+
+  test("bash completes commands, flags, words of flags and files", async () => {
+    const { stdout: script } = await run(["completions", "bash"]);
+    writeFileSync(dir.join("completions.bash"), script);
+    writeFileSync(dir.join("a file"), "");
+    const complete = async (...words: readonly string[]): Promise<string> => {
+      const ask =
+        'source completions.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _luxhub; printf "%s\\n" "${COMPREPLY[@]}"';
+      const child = Bun.spawn(["bash", "-c", ask, "-", "luxhub", ...words], {
+        cwd: dir.path,
+        stdout: "pipe",
+        stderr: "pipe",
+      });
+      expect(await child.stderr.text()).toBe("");
+      return (await child.stdout.text()).trimEnd().replaceAll("\n", " ");
+    };
+    expect(await complete("ta")).toBe("task");
+    expect(await complete("task", "c")).toBe("claim complete cancel");
+    expect(await complete("task", "list", "--st")).toBe("--status");
+    expect(await complete("task", "list", "--status", "c")).toBe("completed");
+    expect(await complete("--url", "x", "nod")).toBe("");
+    expect(await complete("file", "put", "a")).toBe("a file");
+    expect(await complete("completions", "")).toBe("--help bash zsh fish");
+    for (const word of FIRST_WORDS.filter((one) => commandsOf(one).length > 0))
+      expect(await complete(word, "")).toContain(commandsOf(word)[0]?.name.slice(word.length + 1) ?? "-");
+  });
+
+  test("zsh and fish get scripts that name every command", async () => {
+    for (const shell of ["zsh", "fish"]) {
+      const { stdout } = await run(["completions", shell]);
+      for (const { name } of COMMANDS) for (const word of name.split(" ")) expect(stdout).toContain(word);
+      const path = Bun.which(shell);
+      if (path === null) {
+        console.log(`The completions of ${shell} are not parsed: there is no ${shell} on the path.`);
+        continue;
+      }
+      writeFileSync(dir.join(`completions.${shell}`), stdout);
+      expect(Bun.spawnSync([path, "-n", dir.join(`completions.${shell}`)]).exitCode).toBe(0);
+    }
+  });
+
+  test("the manual page names every command and exit code, and groff finds no fault in it", async () => {
+    const { stdout } = await run(["man"]);
+    for (const { name } of COMMANDS) expect(stdout).toContain(`.SS luxhub ${name}`);
+    for (const code of [0, 1, 2, 3, 4, 5, 6, 124]) expect(stdout).toContain(`.B ${code}\n`);
+    const groff = Bun.which("groff");
+    if (groff === null)
+      return console.log("The manual page is not formatted: there is no groff on the path.");
+    writeFileSync(dir.join("luxhub.1"), stdout);
+    const { stderr, exitCode } = Bun.spawnSync([groff, "-man", "-ww", "-z", dir.join("luxhub.1")]);
+    expect([exitCode, stderr.toString()]).toEqual([0, ""]);
+  });
+});

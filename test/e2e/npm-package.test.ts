@@ -1,0 +1,72 @@
+/**
+ * The npm package of the hub, as `bun run release` makes it: Node starts it, and it runs on the Bun that npm put beside it.
+ * Here this test's own Bun stands there, so that nothing is fetched.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { makeHubPackage } from "../../src/release.ts";
+import { version } from "../../package.json";
+import { Hub, TempDir, run } from "./program.ts";
+
+const node = Bun.which("node");
+const missing = node === null ? "no node here" : Bun.which("npm") === null ? "no npm here" : null;
+
+describe.skipIf(missing !== null)(
+  `the npm package${missing === null ? "" : ` (skipped: ${missing})`}`,
+  () => {
+    const place = new TempDir();
+    const luxhub = place.join("node_modules/luxhub/luxhub.js");
+    const command = [node ?? "", luxhub];
+    /** No Bun on the path. */
+    const env = { PATH: "/nonexistent", HOME: "" };
+    const architecture = process.arch === "arm64" ? "aarch64" : process.arch;
+    const bun = place.join(`node_modules/@oven/bun-${process.platform}-${architecture}/bin/bun`);
+
+    beforeAll(async () => {
+      const archive = await makeHubPackage(place.path);
+      mkdirSync(dirname(luxhub), { recursive: true });
+      const unpacked = Bun.spawnSync(["tar", "-xzf", archive, "--strip-components=1", "-C", dirname(luxhub)]);
+      expect(unpacked.exitCode).toBe(0);
+      mkdirSync(dirname(bun), { recursive: true });
+      writeFileSync(join(dirname(bun), "../package.json"), "{}");
+      symlinkSync(process.execPath, bun);
+    }, 300_000);
+
+    afterAll(() => place[Symbol.dispose]());
+
+    test("is small, names Bun alone, and has its licences", () => {
+      expect(Bun.file(place.join(`luxhub-${version}.tgz`)).size).toBeLessThan(2 ** 20);
+      const manifest = JSON.parse(readFileSync(join(dirname(luxhub), "package.json"), "utf8"));
+      expect(manifest).toMatchObject({ name: "luxhub", version, bin: { luxhub: "luxhub.js" } });
+      expect(Object.keys(manifest.optionalDependencies)).toHaveLength(6);
+      expect([manifest.dependencies, manifest.scripts]).toEqual([undefined, undefined]);
+      expect(readFileSync(join(dirname(luxhub), "LICENSES-OF-OTHERS"), "utf8")).toMatch(/^zod$/m);
+    });
+
+    test("serves, takes nothing from the directory where it is started, and ends with the signal", async () => {
+      const cwd = place.join("cwd");
+      mkdirSync(cwd);
+      writeFileSync(join(cwd, ".env"), "LUXHUB_VARIANT=B\n");
+      writeFileSync(join(cwd, "bunfig.toml"), 'preload = ["./none.ts"]\n');
+      await using hub = await Hub.start({ command, cwd, env });
+      expect(hub.listeners.map(({ variant }) => variant)).toEqual(["A"]);
+      await hub.register("worker-1");
+      expect((await hub.stop()).code).toBe(0);
+      expect(existsSync(join(cwd, "luxhub-data"))).toBe(true);
+    });
+
+    test("passes the exit code on, and says when there is no Bun for the platform", async () => {
+      expect(await run(["version"], { command, env })).toMatchObject({
+        code: 0,
+        stdout: `luxhub ${version}\n`,
+      });
+      expect((await run(["serve", "--bogus"], { command, env })).code).toBe(2);
+      using elsewhere = new TempDir();
+      const alone = elsewhere.join("alone.mjs");
+      writeFileSync(alone, readFileSync(luxhub));
+      const { code, stderr } = await run(["version"], { command: [node ?? "", alone], env, cwd: "/" });
+      expect([code, stderr]).toEqual([1, expect.stringContaining("no Bun")]);
+    });
+  },
+);

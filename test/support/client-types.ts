@@ -1,0 +1,184 @@
+/**
+ * Writes src/client/types.ts from the OpenAPI documents of both variants: `bun run client-types`. A field that differs
+ * between the variants becomes `By<V, of A, of B>`. A test holds the file equal to what this writes.
+ */
+import { join } from "node:path";
+import { type Operation, type Schema, openApi } from "../../src/api/openapi.ts";
+import { EVENT_KINDS } from "../../src/domain/event.ts";
+import { VARIANTS } from "../../src/variant/by-name.ts";
+
+const FILE = join(import.meta.dir, "../../src/client/types.ts");
+const A = openApi(VARIANTS.A);
+const B = openApi(VARIANTS.B);
+
+const HEAD = `/**
+ * The records, requests and answers of the API. Generated from the declarations of the endpoints by
+ * \`bun run client-types\`: do not edit. \`V\` is the variant in which the hub answers.
+ */
+import type { CallOptions } from "./http.ts";
+
+export type Variant = "A" | "B";
+
+/** What differs between the variants. */
+export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
+`;
+
+const TAIL = `
+/** An operation is named by its path, without \`/api/v1/\`. */
+export type Operation = keyof typeof METHODS;
+export type RequestOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["request"];
+export type AnswerOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["answer"];
+
+/** The request may be left out where no field is required. */
+export type Arguments<O extends Operation, V extends Variant> =
+  Record<never, never> extends RequestOf<O, V>
+    ? [request?: RequestOf<O, V>, options?: CallOptions]
+    : [request: RequestOf<O, V>, options?: CallOptions];
+
+/** Calls an operation. */
+export type Call<V extends Variant> = <O extends Operation>(
+  operation: O,
+  ...args: Arguments<O, V>
+) => Promise<AnswerOf<O, V>>;
+`;
+
+/** The records whose fields differ between the variants. */
+const varying = new Set<string>();
+
+/** The text of a type whose schemas in A and B are these; `isSent` for what a client sends. */
+function typeOf(a: Schema, b: Schema, isSent = false): string {
+  if (a.$ref !== undefined && a.$ref === b.$ref) return refer(a.$ref);
+  if (a.items && b.items) return `${isSent ? "readonly " : ""}${grouped(typeOf(a.items, b.items, isSent))}[]`;
+  if (a.properties && b.properties && namesOf(a) === namesOf(b)) return objectOf(a, b, isSent);
+  if (a.anyOf && b.anyOf && a.anyOf.length === b.anyOf.length)
+    return a.anyOf.map((one, i) => typeOf(one, b.anyOf?.[i] ?? {}, isSent)).join(" | ");
+  if (a === b) return scalarOf(a, isSent);
+  const [ofA, ofB] = [typeOf(a, a, isSent), typeOf(b, b, isSent)];
+  return ofA === ofB ? ofA : `By<V, ${ofA}, ${ofB}>`;
+}
+
+function refer(ref: string): string {
+  const name = ref.split("/").at(-1) ?? "";
+  return varying.has(name) ? `${name}<V>` : name;
+}
+
+const grouped = (type: string): string => (/[| ]/.test(type) && !type.startsWith("{") ? `(${type})` : type);
+const namesOf = ({ properties = {} }: Schema): string => Object.keys(properties).join();
+
+function objectOf(a: Schema, b: Schema, isSent: boolean): string {
+  const fields = Object.entries(a.properties ?? {}).map(([name, ofA]) => {
+    const ofB = b.properties?.[name] ?? {};
+    const isOptional = !a.required?.includes(name) || !b.required?.includes(name);
+    const type = typeOf(ofA, ofB, isSent);
+    const doc = name === "success" ? "" : docOf(ofA.description);
+    return `${doc}${name}${isOptional ? "?" : ""}: ${type}${isOptional ? " | undefined" : ""};`;
+  });
+  if (a.additionalProperties) fields.push("[key: string]: unknown;");
+  return fields.length === 0 ? "Record<never, never>" : `{\n${fields.join("\n")}\n}`;
+}
+
+function scalarOf(schema: Schema, isSent: boolean): string {
+  if ("const" in schema) return JSON.stringify(schema.const);
+  if (schema.enum) return schema.enum.join() === EVENT_KINDS.join() ? "EventKind" : wordsOf(schema.enum);
+  if (schema.type === "object") return recordOf(schema, isSent);
+  const types = [schema.type ?? []].flat();
+  return types.map((type) => (type === "integer" ? "number" : type)).join(" | ") || "unknown";
+}
+
+function wordsOf(words: readonly unknown[]): string {
+  return words.map((word) => JSON.stringify(word)).join(" | ");
+}
+
+function recordOf({ additionalProperties = {} }: Schema, isSent: boolean): string {
+  return `Record<string, ${typeOf(additionalProperties, additionalProperties, isSent)}>`;
+}
+
+function docOf(text: string | undefined): string {
+  if (text === undefined || text === "") return "";
+  const lines = (text.match(/\S.{0,98}(?=\s|$)/g) ?? []).map((line) => line.trim());
+  return lines.length === 1
+    ? `/** ${lines[0]} */\n`
+    : `/**\n${lines.map((line) => ` * ${line}\n`).join("")} */\n`;
+}
+
+function recordTypes(): string {
+  return Object.entries(A.components.schemas)
+    .map(([name, ofA]) => {
+      const type = typeOf(ofA, B.components.schemas[name] ?? {});
+      if (/\bV\b/.test(type)) varying.add(name);
+      const parameters = varying.has(name) ? '<V extends Variant = "A">' : "";
+      return `${docOf(ofA.description)}export interface ${name}${parameters} ${type}\n`;
+    })
+    .join("\n");
+}
+
+type Described = { readonly name: string; readonly method: string; readonly text: string };
+
+/** Those that take and answer JSON. */
+function operations(): readonly Described[] {
+  return Object.entries(A.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, ofA]) => {
+      const ofB = B.paths[path]?.[method === "get" ? "get" : method === "post" ? "post" : "delete"];
+      const answers = [ofA, ofB].map((one) => one && answerOf(one));
+      if (!ofB || !answers[0] || !answers[1] || isMultipart(ofA)) return [];
+      const name = path.replace("/api/v1/", "");
+      const request = typeOf(requestOf(ofA), requestOf(ofB), true);
+      const answer = typeOf(answers[0], answers[1]);
+      const text = `${docOf(ofA.summary)}"${name}": { request: ${request}; answer: ${answer} };`;
+      return [{ name, method: method.toUpperCase(), text }];
+    }),
+  );
+}
+
+function isMultipart({ requestBody }: Operation): boolean {
+  return requestBody !== undefined && "multipart/form-data" in requestBody.content;
+}
+
+function answerOf({ responses }: Operation): Schema | undefined {
+  const success = responses["200"];
+  return success && "content" in success ? success.content?.["application/json"]?.schema : undefined;
+}
+
+/** The body, or the parameters of path and query as one object. */
+function requestOf({ requestBody, parameters = [] }: Operation): Schema {
+  if (requestBody) return requestBody.content["application/json"]?.schema ?? {};
+  const own = parameters.flatMap((one) => ("name" in one && one.in !== "header" ? [one] : []));
+  return {
+    type: "object",
+    properties: Object.fromEntries(
+      own.map(({ name, schema, description }) => [name, { ...schema, description }]),
+    ),
+    required: own.filter((one) => one.required).map(({ name }) => name),
+  };
+}
+
+/** The text of types.ts, before it is formatted. */
+export function clientTypes(): string {
+  const records = recordTypes();
+  const all = operations();
+  return [
+    HEAD,
+    `export type EventKind = ${wordsOf(EVENT_KINDS)};\n`,
+    records,
+    `/** What each operation takes and answers. */
+export interface Operations<V extends Variant = "A"> {
+${all.map(({ text }) => text).join("\n\n")}
+}
+`,
+    `/** How each operation is called. */
+export const METHODS = {
+${all.map(({ name, method }) => `"${name}": "${method}",`).join("\n")}
+} as const;
+`,
+    TAIL,
+  ].join("\n");
+}
+
+/** Writes the types to a file, formatted as the sources are. */
+export async function writeClientTypes(file: string): Promise<void> {
+  await Bun.write(file, clientTypes());
+  const formatted = Bun.spawnSync([process.execPath, "fmt", file]);
+  if (!formatted.success) throw new Error(`bun fmt failed: ${formatted.stderr.toString()}`);
+}
+
+if (import.meta.main) await writeClientTypes(FILE);
