@@ -573,6 +573,7 @@ describe("what the pages name exists", () => {
       "--retry-delay",
       "--retry-all-errors",
       "--target", // bun build
+      "--update-timings", // bun test
     ]);
     const wrong = all.flatMap(({ path, text }) =>
       [
