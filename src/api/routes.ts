@@ -3,6 +3,7 @@
  * that describe the API itself are here, because they describe this index.
  */
 import { UNCACHED } from "../http/exchange.ts";
+import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
@@ -37,6 +38,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LUX_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
+  BATCH_ENDPOINT,
   openApiDocument,
 ];
 

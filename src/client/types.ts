@@ -376,6 +376,7 @@ export interface Problem {
     | "content_missing"
     | "outcome_unknown"
     | "database_unavailable"
+    | "batch_full"
     | "overloaded"
     | "insufficient_storage";
   /** Of `invalid_request`: every field that is wrong. */
@@ -783,30 +784,40 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first */
+  /** Tasks, newest first; selected by state, nodes, type and title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
       /** Only tasks that this node holds or completed. */
       node_id?: string | undefined;
+      /** Only tasks that were created with this `creator_node`. */
+      creator_node?: string | undefined;
+      /** Only tasks of this type. */
+      task_type?: string | undefined;
+      /** Only tasks whose title has words that begin with each of these, among the newest 10,000. */
+      q?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
+      /** The `next_cursor` of the page before, with the same filters and without `page`. */
+      cursor?: string | undefined;
     };
     answer: {
       success: true;
       /** The tasks. */
       tasks: Task<V>[];
       /** The number of the page, from 1. */
-      page: number;
+      page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
-      total: number;
-      /** How many pages there are. */
-      pages: number;
+      /** How many there are in all; null if that was not counted. */
+      total: number | null;
+      /** How many pages there are; null if that was not counted. */
+      pages: number | null;
+      /** Send it as `cursor` for what comes after this page; null at the end. */
+      next_cursor: string | null;
     };
   };
 
@@ -1273,6 +1284,29 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Does many requests in order and in one transaction */
+  batch: {
+    request: {
+      /** Done in this order, each as if it had come alone; a refusal stops nothing. */
+      requests: readonly {
+        /** The path of a POST of JSON without `/api/v1/`, such as `task/claim`. */
+        path: string;
+        /** Its body. */
+        body: Record<string, unknown>;
+      }[];
+    };
+    answer: {
+      success: true;
+      /** In the order of the requests. */
+      answers: {
+        /** The status that the request alone would have been answered with. */
+        status: number;
+        /** Its body. */
+        body: Record<string, unknown>;
+      }[];
+    };
+  };
+
   /** This API as an OpenAPI 3.1 document, in the variant of the caller */
   "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
@@ -1372,6 +1406,7 @@ export const METHODS = {
   events: "GET",
   poll: "GET",
   "pg/diagnostic": "GET",
+  batch: "POST",
   "openapi.json": "GET",
   "file/list": "GET",
   "file/delete": "POST",
