@@ -11,7 +11,7 @@ import { type BalanceReport, type BatchItem, type TaskService, UnknownTasks } fr
 import type { PageRequest } from "../service/list-pages.ts";
 import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
+import { type Call, type Endpoint, type JsonAnswer, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
@@ -135,6 +135,7 @@ const next = jsonEndpoint({
       resume: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
+  notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: (variant) =>
     z.strictObject({
       task: z.nullable(taskSchema(variant)),
@@ -142,10 +143,12 @@ const next = jsonEndpoint({
       drain: z.boolean(),
     }),
   handle: (
-    { services, transact, exchange, repeatable, hold },
+    { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
   ) => {
     const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume };
+    if (inBatch)
+      return services.next.nextAtOnce(transact, asked, { signal: exchange.request.signal, repeatable });
     const take = (signal: AbortSignal) =>
       services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
