@@ -199,6 +199,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     store,
     keys,
     clock,
+    log,
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
     ...budgets,

@@ -5,7 +5,7 @@ import type { JsonAnswer } from "./endpoint.ts";
 import type { Encoded } from "./response-backpressure.ts";
 
 /** The JSON of a success. */
-export function encodeSuccess(answer: JsonAnswer | JsonText): string {
+export function encodeSuccess(answer: JsonAnswer): string {
   return `{"success":true${rest(answer instanceof JsonText ? answer.text : JSON.stringify(answer))}`;
 }
 

@@ -5,7 +5,10 @@
 import type * as z from "zod/mini";
 import type { RejectionCode } from "../domain/decision.ts";
 import type { KeyRecord, Moment } from "../domain/model.ts";
-import type { Exchange, Handler } from "../http/exchange.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import type { JsonText } from "../lib/json-text.ts";
+import type { Log } from "../lib/log.ts";
 import type { Feed } from "../service/feed.ts";
 import type { FileService } from "../service/files.ts";
 import type { KeyRing } from "../service/keys.ts";
@@ -49,6 +52,11 @@ export type Call = {
   readonly transact: Transact;
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
+  /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */
+  readonly inBatch: boolean;
+  /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
+  readonly part: (path: string, body: JsonObject) => Promise<Part>;
+  readonly log: Log;
   readonly idempotency: Idempotency;
   /** Bounds what is held of this caller's answer. */
   readonly backpressure: ResponseBackpressure;
@@ -59,8 +67,16 @@ export type Call = {
   readonly watchKey: (onLoss: () => void) => () => void;
 };
 
+/** The call of an endpoint in a batch: authenticated and validated. */
+export type Part = {
+  /** @param call as the batch's own, but with a Transact for this part */
+  readonly run: (call: Call) => Promise<unknown>;
+  /** The JSON of the answer, from what `run` or its transact resolved with. */
+  readonly encode: (answer: unknown) => string;
+};
+
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
-export type JsonAnswer = Readonly<Record<string, unknown>>;
+export type JsonAnswer = Readonly<Record<string, unknown>> | JsonText;
 
 /** The schema of an answer in a variant. */
 export type AnswerSchema = (variant: Variant) => z.ZodMiniObject;
@@ -95,11 +111,19 @@ export type JsonEndpoint<In, Out> = Declared & {
   readonly exactNumbers?: boolean;
   /** The nodes for which the caller acts: a key that is bound to another node is refused. */
   readonly actsFor?: (input: In) => readonly (string | null | undefined)[];
+  /**
+   * Of a POST: why it may not be part of a batch, or a function that says so of one request (null: it may). It must be
+   * refused if it waits or needs several commits. (One with `answersSecret` is refused anyway.)
+   */
+  readonly notInBatch?: string | ((input: In) => string | null);
   readonly handle: (call: Call, input: In) => Promise<Out>;
   readonly encode: (out: Out, variant: Variant, at: Moment) => JsonAnswer;
   /** A GET whose read must not be repeated when there is no room for its answer (see response-backpressure.ts). */
   readonly once?: boolean;
 };
+
+/** Why a call that waits is not part of a batch. */
+export const MUST_NOT_WAIT = "must not wait in a batch";
 
 /** An endpoint that reads or answers something other than JSON. */
 export type RawEndpoint = Declared & {
@@ -107,7 +131,7 @@ export type RawEndpoint = Declared & {
   readonly handle: (call: Call) => Promise<Response | Body>;
 };
 
-/** An endpoint as the pipeline needs it: bind() hides the input and output types of a JSON endpoint. */
+/** An endpoint as the pipeline needs it: `use` hides the input and output types of a JSON endpoint. */
 export type Endpoint =
   | RawEndpoint
   | (Declared & {
@@ -118,19 +142,13 @@ export type Endpoint =
       readonly emptyBody?: boolean;
       /** Whether a key that is bound to a node may be refused. */
       readonly actsFor?: unknown;
-      readonly bind: (pipeline: JsonPipeline) => Handler;
+      readonly use: <R>(run: <In, Out>(endpoint: JsonEndpoint<In, Out>) => R) => R;
     });
-
-/** Runs a JSON endpoint. The pipeline implements it. */
-export type JsonPipeline = <In, Out>(
-  endpoint: JsonEndpoint<In, Out>,
-  exchange: Exchange,
-) => ReturnType<Handler>;
 
 /** Declares a JSON endpoint, and infers its input and output types. */
 export function jsonEndpoint<In, Out>(endpoint: Omit<JsonEndpoint<In, Out>, "kind" | "parse">): Endpoint {
   const declared: JsonEndpoint<In, Out> = { ...endpoint, kind: "json", parse: inputParser(endpoint.input) };
-  return { ...declared, bind: (pipeline) => (exchange) => pipeline(declared, exchange) };
+  return { ...declared, use: (run) => run(declared) };
 }
 
 export function rawEndpoint(endpoint: Omit<RawEndpoint, "kind">): Endpoint {

@@ -75,6 +75,13 @@ export function overloaded(what: string): Problem {
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
+/** 503: a request in a batch that was not done, because the answers before it are large. */
+export function batchIsFull(): Problem {
+  const detail =
+    "The answers of this batch are too large together: this request was not done. Send it in another batch.";
+  return new Problem(503, "batch_full", "Batch full", detail);
+}
+
 /** 429: the caller has reached a limit of its own. */
 export function tooManyCalls(what: string): Problem {
   const detail = `${what} Try again when one of them has ended.`;

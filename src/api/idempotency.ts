@@ -12,7 +12,7 @@ import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import { WaitAborted, WaitQueue } from "../service/wait-queue.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
-import type { Load, Loaded, Query, Store, Transact } from "../store/store.ts";
+import type { Load, Loaded, Member, Query, Store, Transact } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
@@ -176,10 +176,11 @@ export class Idempotency {
     const transact = async (
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
+      before?: readonly Member[],
     ): Promise<unknown> => {
       let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };
-      const outcome = await this.#store.transact(known, (rows): Accepted<Decision<unknown>> | Undecided => {
+      const decideAndStore = (rows: Loaded<Load>): Accepted<Decision<unknown>> | Undecided => {
         if (rows[STORED] !== null && !isStored) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
@@ -192,7 +193,8 @@ export class Idempotency {
         willBeStored = true;
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
-      });
+      };
+      const outcome = await this.#store.transact(known, decideAndStore, before);
       isStored ||= willBeStored;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;

@@ -5,7 +5,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
+import { type Endpoint, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   deliverySchema,
@@ -50,6 +50,7 @@ function broadcastEndpoint(path: string): Endpoint {
     auth: "secret",
     summary: "Sends a message to every node that is online",
     rejections: [],
+    notInBatch: "must be sent alone: a broadcast is written in several commits",
     input: () =>
       z.object({
         from_node: field.nodeId(),
@@ -101,9 +102,13 @@ const receive = jsonEndpoint({
       timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
     }),
   actsFor: (input) => [input.node_id],
+  notInBatch: ({ blocking, timeout }) => (blocking && timeout > 0 ? MUST_NOT_WAIT : null),
   answer: () =>
     z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
-  handle: ({ services, transact, exchange, repeatable, hold }, { node_id, count, blocking, timeout }) => {
+  handle: ({ services, transact, exchange, repeatable, inBatch, hold }, input) => {
+    const { node_id, count, blocking, timeout } = input;
+    if (inBatch)
+      return services.messages.receiveAtOnce(transact, node_id, count, exchange.request.signal, repeatable);
     const waitMs = blocking ? timeout : 0;
     const receive = (signal: AbortSignal) =>
       services.messages.receive(transact, node_id, count, { waitMs, signal, repeatable });

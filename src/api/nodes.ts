@@ -1,5 +1,7 @@
 /** The endpoints of nodes: node/*. */
 import * as z from "zod/mini";
+import { SWEEP_BATCH } from "../domain/limits.ts";
+import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
@@ -99,7 +101,12 @@ const leave = jsonEndpoint({
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({ node_id: z.string(), status: z.literal("offline"), tasks_released: z.int() }),
-  handle: ({ services, transact }, { node_id }) => services.nodes.leave(transact, node_id),
+  handle: async ({ services, transact, inBatch }, { node_id }) => {
+    const left = await services.nodes.leave(transact, node_id, inBatch);
+    if (left) return left;
+    const message = `must be sent alone: the node holds ${SWEEP_BATCH} tasks or more`;
+    throw invalidRequest([{ path: "path", message }]);
+  },
   encode: ({ nodeId, tasksReleased }) => ({
     node_id: nodeId,
     status: "offline",

@@ -11,12 +11,13 @@ import { type Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Network } from "../lib/ip.ts";
 import type { Semaphore, SemaphoreShares } from "../lib/semaphore.ts";
-import { parseExact } from "../lib/exact-json.ts";
+import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
+import type { Log } from "../lib/log.ts";
 import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
-import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Services } from "./endpoint.ts";
+import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Part, Services } from "./endpoint.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { withoutAbsent } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
@@ -34,6 +35,7 @@ export type PipelineParts = {
   readonly store: Store;
   readonly keys: KeyRing;
   readonly clock: Clock;
+  readonly log: Log;
   readonly trustedProxies: readonly Network[];
   /** Whether A's public paths need the secret too. */
   readonly isPrivate: boolean;
@@ -43,11 +45,15 @@ export type PipelineParts = {
   readonly anonymousAnswers: SemaphoreShares;
 };
 
+/** What a listener serves: its variant, and the endpoints that may be part of a batch, by path. */
+type Served = { readonly variant: Variant; readonly posts: ReadonlyMap<string, Endpoint> };
+
 /** One for all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #log: Log;
   readonly #keys: KeyRing;
   readonly #longPolls: LongPolls;
   readonly #authenticator: Authenticator;
@@ -55,10 +61,11 @@ export class Pipeline {
   readonly #backpressure: ResponseBackpressure;
   readonly #anonymousBackpressure: ResponseBackpressure;
 
-  constructor({ services, store, keys, clock, answers, anonymousAnswers, ...parts }: PipelineParts) {
+  constructor({ services, store, keys, clock, log, answers, anonymousAnswers, ...parts }: PipelineParts) {
     this.#services = services;
     this.#store = store;
     this.#clock = clock;
+    this.#log = log;
     this.#keys = keys;
     const authenticator = new Authenticator(keys, clock, parts.trustedProxies, parts.isPrivate);
     this.#authenticator = authenticator;
@@ -77,13 +84,19 @@ export class Pipeline {
 
   /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
+    const posts = endpoints.filter(({ method }) => method === "POST");
+    const served = { variant, posts: new Map(posts.map((endpoint) => [endpoint.path, endpoint])) };
     return endpoints.map((endpoint): Route => {
       const { method, path } = endpoint;
       if (endpoint.kind === "json") {
         return {
           method,
           path,
-          handle: endpoint.bind((json, exchange) => this.#runJson(json, exchange, variant)),
+          handle: endpoint.use(
+            (json): Handler =>
+              (exchange) =>
+                this.#runJson(json, exchange, served),
+          ),
         };
       }
       return {
@@ -91,7 +104,7 @@ export class Pipeline {
         path,
         handle: async (exchange) => {
           const caller = await this.#authenticator.authenticate(exchange, endpoint, variant);
-          return endpoint.handle(this.#call(exchange, caller));
+          return endpoint.handle(this.#call(exchange, caller, served));
         },
       };
     });
@@ -100,15 +113,15 @@ export class Pipeline {
   async #runJson<In, Out>(
     endpoint: JsonEndpoint<In, Out>,
     exchange: Exchange,
-    listenerVariant: Variant,
+    served: Served,
   ): ReturnType<Handler> {
-    const caller = await this.#authenticator.authenticate(exchange, endpoint, listenerVariant);
+    const caller = await this.#authenticator.authenticate(exchange, endpoint, served.variant);
     const raw =
       endpoint.method === "POST" ? await readBody(endpoint, exchange) : readParameters(endpoint, exchange);
     this.#authenticator.checkStillValid(caller); // a body may arrive slowly
     const input = endpoint.parse(withoutAbsent(raw, endpoint.method === "GET" ? "" : null));
     for (const nodeId of endpoint.actsFor?.(input) ?? []) checkActsFor(caller, nodeId);
-    const call = this.#call(exchange, caller);
+    const call = this.#call(exchange, caller, served);
     // `answer` is what transact returns: an Out, as handle returns it (see JsonEndpoint).
     const encode = (answer: unknown): string =>
       encodeSuccess(endpoint.encode(answer as Out, call.variant, this.#at()));
@@ -130,9 +143,9 @@ export class Pipeline {
     return { now: this.#clock.now(), steady: this.#clock.steady() };
   }
 
-  #call(exchange: Exchange, caller: Caller): Call {
+  #call(exchange: Exchange, caller: Caller, served: Served): Call {
     const { variant, key } = caller;
-    return {
+    const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,
       backpressure: caller.shownKey === null ? this.#anonymousBackpressure : this.#backpressure,
@@ -141,11 +154,43 @@ export class Pipeline {
       key,
       transact: this.#store.transact,
       repeatable: false,
+      inBatch: false,
+      part: (path, body) => this.#part(call, served, path, body),
+      log: this.#log,
       exchange,
       hold: (wait) => this.#longPolls.hold(exchange, caller, wait),
       watchKey: (onLoss) => (key === null ? () => {} : this.#keys.hold(key, onLoss)),
     };
+    return call;
   }
+
+  /** `path` is without /api/v1/. The checks are those of a request, in the same order; the body has exact numbers. */
+  async #part(call: Call, served: Served, path: string, body: JsonObject): Promise<Part> {
+    const endpoint = served.posts.get(`/api/v1/${path}`);
+    if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
+    if (endpoint.auth === "admin")
+      await this.#authenticator.authenticate(call.exchange, endpoint, served.variant);
+    if (endpoint.answersSecret) throw notInBatch("must be sent alone: its answer has a secret");
+    return endpoint.use((json): Part => {
+      const { notInBatch: refusal } = json;
+      if (typeof refusal === "string") throw notInBatch(refusal);
+      const input = json.parse(withoutAbsent(json.exactNumbers ? body : withRoundedNumbers(body), null));
+      const reason = refusal?.(input) ?? null;
+      if (reason !== null) throw notInBatch(reason);
+      for (const nodeId of json.actsFor?.(input) ?? []) checkActsFor(call, nodeId);
+      type Out = Awaited<ReturnType<typeof json.handle>>;
+      return {
+        run: (own) => json.handle(own, input),
+        // `answer` is what transact returned: as in #runJson.
+        encode: (answer) => encodeSuccess(json.encode(answer as Out, call.variant, this.#at())),
+      };
+    });
+  }
+}
+
+/** 400: the path of a request in a batch. */
+function notInBatch(message: string): Problem {
+  return invalidRequest([{ path: "path", message }]);
 }
 
 /** The attempt of a request that has an Idempotency-Key; null without one. @throws {Problem} 400 where there must be none */

@@ -7,7 +7,9 @@ import { EVENT_KINDS } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES } from "../domain/model.ts";
+import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest } from "../service/list-pages.ts";
+import type { Position } from "../service/task-lists.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
 
@@ -274,6 +276,41 @@ export const statusFilter = () =>
   z.pipe(
     word(keysOf(STATUS_FILTERS)),
     z.transform((status) => STATUS_FILTERS[status]),
+  );
+
+const NO_WORD = "must have a letter or a digit";
+
+/** What titles are searched for, parsed to its words. */
+export const search = () =>
+  z
+    .pipe(chars(limit.SEARCH_MAX_CHARS), z.transform(wordsOf))
+    .check(z.refine((words) => words.length > 0, NO_WORD));
+
+const CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,4})$/;
+
+/** The text of a cursor, which clients send back as it is. */
+export function encodeCursor({ before, titles }: Position): string {
+  return Buffer.from(`${before.toString(36)}.${titles.toString(36)}`).toString("base64url");
+}
+
+function decodeCursor(text: string): Position | null {
+  const [, before = "", titles = ""] = CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
+  const position = { before: parseInt(before, 36), titles: parseInt(titles, 36) };
+  return encodeCursor(position) === text && isPosition(position) ? position : null;
+}
+
+function isPosition({ before, titles }: Position): boolean {
+  return Number.isSafeInteger(before) && titles <= limit.SEARCHED_TITLES_MAX;
+}
+
+/** `next_cursor` of a list, parsed to the position. */
+export const cursor = () =>
+  z.pipe(
+    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeCursor)),
+    z.custom<Position>(
+      (position) => position !== null,
+      "must be a next_cursor of this list, as it was answered",
+    ),
   );
 
 /** The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is refused. */

@@ -3,6 +3,7 @@
  * that describe the API itself are here, because they describe this index.
  */
 import { UNCACHED } from "../http/exchange.ts";
+import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
@@ -38,6 +39,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
   openApiDocument,
+  BATCH_ENDPOINT,
 ];
 
 /** Every endpoint under /api/v1, for documentation. */

@@ -7,22 +7,16 @@ import type { OfHolder } from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import type { BalanceReport, BatchItem, TaskService } from "../service/tasks.ts";
+import { type BalanceReport, type BatchItem, type TaskService, UnknownTasks } from "../service/tasks.ts";
+import type { PageRequest } from "../service/list-pages.ts";
+import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
+import { type Call, type Endpoint, type JsonAnswer, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
-import {
-  encodeLease,
-  encodePage,
-  encodeTask,
-  leaseSchema,
-  pageSchema,
-  statusWord,
-  taskSchema,
-} from "./response-schemas.ts";
+import { encodeLease, encodeTask, leaseSchema, statusWord, taskSchema } from "./response-schemas.ts";
 
 const DEFAULT_PRIORITY: Priority = 1;
 
@@ -72,7 +66,7 @@ const create = jsonEndpoint({
   handle: async ({ services, variant, transact, key, at }, input) => {
     const dependsOn = input.depends_on ?? [];
     await checkAgainstHub({ ...input, depends_on: dependsOn }, services.tasks, at);
-    return services.tasks.create(transact, {
+    const draft = {
       title: input.title,
       description: input.description,
       taskType: input.task_type ?? "",
@@ -86,7 +80,13 @@ const create = jsonEndpoint({
       notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
       expiresAt: input.expires_at ?? null,
       dependsOn: [...new Set(dependsOn)],
-    });
+    };
+    try {
+      return await services.tasks.create(transact, draft);
+    } catch (error) {
+      if (!(error instanceof UnknownTasks)) throw error;
+      throw invalidRequest(unknownDependencies(dependsOn, error.taskIds)); // deleted since they were checked
+    }
   },
   encode: encodeTaskAnswer,
 });
@@ -109,9 +109,14 @@ async function checkAgainstHub(asked: Scheduling, tasks: TaskService, { now }: M
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
   if (asked.expires_at !== undefined && asked.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
-  for (const i of await tasks.missing(asked.depends_on))
-    errors.push({ path: `depends_on.${i}`, message: "must be the id of a task" });
+  errors.push(...unknownDependencies(asked.depends_on, await tasks.unknown(asked.depends_on)));
   if (errors.length > 0) throw invalidRequest(errors);
+}
+
+function unknownDependencies(dependsOn: readonly string[], unknown: readonly string[]): FieldError[] {
+  return dependsOn.flatMap((taskId, i) =>
+    unknown.includes(taskId) ? [{ path: `depends_on.${i}`, message: "must be the id of a task" }] : [],
+  );
 }
 
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
@@ -130,6 +135,7 @@ const next = jsonEndpoint({
       resume: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
+  notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: (variant) =>
     z.strictObject({
       task: z.nullable(taskSchema(variant)),
@@ -137,10 +143,12 @@ const next = jsonEndpoint({
       drain: z.boolean(),
     }),
   handle: (
-    { services, transact, exchange, repeatable, hold },
+    { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
   ) => {
     const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume };
+    if (inBatch)
+      return services.next.nextAtOnce(transact, asked, { signal: exchange.request.signal, repeatable });
     const take = (signal: AbortSignal) =>
       services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
@@ -365,6 +373,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   auth: "secret",
   summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
   rejections: ["key_bound_to_other_node"],
+  notInBatch: "must be sent alone: it is a batch itself",
   // Only variant A reads the list: on B `assignments` is an unknown field, which is ignored.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),
   inputOf: (variant) => (variant.listedBatch ? listedBatch() : z.object({})),
@@ -426,22 +435,62 @@ const list = jsonEndpoint({
   method: "GET",
   path: "/api/v1/task/list",
   auth: "public",
-  summary: "Tasks, newest first",
+  summary: "Tasks, newest first; selected by state, nodes, type and title",
   rejections: [],
   input: () =>
     z.object({
       status: z.optional(field.statusFilter()),
       node_id: z.optional(field.nodeId()),
+      creator_node: z.optional(field.nodeId()),
+      task_type: z.optional(field.taskType()),
+      q: z.optional(field.search()),
       ...field.paging(),
+      cursor: z.optional(field.cursor()),
     }),
-  answer: (variant) => z.strictObject({ tasks: z.array(taskSchema(variant)), ...pageSchema() }),
-  handle: ({ services, variant }, { status, node_id, ...paging }) => {
+  answer: (variant) =>
+    z.strictObject({
+      tasks: z.array(taskSchema(variant)),
+      page: z.nullable(z.int()),
+      per_page: z.int(),
+      total: z.nullable(z.int()),
+      pages: z.nullable(z.int()),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services, variant }, { status, node_id, creator_node, task_type, q, cursor, ...paging }) => {
+    const query = {
+      statuses: status ?? TASK_STATUSES,
+      nodeId: node_id ?? null,
+      creatorNode: creator_node ?? null,
+      taskType: task_type || null,
+      words: q ?? [],
+    };
     const page = field.pageRequest(paging, variant.unpaged);
-    const unfinishedFirst = variant.unfinishedFirst && !field.asksForPage(paging);
-    return services.tasks.list(status ?? TASK_STATUSES, node_id ?? null, page, unfinishedFirst);
+    const { lists } = services.tasks;
+    if (cursor !== undefined) {
+      if (paging.page !== undefined)
+        throw invalidRequest([{ path: "page", message: "must not be sent together with cursor" }]);
+      return lists.after(query, cursor, page.perPage);
+    }
+    if (isSearch(query)) checkReach(page);
+    return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(paging));
   },
-  encode: (page, variant, at) => encodePage("tasks", page, (task) => encodeTask(task, variant, at)),
+  encode: ({ rows, page, perPage, total, next }, variant, at) => ({
+    tasks: rows.map((task) => encodeTask(task, variant, at)),
+    page,
+    per_page: perPage,
+    total,
+    pages: total === null ? null : Math.ceil(total / perPage),
+    next_cursor: next && field.encodeCursor(next),
+  }),
 });
+
+/** A search reaches only so far by page. @throws {Problem} 400 */
+function checkReach({ page, perPage }: PageRequest): void {
+  if (page * perPage <= limit.LIST_SCANNED_MAX) return;
+  const most = Math.floor(limit.LIST_SCANNED_MAX / perPage);
+  const message = `must be at most ${most} in a list that is filtered by creator_node, task_type or q: go on with cursor`;
+  throw invalidRequest([{ path: "page", message }]);
+}
 
 const get = jsonEndpoint({
   method: "GET",

@@ -375,6 +375,7 @@ export interface Problem {
     | "internal_error"
     | "content_missing"
     | "outcome_unknown"
+    | "batch_full"
     | "database_unavailable"
     | "overloaded"
     | "insufficient_storage";
@@ -783,30 +784,40 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first */
+  /** Tasks, newest first; selected by state, nodes, type and title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
       /** Only tasks that this node holds or completed. */
       node_id?: string | undefined;
+      /** Only tasks that were created with this `creator_node`. */
+      creator_node?: string | undefined;
+      /** Only tasks of this type. */
+      task_type?: string | undefined;
+      /** Only tasks whose title has words that begin with each of these, among the newest 10,000. */
+      q?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
+      /** The `next_cursor` of the page before, with the same filters and without `page`. */
+      cursor?: string | undefined;
     };
     answer: {
       success: true;
       /** The tasks. */
       tasks: Task<V>[];
       /** The number of the page, from 1. */
-      page: number;
+      page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
-      total: number;
-      /** How many pages there are. */
-      pages: number;
+      /** How many there are in all; null if that was not counted. */
+      total: number | null;
+      /** How many pages there are; null if that was not counted. */
+      pages: number | null;
+      /** Send it as `cursor` for what comes after this page; null at the end. */
+      next_cursor: string | null;
     };
   };
 
@@ -1276,6 +1287,33 @@ export interface Operations<V extends Variant = "A"> {
   /** This API as an OpenAPI 3.1 document, in the variant of the caller */
   "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
+  /** Does many requests in order and in one transaction */
+  batch: {
+    request: {
+      /** Done in this order, each as if it had come alone; a refusal stops nothing. */
+      requests: readonly {
+        /** The path of a POST of JSON without `/api/v1/`, such as `task/claim`. */
+        path: string;
+        /** Its body. */
+        body: {
+          [key: string]: unknown;
+        };
+      }[];
+    };
+    answer: {
+      success: true;
+      /** In the order of the requests. */
+      answers: {
+        /** The status that the request alone would have been answered with. */
+        status: number;
+        /** Its body. */
+        body: {
+          [key: string]: unknown;
+        };
+      }[];
+    };
+  };
+
   /** Files, newest first */
   "file/list": {
     request: {
@@ -1373,6 +1411,7 @@ export const METHODS = {
   poll: "GET",
   "pg/diagnostic": "GET",
   "openapi.json": "GET",
+  batch: "POST",
   "file/list": "GET",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",

@@ -60,6 +60,8 @@ export const DEPENDENCIES_MAX = 100;
 export const FAILURES_DEFAULT_MAX = 10;
 export const ID_MAX_CHARS = 128;
 export const BATCH_ASSIGN_MAX = 500;
+/** Requests in one batch, which are decided without a break: some 20 ms on SQLite. */
+export const BATCH_REQUESTS_MAX = 500;
 export const CONTENT_MAX_BYTES = 256 * KIB;
 export const METADATA_MAX_BYTES = 64 * KIB;
 export const FILE_DEFAULT_MAX_BYTES = 1024 * MIB;
@@ -99,11 +101,30 @@ export const MESSAGES_MAX = 1_000;
  * whole answer is in memory and may be stored, their JSON counts as well.
  */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
+/** The answers of one batch together; beyond it the rest of its requests is not done. */
+export const BATCH_ANSWERS_MAX_BYTES = 8 * MIB;
+/** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */
+export const BATCH_RECEIVE_BYTES = 256 * KIB;
 
 /** Pages that begin further into a list are loaded one per tick, because the rows before them must be skipped. */
 export const LIST_NEAR_ROWS = 10_000;
-/** Such pages that may wait; beyond it the answer is 503. */
+/** Such pages that may wait; beyond it the answer is 503. The same for steps of searches. */
 export const LIST_FAR_PAGES_MAX = 256;
+/** The text for which titles are searched. */
+export const SEARCH_MAX_CHARS = 100;
+/** Titles that one search looks at: the newest. */
+export const SEARCHED_TITLES_MAX = 10_000;
+/** Tasks that one call of a filtered list looks at; what is older comes with the next cursor. Also the end of its pages. */
+export const LIST_SCANNED_MAX = 10_000;
+/** Tasks that one call of a filtered list looks at only to count them all; a longer list has no total. */
+export const LIST_COUNTED_MAX = 2_000;
+/** Tasks, and blocks of tasks, that one step of a search looks at: about a millisecond. */
+export const SEARCH_STEP_ROWS = 500;
+export const SEARCH_STEP_BLOCKS = 32;
+/** The first step of a search: for a filter that matches many. */
+export const SEARCH_FIRST_BLOCKS = 4;
+/** Blocks that one call looks up: two million tasks, in some milliseconds. */
+export const SEARCH_BLOCKS_MAX = 4_096;
 /** The part of a file that is loaded at once, where the system does not send the file. */
 export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 /** The part of a list that is loaded at once; a larger page is loaded in parts. */

@@ -249,6 +249,7 @@ export function complete(
   const after: Task = {
     ...before,
     status: "completed",
+    scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
     leaseUntil: null,
     updatedAt: at.now,

@@ -29,6 +29,13 @@ export function parseExact(text: string): unknown {
   );
 }
 
+/** The fields of an object of parseExact() as JSON.parse reads them, but for numbers within lists and objects. */
+export function withRoundedNumbers(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, isRawJSON(value) ? Number(value.rawJSON) : value]),
+  );
+}
+
 function isExact(value: number, source: string): boolean {
   const shown = String(value);
   if (shown === source) return true;

@@ -175,6 +175,17 @@ export class EmbeddedMail implements Mail {
     return isLarge ? "large" : taken;
   }
 
+  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken> {
+    const { transport } = this;
+    const waiting = waitingDeliveries(nodeId, count, limit.BATCH_RECEIVE_BYTES);
+    return transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
+      const decision = receive(rows.node, nodeId, rows.waiting, steady);
+      if (decision.kind === "rejected") return decision;
+      if (decision.kind === "undecided") return accept<Taken>({ deliveries: [], transport });
+      return accept<Taken>({ deliveries: decision.answer, transport }, decision.changes);
+    });
+  }
+
   takeNothing(transact: Transact, nodeId: string): Promise<Taken> {
     const { transport } = this;
     return transact({ node: mailboxOwner(nodeId) }, ({ node }) =>

@@ -43,6 +43,8 @@ export interface Mail {
     steady: number,
     signal?: AbortSignal,
   ): Promise<Taken | undefined>;
+  /** As take(), in one transaction and without large answers; without messages when none waits. */
+  takeAtOnce(transact: Transact, nodeId: string, count: number, steady: number): Promise<Taken>;
   /** An answer without messages, committed like any other. @throws {Rejection} node_not_found */
   takeNothing(transact: Transact, nodeId: string): Promise<Taken>;
   /** Puts back what never reached its receiver, except what was acknowledged or redelivered meanwhile. */

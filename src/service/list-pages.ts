@@ -76,11 +76,12 @@ export function upToBytes(sizes: readonly Sized[], maxBytes: number): readonly S
 /** `page` counts from 1. */
 export type PageRequest = { readonly page: number; readonly perPage: number };
 
-/** `pages`: the number of pages, 0 for an empty list. */
+/** `pages`: the number of pages, 0 for an empty list. `lastSeq`: the number of the last row; null if it is not known. */
 export type Page<T> = PageRequest & {
   readonly rows: Rows<T>;
   readonly total: number;
   readonly pages: number;
+  readonly lastSeq: number | null;
 };
 
 /** A list: how many rows it has, and its two queries. */
@@ -90,8 +91,13 @@ export type PageSource<T> = {
   readonly rowsBySeq: RowsBySeq<T>;
 };
 
-export function pageOf<T>(request: PageRequest, total: number, rows: Rows<T>): Page<T> {
-  return { ...request, total, pages: Math.ceil(total / request.perPage), rows };
+export function pageOf<T>(
+  request: PageRequest,
+  total: number,
+  rows: Rows<T>,
+  lastSeq: number | null = null,
+): Page<T> {
+  return { ...request, total, pages: Math.ceil(total / request.perPage), rows, lastSeq };
 }
 
 /** Too many callers wait for pages far into a list. */
@@ -127,7 +133,8 @@ export class ListPages {
       if (!source || offset >= total) return pageOf(request, total, new Rows<T>([]));
       const sizes = await read(source.sizes(nearerSlice(offset, request.perPage, total)));
       const readLater: Read = (query) => this.#store.read(query);
-      return pageOf(request, total, await loadRows(sizes, source.rowsBySeq, read, readLater));
+      const rows = await loadRows(sizes, source.rowsBySeq, read, readLater);
+      return pageOf(request, total, rows, sizes.at(-1)?.seq);
     });
   }
 }

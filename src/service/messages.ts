@@ -104,6 +104,25 @@ export class MessageService {
     }
   }
 
+  /**
+   * A receive in one transaction, for a batch: what waits now, and less of large messages.
+   * @throws {WaitAborted} when the caller is gone: what was taken is put back
+   */
+  async receiveAtOnce(
+    transact: Transact,
+    nodeId: string,
+    count: number,
+    signal: AbortSignal,
+    repeatable: boolean,
+  ): Promise<Taken> {
+    const taken = await this.#mail.takeAtOnce(transact, nodeId, count, this.#clock.steady());
+    if (repeatable || taken.deliveries.length === 0) return taken;
+    await socketsPolled();
+    if (!signal.aborted) return taken;
+    await this.#putBack(nodeId, taken);
+    throw new WaitAborted();
+  }
+
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {
     return this.#mail.acknowledge(transact, asked, this.#clock.now());
   }

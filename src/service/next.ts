@@ -8,9 +8,9 @@
  * Must not: answer with a task before its commit.
  */
 import { typesFor } from "../domain/balancer.ts";
-import { Rejection, UNDECIDED, accept } from "../domain/decision.ts";
+import { Rejection, UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import type { Moment, Node, VariantName } from "../domain/model.ts";
-import { beaten } from "../domain/node.ts";
+import { beaten, comeBack } from "../domain/node.ts";
 import { type Next, giveAgain, next } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
@@ -101,6 +101,53 @@ export class NextService {
       return { task: null, draining: false };
     } finally {
       worker.leave(taken);
+    }
+  }
+
+  /**
+   * In one transaction and without waiting, for a batch.
+   * @throws {Rejection} node_not_found
+   * @throws {WaitAborted} when the caller is gone: what was taken is put back
+   */
+  async nextAtOnce(
+    transact: Transact,
+    { nodeId, taskTypes, resume }: NextAsked,
+    { signal, repeatable }: Omit<Patience, "waitMs">,
+  ): Promise<NextAnswer> {
+    const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
+    let known = await this.#store.read(nodeById(nodeId));
+    for (;;) {
+      const load = {
+        node: nodeById(nodeId),
+        started: resume ? firstStarted(nodeId) : NOTHING,
+        gifts: bestGift(nodeId),
+        open: bestReady(known ? typesFor(known, taskTypes) : []),
+      };
+      let taken: Taken | null = null;
+      const answer = await transact(load, ({ node, ...found }) => {
+        taken = null;
+        if (!node) return nodeNotFound(nodeId);
+        if (!isSame(node, known)) {
+          known = node;
+          return UNDECIDED;
+        }
+        const back = comeBack(node, nodeId, [], { ...at, leaseMs: leaseOf(node) });
+        if (back.kind === "rejected") return back;
+        const decision = next(back.answer, nodeId, found, at);
+        if (decision.kind === "rejected") return decision;
+        if (decision.answer.kind === "taken") taken = decision.answer;
+        const draining = decision.answer.kind === "taken" ? decision.answer.draining : node.draining;
+        return accept<NextAnswer>({ task: taken?.task ?? null, draining }, [
+          ...back.changes,
+          ...decision.changes,
+        ]);
+      });
+      if (!answer) continue;
+      if (taken === null || repeatable) return answer;
+      await socketsPolled(); // to notice a caller who hung up during the commit
+      if (!signal.aborted) return answer;
+      await this.#putBack(nodeId, taken);
+      throw new WaitAborted();
     }
   }
 

@@ -130,19 +130,28 @@ export class NodeService {
     return knownNode(this.#store, nodeId);
   }
 
-  /** Puts a node offline at its wish; the balancer gives the tasks that it held to others. Answers how many it held. */
-  async leave(transact: Transact, nodeId: string): Promise<{ nodeId: string; tasksReleased: number }> {
-    const { tasksAssigned } = await this.get(nodeId);
-    const before = tasksAssigned < SWEEP_BATCH ? 0 : await this.#tasks.releaseMost(nodeId, NODE_LEFT);
+  /**
+   * Puts a node offline at its wish; the balancer gives the tasks that it held to others. Answers how many it held.
+   * `atOnce`: in one transaction; undefined for a node that holds too many tasks for one.
+   */
+  async leave(
+    transact: Transact,
+    nodeId: string,
+    atOnce: boolean,
+  ): Promise<{ nodeId: string; tasksReleased: number } | undefined> {
+    const known = await this.#store.read(nodeById(nodeId));
+    const isFew = atOnce || !known || known.tasksAssigned < SWEEP_BATCH;
+    const before = isFew ? 0 : await this.#tasks.releaseMost(nodeId, NODE_LEFT);
     const at = this.#beat(0);
     const load = { node: nodeById(nodeId), held: tasksHeld(nodeId, SWEEP_BATCH) };
     const left = await transact(load, ({ node, held }) => {
       const decision = leave(node, nodeId, at.now);
       if (decision.kind === "rejected") return decision;
+      if (atOnce && held.length === SWEEP_BATCH) return UNDECIDED;
       const answer = { nodeId, tasksReleased: before + held.length };
       return accept(answer, [...releaseAll(held, NODE_LEFT, at).changes, ...decision.changes]);
     });
-    if (left.tasksReleased > 0) await this.#tasks.releaseDeletedIfPossible();
+    if (left && left.tasksReleased > 0) await this.#tasks.releaseDeletedIfPossible();
     return left;
   }
 
@@ -185,13 +194,18 @@ export class NodeService {
 
   /** The heartbeat of a node that was offline (and may get tasks), or whose mailbox takes several steps to count. */
   async #comeBack(transact: Transact, nodeId: string, leaseOf: LeaseOf): Promise<HeartbeatResult> {
-    const messagesWaiting = await this.#countWaiting(nodeId);
+    const counted = await this.#countWaiting(nodeId);
     const known = await this.get(nodeId);
     const beat = this.#beat(leaseOf(known));
-    const load = { node: nodeById(nodeId), waiting: waitingFor(known, SWEEP_BATCH) };
-    const back = await transact(load, ({ node, waiting }) => {
+    const load = {
+      node: nodeById(nodeId),
+      waiting: waitingFor(known, SWEEP_BATCH),
+      mail: waitingPart(nodeId, 0),
+    };
+    const back = await transact(load, ({ node, waiting, mail }) => {
       const decision = comeBack(node, nodeId, waiting, beat);
       if (decision.kind === "rejected") return decision;
+      const messagesWaiting = mail.count < WAITING_PART_MAX ? mail.count : Math.max(mail.count, counted);
       return { ...decision, answer: { ...decision.answer, messagesWaiting } };
     });
     await this.#fillFurther(back);

@@ -1,9 +1,9 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
 import type { Change } from "../domain/change.ts";
-import { type Accepted, type Decision, accept } from "../domain/decision.ts";
+import { type Accepted, type Decision, UNDECIDED, accept } from "../domain/decision.ts";
 import { BALANCE_ROUND_MAX, PULL_ANSWER_MAX_BYTES, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Moment, Node, Task, TaskResult, TaskStatus } from "../domain/model.ts";
+import type { Moment, Node, Task, TaskResult } from "../domain/model.ts";
 import {
   type Completion,
   type OfCreator,
@@ -30,7 +30,7 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { deletedNode, nodeById, nodesById } from "../store/sql/nodes.ts";
+import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import {
   type TaskTotals,
@@ -42,22 +42,19 @@ import {
   firstSettlement,
   strandedTasks,
   taskById,
-  taskSizes,
   taskTotals,
   taskWork,
   tasksById,
-  tasksBySeq,
   tasksHeld,
   tasksOfDeleted,
   timedOutTasks,
-  unfinishedFirstBySeq,
-  unfinishedFirstSizes,
   waitingFor,
 } from "../store/sql/tasks.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { knownNode } from "./known-node.ts";
-import { ListPages, type Page, type PageRequest, Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { TaskLists } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
 /** Why a deleted node's tasks were released. */
@@ -68,13 +65,24 @@ export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
+/** No tasks have these ids. */
+export class UnknownTasks extends Error {
+  override readonly name = "UnknownTasks";
+  readonly taskIds: readonly string[];
+
+  constructor(taskIds: readonly string[]) {
+    super(`There are no tasks ${taskIds.join(", ")}.`);
+    this.taskIds = taskIds;
+  }
+}
+
 export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
-  readonly #pages: ListPages;
+  readonly lists: TaskLists;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -82,18 +90,17 @@ export class TaskService {
     this.#newId = newId;
     this.#rounds = new BalancerRounds(store, clock);
     this.#top = new TopNodes(store);
-    this.#pages = new ListPages(store);
+    this.lists = new TaskLists(store);
   }
 
-  /** The indexes of ids that name no task. */
-  async missing(taskIds: readonly string[]): Promise<readonly number[]> {
+  /** Those of these ids that name no task. */
+  async unknown(taskIds: readonly string[]): Promise<readonly string[]> {
     if (taskIds.length === 0) return [];
-    const found = await this.#store.read(dependenciesById(taskIds));
-    const known = new Set(found.map(({ taskId }) => taskId));
-    return [...taskIds.keys()].filter((i) => !known.has(taskIds[i] ?? ""));
+    return without(taskIds, await this.#store.read(dependenciesById(taskIds)));
   }
 
-  create(transact: Transact, draft: TaskDraft): Promise<Task> {
+  /** @throws {UnknownTasks} when it depends on tasks that there are not */
+  async create(transact: Transact, draft: TaskDraft): Promise<Task> {
     const taskId = this.#newId();
     const at = this.#at();
     const { balanced, taskType, dependsOn } = draft;
@@ -102,9 +109,14 @@ export class TaskService {
       candidates: balanced ? candidatesFor(taskType, null) : NOTHING,
       dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NOTHING,
     };
-    return transact(load, ({ candidates, dependencies }) =>
-      create(draft, taskId, candidates ?? [], at, dependencies ?? []),
-    );
+    let unknown: readonly string[] = [];
+    const created = await transact(load, ({ candidates, dependencies }) => {
+      unknown = without(dependsOn, dependencies ?? []);
+      if (unknown.length > 0) return UNDECIDED;
+      return create(draft, taskId, candidates ?? [], at, dependencies ?? []);
+    });
+    if (!created) throw new UnknownTasks(unknown);
+    return created;
   }
 
   take(transact: Transact, by: "claim" | "assign", { taskId, nodeId }: Assignment): Promise<Task> {
@@ -169,15 +181,22 @@ export class TaskService {
     asked: { taskId: string; nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const at = this.#at();
-    // The candidates depend on the task, so the task is read first. The rule checks both again.
+    // The candidates depend on the task's type, which never changes, and on its node, which the transaction checks.
     const before = await this.#store.read(taskById(asked.taskId));
-    const candidates = candidatesFor(before?.taskType ?? "", before?.assignedNode ?? null);
     const target = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
-    const revoked = await transact({ task: taskById(asked.taskId), target, candidates }, (rows) =>
-      revoke(rows.task, rows.target, rows.candidates, asked, at),
-    );
-    if (before?.assignedNode) await this.fillIfPossible(before.assignedNode);
-    return revoked;
+    for (let from = before?.assignedNode ?? null; ;) {
+      const candidates = candidatesFor(before?.taskType ?? "", from);
+      const load = { task: taskById(asked.taskId), target, candidates };
+      const revoked = await transact(load, (rows) => {
+        const holder = rows.task?.assignedNode ?? null;
+        if (holder === from) return revoke(rows.task, rows.target, rows.candidates, asked, at);
+        from = holder;
+        return UNDECIDED;
+      });
+      if (!revoked) continue;
+      if (from !== null) await this.fillIfPossible(from);
+      return revoked;
+    }
   }
 
   async cancel(
@@ -185,13 +204,14 @@ export class TaskService {
     asked: OfCreator & { nodeId: string | null; reason: string | null },
   ): Promise<Task> {
     const at = this.#at();
-    const before = await this.#store.read(taskById(asked.taskId));
     const node = asked.nodeId === null ? NOTHING : nodeById(asked.nodeId);
-    const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) =>
-      cancel(rows.task, rows.node, asked, at),
-    );
+    let from: string | null = null;
+    const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) => {
+      from = rows.task?.assignedNode ?? null;
+      return cancel(rows.task, rows.node, asked, at);
+    });
     await this.#settleAfter(cancelled);
-    if (before?.assignedNode) await this.fillIfPossible(before.assignedNode);
+    if (from !== null) await this.fillIfPossible(from);
     return cancelled;
   }
 
@@ -380,32 +400,6 @@ export class TaskService {
     }
   }
 
-  /**
-   * One page of the tasks in any of `statuses` (of one node, if given), newest first.
-   * @param unfinishedFirst the first page begins with the unfinished tasks, newest first
-   */
-  list(
-    statuses: readonly TaskStatus[],
-    nodeId: string | null,
-    page: PageRequest,
-    unfinishedFirst = false,
-  ): Promise<Page<Task>> {
-    return this.#pages.load(page, async (read) => {
-      const node =
-        nodeId === null ? null : ((await read(nodeById(nodeId))) ?? (await read(deletedNode(nodeId))));
-      if (nodeId !== null && node === null) return null;
-      const totals = node ? totalsOf(node) : await read(taskTotals());
-      return {
-        total: statuses.reduce((sum, status) => sum + totals[status], 0),
-        sizes: (slice) =>
-          unfinishedFirst
-            ? unfinishedFirstSizes(statuses, nodeId, slice.limit)
-            : taskSizes(statuses, nodeId, slice),
-        rowsBySeq: unfinishedFirst ? unfinishedFirstBySeq : tasksBySeq,
-      };
-    });
-  }
-
   /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const { capabilities, draining } = await knownNode(this.#store, nodeId);
@@ -421,7 +415,8 @@ export class TaskService {
   }
 }
 
-/** `open` and `failed` are 0, because such a task has no node. */
-function totalsOf({ tasksAssigned, tasksCompleted }: Node): TaskTotals {
-  return { open: 0, assigned: tasksAssigned, completed: tasksCompleted, failed: 0 };
+/** Those of `taskIds` that are none of `tasks`. */
+function without(taskIds: readonly string[], tasks: readonly Pick<Task, "taskId">[]): readonly string[] {
+  const known = new Set(tasks.map(({ taskId }) => taskId));
+  return taskIds.filter((taskId) => !known.has(taskId));
 }

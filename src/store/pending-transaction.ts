@@ -1,16 +1,68 @@
 /** The transactions of a group commit, which an engine decides and writes in one: queued, decided, written, answered. */
 import type { Change, Notified } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
-import type { CommitListener, Load, Origin } from "./store.ts";
+import { GROUP_MAX, QUEUE_MAX } from "../domain/limits.ts";
+import { type CommitListener, type Member, type Origin, StoreBusy } from "./store.ts";
 
+/** A transaction: its members, of which the last one's decision is its answer. */
 export type Job = {
-  readonly load: Load;
-  readonly decide: (rows: never) => Decision<unknown> | Undecided;
+  readonly members: readonly Member[];
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
 
+/** `decision`: the last member's. */
 export type Outcome = { readonly job: Job; readonly decision: Decision<unknown> | Undecided };
+
+/** A transaction of a group threw while it was decided or written: nothing of the group may be committed. */
+export class JobFault extends Error {
+  override readonly name = "JobFault";
+  readonly job: Job;
+
+  constructor(job: Job, cause: unknown) {
+    super("A transaction failed.", { cause });
+    this.job = job;
+  }
+}
+
+/** The transactions that wait, bounded by the number of their members. */
+export class JobQueue {
+  #jobs: Job[] = [];
+  #members = 0;
+
+  /** How many members wait. */
+  get length(): number {
+    return this.#members;
+  }
+
+  /** @throws {StoreBusy} when it is full */
+  add(job: Job): void {
+    if (this.#members + job.members.length > QUEUE_MAX) throw new StoreBusy("Too much work waits.");
+    this.#jobs.push(job);
+    this.#members += job.members.length;
+  }
+
+  /** The oldest transactions with at most GROUP_MAX members together, but at least one transaction. */
+  takeGroup(): readonly Job[] {
+    if (this.#members <= GROUP_MAX) return this.takeAll();
+    let count = 0;
+    let members = 0;
+    for (const job of this.#jobs) {
+      if (count > 0 && members + job.members.length > GROUP_MAX) break;
+      members += job.members.length;
+      count++;
+    }
+    this.#members -= members;
+    return this.#jobs.splice(0, count);
+  }
+
+  takeAll(): readonly Job[] {
+    const jobs = this.#jobs;
+    this.#jobs = [];
+    this.#members = 0;
+    return jobs;
+  }
+}
 
 export type Written = { readonly changes: readonly Change[]; readonly eventIds: readonly number[] };
 

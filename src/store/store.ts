@@ -50,6 +50,12 @@ export type Load = Readonly<Record<string, Query<unknown>>>;
 /** The results of a Load, by the same names. */
 export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Query<infer R> ? R : never };
 
+/** What a transaction loads, and how it decides. */
+export type Member = {
+  readonly load: Load;
+  readonly decide: (rows: never) => Decision<unknown> | Undecided;
+};
+
 /**
  * The only way to write: loads, decides, and saves the decision's changes in one commit.
  *
@@ -58,6 +64,9 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
  *   and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
+ * - The members `before` share its transaction, all or nothing: they are decided and written first, in order, and each
+ *   sees the changes of all before it. A member that is rejected or undecided writes nothing and stops nothing; an error
+ *   in one of them is an error in the whole. Their decisions are not returned: their `decide` may keep them.
  * - An error in `decide` or in the store rejects only this transaction. A failed commit rejects the transactions that
  *   share it, and no other; none of their changes is visible, and no CommitListener is notified.
  * @throws {StoreBusy} when the queue is full.
@@ -67,8 +76,16 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
  * @throws {OutcomeUnknown} when the connection was lost during the commit: the changes may be on disk or not.
  */
 export type Transact = {
-  <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A>): Promise<A>;
-  <L extends Load, A>(load: L, decide: (rows: Loaded<L>) => Decision<A> | Undecided): Promise<A | undefined>;
+  <L extends Load, A>(
+    load: L,
+    decide: (rows: Loaded<L>) => Decision<A>,
+    before?: readonly Member[],
+  ): Promise<A>;
+  <L extends Load, A>(
+    load: L,
+    decide: (rows: Loaded<L>) => Decision<A> | Undecided,
+    before?: readonly Member[],
+  ): Promise<A | undefined>;
 };
 
 /**

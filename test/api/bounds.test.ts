@@ -216,6 +216,10 @@ test("below --min-free nothing is written but what frees room, and with room all
         507,
         "insufficient_storage",
       );
+      const deletion = { path: "task/delete", body: { task_id: ids.task } };
+      const creation = { path: "task/create", body: { title: "t", description: "d" } };
+      const batch = { requests: [deletion, creation] };
+      await refused(hub.admin("/batch", batch), 507, "insufficient_storage");
       expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 1 });
       expect(await ok(hub.get("/status"))).toMatchObject({ status: "degraded" });
       await refused(hub.post("/task/claim", { task_id: "none", node_id: "n1" }), 404, "task_not_found");

@@ -71,6 +71,8 @@ const NAMED: readonly (readonly [what: string, is: number, wanted: number])[] = 
   ["messages that are counted at once", limit.WAITING_PART_MAX, 5_000],
   ["keys", limit.KEYS_MAX, 1_000],
   ["watched addresses", limit.WATCHED_ADDRESSES_MAX, 10_000],
+  ["requests of a batch", limit.BATCH_REQUESTS_MAX, 500],
+  ["bytes of the answers of a batch", limit.BATCH_ANSWERS_MAX_BYTES, 8_388_608],
   ["transactions of a group", limit.GROUP_MAX, 1_024],
   ["transactions that wait", limit.QUEUE_MAX, 20_000],
   ["changes gathered on PostgreSQL", limit.PENDING_MAX_CHANGES, 10_000],

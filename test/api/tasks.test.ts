@@ -2,7 +2,8 @@
  * Tasks: every command in every state, accepted and refused input, rewards, lists, pull and stats. variants.test.ts tests
  * the differences between the variants, balancer.test.ts the balancer.
  */
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { LIST_SCANNED_MAX, SEARCH_MAX_CHARS } from "../../src/domain/limits.ts";
 import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import {
   ISO,
@@ -609,6 +610,118 @@ describe("list", () => {
     }
     expect(seen).toEqual(ids.toReversed());
   });
+
+  describe("filtered by creator, type and title", () => {
+    let hub: TestHub;
+    let ids: readonly string[];
+
+    beforeAll(async () => {
+      hub = await startHub();
+      await addNode(hub, "n1");
+      const drafts = [
+        { title: "Fix the login page", creator_node: "boss", task_type: "coding" },
+        { title: "Überblick: Login, v1.5", creator_node: "boss", task_type: "research" },
+        { title: "Write a blog about logins", creator_node: "n1", task_type: "coding" },
+        { title: "\u767b\u5f55\u9875\u9762", creator_node: "n1" },
+        { title: "nothing" },
+      ];
+      const made: string[] = [];
+      for (const draft of drafts) made.push(await addTask(hub, draft));
+      ids = made;
+      await ok(hub.post("/task/claim", { task_id: ids[0], node_id: "n1" }));
+      await ok(complete(hub, ids[0] ?? "", "n1"));
+      await ok(hub.post("/task/cancel", { task_id: ids[2] }));
+    });
+    afterAll(() => hub.close());
+
+    const cases: readonly (readonly [query: string, tasks: readonly number[]])[] = [
+      ["creator_node=boss", [1, 0]],
+      ["creator_node=ghost", []],
+      ["creator_node=", [4, 3, 2, 1, 0]],
+      ["task_type=coding", [2, 0]],
+      ["task_type=%20coding%20", [2, 0]],
+      ["task_type=cod", []],
+      ["status=failed", [2]],
+      ["task_type=coding&status=failed", [2]],
+      ["task_type=coding&status=completed", [0]],
+      ["task_type=coding&status=pending", []],
+      ["creator_node=boss&task_type=coding", [0]],
+      ["creator_node=boss&status=pending", [1]],
+      ["creator_node=boss&node_id=n1", [0]],
+      ["task_type=research&node_id=n1", []],
+      ["q=login", [2, 1, 0]],
+      ["q=LOG", [2, 1, 0]],
+      ["q=log%20pa", [0]],
+      ["q=ogin", []],
+      ["q=u%CC%88ber", [1]],
+      ["q=1.5", []],
+      ["q=5%20V1", [1]],
+      ["q=v1.5", [1]],
+      ["q=%E9%A1%B5", [3]],
+      ["q=login&status=failed", [2]],
+      ["q=login&creator_node=boss&task_type=research&status=open&per_page=1", [1]],
+      ["q=login&node_id=n1", [0]],
+    ];
+    for (const variant of VARIANTS)
+      test(`on ${variant}`, async () => {
+        for (const [query, tasks] of cases) {
+          const body = await ok(hub.get(`/task/list?per_page=50&${query}`, { variant }));
+          expect({ query, ids: pick(body, "tasks", "task_id"), total: body["total"] }).toEqual({
+            query,
+            ids: tasks.map((at) => ids[at]),
+            total: tasks.length,
+          });
+          expect(body).toMatchObject({ page: 1, pages: Math.min(1, tasks.length), next_cursor: null });
+        }
+      });
+
+    test("B has the unfinished tasks first", async () => {
+      const listed = async (query: string) =>
+        pick(await ok(hub.get(`/task/list?${query}`, { variant: "B" })), "tasks", "task_id");
+      expect(await listed("q=login")).toEqual([ids[1], ids[2], ids[0]]);
+      expect(await listed("task_type=coding&creator_node=boss")).toEqual([ids[0]]);
+    });
+
+    test("names what is wrong", async () => {
+      const bad = async (query: string, path: string) => badFields(hub.get(`/task/list?${query}`), [path]);
+      await bad("q=%2B%2B", "q");
+      await bad(`q=${"a".repeat(SEARCH_MAX_CHARS + 1)}`, "q");
+      await bad("creator_node=a%20b", "creator_node");
+      await bad(`task_type=${"a".repeat(101)}`, "task_type");
+      for (const cursor of ["x", "MS4x!", "LTEuMQ", "MS4xLjE", "enp6enp6enp6enouMQ"])
+        await bad(`cursor=${cursor}`, "cursor");
+      await bad(`q=a&per_page=50&page=${LIST_SCANNED_MAX / 50 + 1}`, "page");
+      await ok(hub.get(`/task/list?q=a&per_page=50&page=${LIST_SCANNED_MAX / 50}`));
+    });
+  });
+
+  for (const query of ["", "&creator_node=boss", "&task_type=coding", "&q=title", "&status=pending"])
+    test(`goes on by cursor while tasks come, change and go${query === "" ? "" : `: ${query}`}`, async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      const draft = { title: "a title", creator_node: "boss", task_type: "coding" };
+      const add = () => addTask(hub, draft);
+      const ids: string[] = [];
+      for (let i = 0; i < 9; i++) ids.push(await add());
+      const seen: unknown[] = [];
+      let cursor: unknown = null;
+      for (let step = 0; cursor !== null || step === 0; step++) {
+        const from = step === 0 ? "" : `&cursor=${String(cursor)}`;
+        const body = await ok(hub.get(`/task/list?per_page=2${query}${from}`));
+        if (step > 0) expect(body).toMatchObject({ page: null, total: null, pages: null, per_page: 2 });
+        seen.push(...pick(body, "tasks", "task_id"));
+        cursor = body["next_cursor"];
+        if (step > 2) continue;
+        await add();
+        await ok(hub.admin("/task/delete", { task_id: seen.at(-1) })); // where the cursor is
+        await ok(hub.post("/task/claim", { task_id: ids[step], node_id: "n1" }));
+      }
+      expect(seen).toEqual(ids.toReversed());
+      const last = await ok(hub.get(`/task/list?page=2&per_page=3${query}`));
+      await badFields(hub.get(`/task/list?page=2&cursor=${String(last["next_cursor"])}`), ["page"]);
+      const rest = await ok(hub.get(`/task/list?cursor=${String(last["next_cursor"])}`, { variant: "B" }));
+      expect(rest).toMatchObject({ per_page: 500, next_cursor: null });
+    });
 
   test("is never stale: it contains every acknowledged task", async () => {
     await using hub = await startHub();

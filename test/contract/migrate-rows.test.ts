@@ -15,6 +15,7 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
+import { ANY_TASK } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const REWARD = 1_500_000;
@@ -59,7 +60,9 @@ async function check(store: Store): Promise<void> {
     (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));
   const listed = async (nodeId: string): Promise<readonly string[]> =>
-    (await tasks.list(["assigned", "completed"], nodeId, page)).rows.first.map(({ taskId }) => taskId);
+    (
+      await tasks.lists.page({ ...ANY_TASK, statuses: ["assigned", "completed"], nodeId }, page)
+    ).rows.first.map(({ taskId }) => taskId);
   expect((await listed("a")).length).toBe(DONE);
   expect(await listed("b")).toEqual(["t152", "t151"]);
   const result = { problem: "p", improvement: "i", lesson: "l", extra: null };

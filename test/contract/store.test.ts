@@ -57,9 +57,11 @@ import * as taskReads from "../../src/store/sql/tasks.ts";
 import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { statementOf } from "../../src/store/sql/statements.ts";
-import { type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
-import { message, node, tally, task } from "../domain/samples.ts";
-import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { type Member, type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
+import { ANY_TASK, message, node, tally, task } from "../domain/samples.ts";
+import { provideDatabase } from "../support/new-database.ts";
+import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
+import { dropSchemas, takeSchema } from "../support/schemas.ts";
 
 const { oldAnswers, oldDeliveries, oldEvents, oldMessages } = retention;
 
@@ -103,7 +105,7 @@ async function sqlitePlace(): Promise<Place & { readonly path: string }> {
 }
 
 async function postgresPlace(): Promise<Place> {
-  const { url, remove } = await newSchema();
+  const { url, giveBack } = await takeSchema();
   const beside = new SQL(url, { max: 1 });
   await beside`SELECT 1`; // so that a look is at once
   return {
@@ -111,7 +113,7 @@ async function postgresPlace(): Promise<Place> {
     look: async (sql) => Number((await beside.unsafe(sql))[0]?.n),
     remove: async () => {
       await beside.close();
-      await remove();
+      giveBack();
     },
   };
 }
@@ -120,7 +122,11 @@ const SQLITE: Engine = {
   name: "sqlite",
   skip: null,
   migrations: SQLITE_MIGRATIONS.length,
-  place: sqlitePlace,
+  place: async () => {
+    const place = await sqlitePlace();
+    await provideDatabase(place.path);
+    return place;
+  },
 };
 const ENGINES: readonly Engine[] = [
   SQLITE,
@@ -167,6 +173,8 @@ async function outcome(promise: Promise<unknown>): Promise<unknown> {
     (error: unknown) => (error instanceof Rejection ? error.code : error),
   );
 }
+
+afterAll(dropSchemas);
 
 if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start
 
@@ -260,6 +268,78 @@ for (const engine of ENGINES) {
       ]);
       expect(outcomes).toEqual(["first", expect.any(Error), "after"]);
       expect(await names(store)).toEqual(["first", "after"]);
+    });
+
+    const member = (name: string): Member => ({ load: {}, decide: log(name) });
+
+    test("members are decided before their transaction, each sees those before it, and all commit once", async () => {
+      const { store, place } = await openFresh(engine);
+      const seen: unknown[] = [];
+      const load = { last: eventReads.lastEventId() };
+      const sees = (name: string): Member => ({
+        load,
+        decide: ({ last }: { last: number }) => {
+          seen.push(last);
+          return accept(null, [event(name)]);
+        },
+      });
+      const told: (readonly [number, readonly number[]])[] = [];
+      store.onCommit((changes, ids) => told.push([changes.length, ids]));
+      const rejected: Member = { load: {}, decide: () => nodeNotFound("n1") };
+      const undecided: Member = { load, decide: () => UNDECIDED };
+      const outcomes = await Promise.all([
+        store.transact({}, log("before")),
+        store.transact(load, ({ last }) => accept(last, [event("d")]), [
+          sees("a"),
+          rejected,
+          sees("b"),
+          undecided,
+          sees("c"),
+        ]),
+        store.transact(load, ({ last }) => accept(last)),
+      ]);
+      expect(outcomes).toEqual(["before", 4, 5]);
+      expect(seen).toEqual([1, 2, 3]);
+      expect(await names(store)).toEqual(["before", "a", "b", "c", "d"]);
+      expect(told).toEqual([1, 2, 3, 4, 5].map((id) => [1, [id]]));
+      expect(await place.look(COUNT_EVENTS)).toBe(5);
+    });
+
+    test("an error in one member undoes all of its transaction, and nothing of the others", async () => {
+      const { store } = await openFresh(engine);
+      const fault = new Error("a bug");
+      const throws = (): Decision<null> => {
+        throw fault;
+      };
+      const created: Change = { kind: "task.created", task: task("t") };
+      const twice: Member = { load: {}, decide: () => accept(null, [created, created]) };
+      const outcomes = await Promise.all([
+        outcome(store.transact({}, log("first"))),
+        outcome(store.transact({}, throws, [member("a"), member("b")])),
+        outcome(store.transact({}, log("c"), [member("d"), { load: {}, decide: throws }])),
+        outcome(store.transact({}, log("second"), [member("e")])),
+        outcome(store.transact({}, log("f"), [member("g"), twice, member("h")])),
+        outcome(store.transact({}, log("third"))),
+      ]);
+      expect(outcomes).toEqual(["first", fault, fault, "second", expect.any(Error), "third"]);
+      expect(await names(store)).toEqual(["first", "e", "second", "third"]);
+    });
+
+    test("members count against QUEUE_MAX, and more than a group has are still one commit", async () => {
+      const { store, place } = await openFresh(engine);
+      const many = Array.from({ length: 1_500 }, (_, i) => member(String(i)));
+      const counts: Promise<number>[] = [];
+      store.onCommit(() => counts.push(place.look(COUNT_EVENTS)));
+      const decide = (): Decision<number> => accept(1);
+      const taken = [store.transact({}, decide, many)];
+      const room = QUEUE_MAX - many.length - 1;
+      expect(
+        await outcome(store.transact({}, decide, many.concat(Array(room).fill(member("x"))))),
+      ).toBeInstanceOf(StoreBusy);
+      for (let i = 0; i < room; i++) taken.push(store.transact({}, decide));
+      expect(await outcome(store.transact({}, decide))).toBeInstanceOf(StoreBusy);
+      expect((await Promise.all(taken)).length).toBe(room + 1);
+      expect(new Set((await Promise.all(counts)).slice(0, 3))).toEqual(new Set([1_500]));
     });
 
     test("queues QUEUE_MAX transactions, rejects more with StoreBusy, and continues", async () => {
@@ -1888,6 +1968,7 @@ describe("store: sqlite: plans", () => {
   const slice = { from: "newest", limit: 20, offset: 40 } as const;
   const page = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, null, slice);
   const pageOf = (...statuses: readonly TaskStatus[]) => taskReads.taskSizes(statuses, "n1", slice);
+  const anyOf = (patch: Partial<taskReads.TaskFilter>): taskReads.TaskFilter => ({ ...ANY_TASK, ...patch });
   const hot: Readonly<Record<string, Query<unknown>>> = {
     nodeById: nodeReads.nodeById("n1"),
     pulseOf: nodeReads.pulseOf("n1"),
@@ -1900,6 +1981,17 @@ describe("store: sqlite: plans", () => {
     "taskSizes of a node": pageOf("completed"),
     "taskSizes pending of a node": pageOf("open", "assigned"),
     "taskSizes all of a node": pageOf("open", "assigned", "completed"),
+    "taskSizesBelow all": taskReads.taskSizesBelow(TASK_STATUSES, null, 900, 20),
+    "taskSizesBelow pending": taskReads.taskSizesBelow(["open", "assigned"], null, 900, 20),
+    "taskSizesBelow of a node": taskReads.taskSizesBelow(TASK_STATUSES, "n1", 900, 20),
+    "candidatesBelow pending": taskReads.candidatesBelow(
+      anyOf({ statuses: ["open", "assigned"] }),
+      true,
+      900,
+      500,
+    ),
+    "candidatesBelow of a node": taskReads.candidatesBelow(anyOf({ nodeId: "n1" }), true, 900, 500),
+    filteredSizes: taskReads.filteredSizes([1, 2, 3], anyOf({ creatorNode: "c", statuses: ["open"] })),
     tasksBySeq: taskReads.tasksBySeq([1, 2, 3]),
     tasksHeld: taskReads.tasksHeld("n1", 500),
     bestGift: taskReads.bestGift("n1"),
@@ -2035,6 +2127,28 @@ describe("store: sqlite: plans", () => {
     for (const way of await ways(pageOf("open", "assigned", "completed"), "tasks"))
       expect(way).toMatch(/\((?:assigned_node|.*rowid)=\?\)/);
   });
+
+  const byBlock: Readonly<Record<string, readonly [Partial<taskReads.TaskFilter>, string]>> = {
+    creator: [{ creatorNode: "c" }, "COVERING INDEX tasks_creator (<expr>=? AND creator_node=?)"],
+    type: [{ taskType: "x" }, "COVERING INDEX tasks_type (<expr>=? AND task_type=? AND rowid<?)"],
+    "creator and type": [
+      { creatorNode: "c", taskType: "x" },
+      "COVERING INDEX tasks_creator (<expr>=? AND creator_node=? AND task_type=? AND rowid<?)",
+    ],
+    "type and state": [
+      { taskType: "x", statuses: ["open"] },
+      "INDEX tasks_type (<expr>=? AND task_type=? AND rowid<?)",
+    ],
+  };
+  for (const [name, [filter, index]] of Object.entries(byBlock))
+    test(`tasks by ${name} are looked up in each block`, async () => {
+      const query = taskReads.candidatesInBlocks(anyOf(filter), false, { oldest: 1, newest: 4 }, 900);
+      expect(await ways(query, "t")).toEqual([`SEARCH t USING ${index}`]);
+      const counted = await ways(taskReads.countInBlocks(anyOf(filter), { oldest: 1, newest: 4 }), "t");
+      expect(counted.map((way) => way.replace(/ AND rowid.*| *\)$/, ""))).toEqual([
+        `SEARCH t USING COVERING ${index.replace("COVERING ", "").replace(/ AND rowid.*| *\)$/, "")}`,
+      ]);
+    });
 
   test("stranded tasks are found through the index of their nodes' tasks", async () => {
     expect(await ways(taskReads.strandedTasks(500), "t")).toEqual([
@@ -2182,7 +2296,15 @@ describe("store: sqlite: plans", () => {
     "oldDeliveries to one node": oldDeliveries({ before: 1, limit: 500, now: 2 }, false),
     nodePart: nodeReads.nodePart(0, 500),
     hasNodes: nodeReads.hasNodes(5),
+    taskBounds: taskReads.taskBounds(),
     taskTotals: taskReads.taskTotals(),
+    countInBlocks: taskReads.countInBlocks(anyOf({ creatorNode: "c" }), { oldest: 1, newest: 4 }),
+    candidatesInBlocks: taskReads.candidatesInBlocks(
+      anyOf({ taskType: "x", statuses: ["open"] }),
+      true,
+      { oldest: 1, newest: 4 },
+      900,
+    ),
     topNodes: nodeReads.topNodes(5),
   };
   for (const [name, query] of Object.entries(declared))

@@ -4,9 +4,18 @@
  */
 import type { Change } from "../../src/domain/change.ts";
 import type { Decision, RejectionCode, Undecided } from "../../src/domain/decision.ts";
-import type { Delivery, DeliveryStub, Message, Moment, Node, Task } from "../../src/domain/model.ts";
+import {
+  type Delivery,
+  type DeliveryStub,
+  type Message,
+  type Moment,
+  type Node,
+  TASK_STATUSES,
+  type Task,
+} from "../../src/domain/model.ts";
 import type { NodeProfile } from "../../src/domain/node.ts";
 import type { TaskDraft } from "../../src/domain/task.ts";
+import type { TaskQuery } from "../../src/service/task-lists.ts";
 
 /** The moment at which the tests decide; samples are older. */
 export const NOW = Date.UTC(2025, 5, 15, 12);
@@ -71,6 +80,15 @@ export const UNSCHEDULED = {
   expiresAt: null,
   dependsOn: [],
 } as const;
+
+/** What task/list asks for without a filter. */
+export const ANY_TASK: TaskQuery = {
+  statuses: TASK_STATUSES,
+  nodeId: null,
+  creatorNode: null,
+  taskType: null,
+  words: [],
+};
 
 export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
   return {

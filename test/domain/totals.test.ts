@@ -15,6 +15,7 @@ import {
   create,
   expire as expireTasks,
   extend,
+  next,
   fail,
   isReady,
   makeReady,
@@ -68,6 +69,7 @@ const command = fc.oneof(
     lesson: fc.constantFrom("one", "two"),
   }),
   fc.record({ name: fc.constant("revoke" as const), taskId, to: fc.option(nodeId) }),
+  fc.record({ name: fc.constant("next" as const), nodeId, resume: fc.boolean() }),
   fc.record({ name: fc.constant("requeue" as const) }),
   fc.record({ name: fc.constantFrom("release", "fail", "extend"), taskId, nodeId, retry: fc.boolean() }),
   fc.record({ name: fc.constantFrom("cancel" as const, "retry" as const), taskId }),
@@ -124,6 +126,14 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
     case "revoke": {
       const asked = { taskId: command.taskId, nodeId: command.to, reason: null };
       return revoke(findTask(command.taskId), findNode(command.to), all, asked, at);
+    }
+    case "next": {
+      const { nodeId, resume } = command;
+      const held = tasks.filter((task) => task.status === "assigned" && task.assignedNode === nodeId);
+      const started = (resume && held.find(({ startedAt }) => startedAt !== null)) || null;
+      const gifts = held.find(({ startedAt }) => startedAt === null) ?? null;
+      const open = tasks.filter((task) => isReady(task, now));
+      return next(findNode(nodeId), nodeId, { started, gifts, open }, at);
     }
     case "requeue":
       return requeue(

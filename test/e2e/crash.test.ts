@@ -2,10 +2,14 @@
  * A 200 means on disk: writers keep a ledger of every success they were told of, the hub is killed with SIGKILL in the
  * middle of it, again and again, and after each start everything in the ledger is there, once (torture/crash.ts).
  *
+ * A batch is there whole or not at all, and its repeat finds which.
+ *
  * The moments are random and printed with their seed; E2E_SEED repeats a run's moments, if not the machine's timing.
  */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 import { crash } from "../torture/crash.ts";
+import { Hub, TempDir, listOf } from "./program.ts";
 
 const CYCLES = 6;
 /** A writer that never gets to work proves nothing. */
@@ -22,4 +26,71 @@ test("every acknowledged write survives kill -9", async () => {
   for (const kind of [ledger.completed, ledger.received, ledger.acked, ledger.files, ledger.signedIn]) {
     expect(kind.size).toBeGreaterThan(CYCLES);
   }
+  expect([...ledger.ended.keys()].toSorted()).toEqual([
+    "/node/leave",
+    "/task/cancel",
+    "/task/fail",
+    "/task/release",
+    "/task/retry",
+  ]);
+});
+
+const BATCH = 300;
+/** Some batches take longer than this, and some not. */
+const BATCH_KILL_MAX_MS = 150;
+
+/** Sends batches, each creates BATCH tasks, until the hub is killed in the middle. */
+async function killInBatch(data: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const requests = Array.from({ length: BATCH }, (_, i) => ({
+    path: "task/create",
+    body: { title: `task ${i}`, description: "d" },
+  }));
+  const started = () => Hub.start({ data, env });
+  const total = async (hub: Hub) => Number((await hub.get("/task/stats")).body["total"]);
+  let answered = 0;
+  const send = async (hub: Hub): Promise<void> => {
+    const headers = { "Idempotency-Key": `batch-${answered}` };
+    const { status, body } = await hub.post("/batch", { requests }, { headers });
+    expect([status, listOf(body["answers"]).length]).toEqual([200, BATCH]);
+    answered++;
+  };
+  for (let cycle = 0; cycle < 2; cycle++) {
+    {
+      await using hub = await started();
+      expect(await total(hub)).toBe(answered * BATCH);
+      await send(hub);
+      let isKilled = false;
+      setTimeout(() => {
+        isKilled = true;
+        hub.program.child.kill("SIGKILL");
+      }, Math.random() * BATCH_KILL_MAX_MS);
+      try {
+        for (;;) await send(hub);
+      } catch (error) {
+        if (!isKilled) throw error;
+      }
+    }
+    await using hub = await started();
+    expect([answered * BATCH, (answered + 1) * BATCH]).toContain(await total(hub));
+    await send(hub);
+    expect(await total(hub)).toBe(answered * BATCH);
+  }
+}
+
+describe("a batch is there whole after kill -9, or not at all", () => {
+  test("on sqlite", async () => {
+    using dir = new TempDir();
+    await killInBatch(dir.path, {});
+  });
+
+  const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
+  test.skipIf(POSTGRES_MISSING !== null)(`on postgresql${reason}`, async () => {
+    using dir = new TempDir();
+    const schema = await newSchema();
+    try {
+      await killInBatch(dir.path, { LUXHUB_DATABASE: schema.url });
+    } finally {
+      await schema.remove();
+    }
+  });
 });

@@ -29,7 +29,8 @@ import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
 import { VARIANT_A } from "../../src/variant/a.ts";
 import { VARIANT_B } from "../../src/variant/b.ts";
-import { Hub, PROJECT, TempDir, listOf, objectOf, run, until } from "./program.ts";
+import { PROJECT } from "../support/executable.ts";
+import { Hub, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
 /** The README and the pages of docs/, by their path in the project. */
 const PAGES: ReadonlyMap<string, string> = new Map(
@@ -389,8 +390,15 @@ describe("limits", () => {
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
+    ["`requests` of batch", count("BATCH_REQUESTS_MAX")],
     ["`page`", count("PAGE_MAX")],
     ["`per_page`", count("PER_PAGE_MAX"), count("PER_PAGE_MAX")],
+    ["`page` · `per_page` of a list by creator, type or title", count("LIST_SCANNED_MAX")],
+    ["`q` of task/list", count("SEARCH_MAX_CHARS")],
+    ["Titles that one `q` looks at", count("SEARCHED_TITLES_MAX")],
+    ["Tasks that one call looks at for a creator, type or title", count("LIST_SCANNED_MAX")],
+    ["Blocks of 512 tasks that it looks through for them", count("SEARCH_BLOCKS_MAX")],
+    ["Tasks that it looks at only to count them", count("LIST_COUNTED_MAX")],
     ["`limit` of task/pull", count("PULL_MAX")],
     ["`limit` of events", count("EVENTS_MAX")],
     ["Events that one call with `task_id` or `node_id` looks at", count("EVENTS_SCANNED_MAX")],
@@ -406,11 +414,14 @@ describe("limits", () => {
     ["Those of one key that is bound to a node", count("UPLOADS_PER_NODE_KEY_MAX")],
     ["Descriptions in one task/pull", bytes("PULL_ANSWER_MAX_BYTES")],
     ["Contents in one receive, history or agent/messages", bytes("MESSAGES_ANSWER_MAX_BYTES")],
+    ["Contents in one receive within a batch", bytes("BATCH_RECEIVE_BYTES")],
+    ["Answers in one batch", bytes("BATCH_ANSWERS_MAX_BYTES")],
     ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
     ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
     ["Part of a file in memory, on PostgreSQL", bytes("FILE_PIECE_MAX_BYTES")],
     ["Part of a list in memory for one caller", bytes("LIST_PART_MAX_BYTES"), count("NODES_PART")],
     [`Requests that wait for rows beyond ${count("LIST_NEAR_ROWS")} of a list`, count("LIST_FAR_PAGES_MAX")],
+    ["Searches for a creator, type or title that wait", count("LIST_FAR_PAGES_MAX")],
     [
       `Answers over ${bytes("ANSWER_UNCOUNTED_MAX_BYTES")}, held until they are read`,
       bytes("ANSWERS_HELD_MAX_BYTES"),
@@ -434,7 +445,7 @@ describe("limits", () => {
     ["Stored answers of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
     ["Stored answers, unless `--max-answers` says so", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
     ["Event streams", count("STREAMS_MAX")],
-    ["Writes that wait for their commit", count("QUEUE_MAX")],
+    ["Writes that wait for their commit, in batches too", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
     ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],
     ["Nodes that one commit of a broadcast looks at", count("BROADCAST_STEP_NODES")],
@@ -571,6 +582,7 @@ describe("what the pages name exists", () => {
       "--retry-delay",
       "--retry-all-errors",
       "--target", // bun build
+      "--update-timings", // bun test
     ]);
     const wrong = all.flatMap(({ path, text }) =>
       [

@@ -86,7 +86,10 @@ async function fireOne(sent: Sent, wire: Wire, watch: StateWatch): Promise<WireA
   return answer;
 }
 
-function isRepeatable({ request, headers }: Sent, { status }: WireAnswer): boolean {
+/** A next without a task has written its heartbeat alone: its answer is not stored. */
+function isRepeatable({ request, headers }: Sent, { status, body }: WireAnswer): boolean {
+  if (request.target.path === "/api/v1/task/next" && objectOf(body.toString())?.["task"] === null)
+    return false;
   return request.method === "POST" && headers.has("idempotency-key") && status === 200;
 }
 

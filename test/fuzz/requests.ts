@@ -13,6 +13,9 @@ import { placeholder } from "./id-pool.ts";
 import { multipart } from "./multipart.ts";
 import { type Entry, around, entriesOf, hostile, strangeName, taken, toObject } from "./values.ts";
 
+const PREFIX = "/api/v1/";
+const BATCH = `${PREFIX}batch`;
+
 export const MAX_FILE_BYTES = 8 * 1024;
 
 /** The declaration of an endpoint; only a JSON endpoint has a schema. */
@@ -215,9 +218,25 @@ function headersOf({ kind, method, path }: Target): fc.Arbitrary<readonly Header
 
 // ---- Bodies
 
+/** Requests to other endpoints, which no schema declares. */
+function batch(): fc.Arbitrary<string | Buffer | null> {
+  const bodies = TARGETS.flatMap(({ method, path, input }) => {
+    if (method !== "POST" || !input || path === BATCH) return [];
+    const body = fc.oneof({ weight: 6, arbitrary: entriesOf(input, taken) }, entriesOf(input, around));
+    return [body.map((entries) => `{"path":"${path.slice(PREFIX.length)}","body":${toObject(entries)}}`)];
+  });
+  const item = fc.oneof({ weight: 60, arbitrary: fc.oneof(...bodies) }, hostile);
+  const items = fc.array(item, { minLength: 1, maxLength: 8 });
+  return fc.oneof(
+    { weight: 60, arbitrary: items.map((all) => `{"requests":[${all.join(",")}]}`) },
+    { weight: 3, arbitrary: noObject },
+  );
+}
+
 function bodyOf(target: Target): fc.Arbitrary<string | Buffer | null> {
   const schema = target.input;
   if (!schema) return multipart(MAX_FILE_BYTES);
+  if (target.path === BATCH) return batch();
   const right = entriesOf(schema, taken);
   return fc.oneof(
     { weight: 40, arbitrary: right.map(toObject) },

@@ -70,10 +70,15 @@ function impatient({ target }: FuzzRequest, query: string): string {
   return waits ? `${query}${query === "" ? "" : "&"}timeout=0` : query;
 }
 
-/** Appends a short timeout to a receive that would wait: of two JSON members with one name the last counts. */
+/** Appends a short wait to a receive or a next that would wait: of two JSON members with one name the last counts. */
 function asBuffer({ target, body }: FuzzRequest, ids: IdPool): Buffer | null {
   if (typeof body !== "string") return body;
   const text = ids.resolve(body);
+  if (target.path === "/api/v1/task/next" && text.endsWith("}")) {
+    const { wait } = objectOf(text) ?? {};
+    const waits = wait !== undefined && target.input?.safeParse({ node_id: "n", wait }).success;
+    return Buffer.from(waits ? `${text.slice(0, -1)},"wait":0.01}` : text);
+  }
   const waits =
     target.path === "/api/v1/message/receive" && /"blocking":\s*true/.test(text) && text.endsWith("}");
   if (!waits) return Buffer.from(text);

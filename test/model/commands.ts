@@ -11,15 +11,21 @@ import {
   send,
   wornOut,
 } from "./message-commands.ts";
+import type { Task } from "./model.ts";
 import { type Real, same } from "./real.ts";
 import {
   batchAssignAll,
   batchAssignListed,
+  cancel,
   complete,
   create,
+  extend,
+  fail,
   list,
   pull,
+  release,
   remove,
+  retry,
   revoke,
   stats,
   take,
@@ -60,6 +66,23 @@ const deleteNode = command(
   ({ model }, { hub }, { variant, node }) =>
     same(hub.admin("/node/delete", { node_id: node }, { variant }), () => {
       model.deleteNode(node);
+      return { node_id: node };
+    }),
+);
+
+const leave = command("leave", fc.record({ variant, node }), ({ model }, { hub }, { variant, node }) =>
+  same(hub.post("/node/leave", { node_id: node }, { variant }), () => {
+    model.leave(node);
+    return { node_id: node };
+  }),
+);
+
+const drain = command(
+  "drain",
+  fc.record({ variant, node, drain: fc.boolean() }),
+  ({ model }, { hub }, { variant, node, drain }) =>
+    same(hub.post("/node/drain", { node_id: node, drain }, { variant }), () => {
+      model.drain(node, drain);
       return { node_id: node };
     }),
 );
@@ -200,6 +223,8 @@ const stream = command(
   ({ model }) => model.nodes.size > 0,
 );
 
+const isFinished = ({ status }: Task): boolean => status === "completed" || status === "failed";
+
 /** The hub in all that it shows, as the model has it. */
 export async function compareAll(world: World, real: Real): Promise<void> {
   const { model } = world;
@@ -207,7 +232,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
   await same(real.hub.get("/task/list", { variant: "B" }), () => ({
     tasks: model.tasks
       .toReversed()
-      .toSorted((a, b) => Number(a.status === "completed") - Number(b.status === "completed"))
+      .toSorted((a, b) => Number(isFinished(a)) - Number(isFinished(b)))
       .map((task) => taskWords(model, task, "B")),
   }));
   await same(real.hub.get("/node/list"), () => {
@@ -230,6 +255,7 @@ const changing = [
     complete,
     complete,
   ],
+  ...[release, release, fail, fail, extend, cancel, retry, retry, leave, drain],
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[pass, pass, pass, nextDay, restart],

@@ -1,4 +1,4 @@
-/** The lists by node, the top nodes and the ledger are right after random steps, on both engines. */
+/** The lists by node and by filter, the top nodes and the ledger are right after random steps, on both engines. */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
@@ -20,11 +20,11 @@ function fault(error: unknown): never {
 }
 
 for (let seed = 1; seed <= SEEDS; seed++)
-  test(`lists by node, top nodes and ledger on sqlite (seed ${seed})`, async () => {
+  test(`lists, top nodes and ledger on sqlite (seed ${seed})`, async () => {
     const folder = newDataDir();
     const path = join(folder, "db");
     const store = openSqlite(path, fault);
-    await new Lists([store], seed).play(120);
+    await new Lists([store], seed).play(60);
     await store.close();
     const db = new Database(path);
     for (const { name, sql } of FACTS) expect([name, db.query(sql).values()]).toEqual([name, []]);
@@ -34,11 +34,11 @@ for (let seed = 1; seed <= SEEDS; seed++)
 
 describe.skipIf(POSTGRES_MISSING !== null)(`on postgresql${reason}`, () => {
   for (let seed = 1; seed <= SEEDS; seed++)
-    test(`lists by node, top nodes and ledger at two hubs (seed ${seed})`, async () => {
+    test(`lists, top nodes and ledger at two hubs (seed ${seed})`, async () => {
       const schema = await newSchema();
       const open = () => openPostgres(schema.url, systemClock(), fault);
       const stores = await Promise.all([open(), open()]);
-      await new Lists(stores, seed).play(30);
+      await new Lists(stores, seed).play(15);
       for (const store of stores) await store.close();
       await schema.remove();
     });

@@ -1,6 +1,6 @@
 /**
- * Random concurrent calls of the task use cases: the lists by node, the top nodes and the ledger must equal a plain
- * computation over all tasks and payments. The sequences are longer than those of the model.
+ * Random concurrent calls of the task use cases: the lists by node and by filter, the top nodes and the ledger must equal a
+ * plain computation over all tasks and payments. A list that is read by cursor meanwhile shows each task once. The sequences are longer than those of the model.
  */
 import { expect } from "bun:test";
 import { Rejection, accept } from "../../src/domain/decision.ts";
@@ -8,12 +8,13 @@ import { type Clock, DAY_MS } from "../../src/lib/clock.ts";
 import { BalancerRounds } from "../../src/service/balancer-rounds.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { NodeService } from "../../src/service/nodes.ts";
+import type { Position, TaskQuery } from "../../src/service/task-lists.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { oldEvents } from "../../src/store/sql/retention.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { strandedTasks } from "../../src/store/sql/tasks.ts";
 import type { Query, Row, Store } from "../../src/store/store.ts";
-import { NOW, STEADY, draft, profile } from "../domain/samples.ts";
+import { ANY_TASK, NOW, STEADY, draft, profile } from "../domain/samples.ts";
 import { type Dice, dice } from "../support/dice.ts";
 
 const NODES = ["n0", "n1", "n2", "n3", "n4"] as const;
@@ -36,11 +37,34 @@ const PAGES = [
   [9, 8],
 ] as const;
 
+const CREATORS = ["c0", "c1", "n0"] as const;
+const TYPES = ["coding", "research"] as const;
+const TITLES = ["Fix the login page", "Übersicht: Login", "Index pages of a book"] as const;
+/** What titles are searched for, and those that it finds. */
+const SEARCHES = [
+  [["LOGIN"], [0, 1]],
+  [["PAGE"], [0, 2]],
+  [["PAGE", "THE"], [0]],
+  [["ÜBER"], [1]],
+  [["OGIN"], []],
+] as const;
+
 type TaskRow = {
   readonly seq: number;
   readonly taskId: string;
   readonly status: string;
   readonly nodeId: string | null;
+  readonly creatorNode: string | null;
+  readonly taskType: string;
+  readonly title: string;
+};
+
+/** A list that is being read by cursor: what was there when it began, and what it has shown. */
+type Reading = {
+  readonly query: TaskQuery;
+  readonly before: readonly TaskRow[];
+  readonly shown: string[];
+  next: Position | null;
 };
 type Rank = { readonly nodeId: string; readonly completed: number; readonly earned: number };
 
@@ -67,6 +91,7 @@ export class Lists {
   readonly #roll: Dice;
   #passed = 0;
   readonly #ids: string[] = [];
+  #reading: Reading | null = null;
 
   constructor(stores: readonly Store[], seed: number) {
     const clock: Clock = {
@@ -116,7 +141,13 @@ export class Lists {
       case 3: {
         const reward = this.#roll(3) * 1_000_000;
         const balanced = this.#roll(4) === 0;
-        const { taskId: made } = await tasks.create(transact, draft({ luxRewardMicro: reward, balanced }));
+        const about = {
+          creatorNode: CREATORS[this.#roll(6)] ?? null,
+          taskType: TYPES[this.#roll(3)] ?? "",
+          title: TITLES[this.#roll(TITLES.length)] ?? "",
+        };
+        const asked = draft({ luxRewardMicro: reward, balanced, ...about });
+        const { taskId: made } = await tasks.create(transact, asked);
         return this.#ids.push(made);
       }
       case 4:
@@ -189,11 +220,15 @@ export class Lists {
 
   /** Newest first. */
   #tasks(): Promise<readonly TaskRow[]> {
-    return this.#rows(`SELECT seq, task_id, status, assigned_node FROM tasks ORDER BY seq DESC`, (row) => ({
+    const text = (value: unknown): string | null => (value == null ? null : String(value));
+    return this.#rows(`SELECT * FROM tasks ORDER BY seq DESC`, (row) => ({
       seq: Number(row["seq"]),
       taskId: String(row["task_id"]),
       status: String(row["status"]),
-      nodeId: row["assigned_node"] == null ? null : String(row["assigned_node"]),
+      nodeId: text(row["assigned_node"]),
+      creatorNode: text(row["creator_node"]),
+      taskType: String(row["task_type"]),
+      title: String(row["title"]),
     }));
   }
 
@@ -208,6 +243,8 @@ export class Lists {
       }),
     );
     await this.#compareTasks(null, tasks);
+    if (this.#roll(3) === 0) await this.#compareFiltered(tasks);
+    await this.#readOn(tasks);
     const ranks: Rank[] = [];
     for (const nodeId of NODES) {
       if (!(await this.#hub.store.read(nodeById(nodeId)))) continue;
@@ -231,12 +268,89 @@ export class Lists {
       const expected = own.filter(({ status }) => states.some((state) => state === status));
       const last = Math.max(1, Math.ceil(expected.length / 7));
       for (const [perPage, page] of [...PAGES, [7, last], [7, Math.max(1, last - 1)]] as const) {
-        const found = await this.#hub.tasks.list(states, nodeId, { page, perPage });
+        const query = { ...ANY_TASK, statuses: states, nodeId };
+        const found = await this.#hub.tasks.lists.page(query, { page, perPage });
         const ids = expected.slice((page - 1) * perPage, page * perPage).map(({ taskId }) => taskId);
         const told = { total: found.total, ids: found.rows.first.map(({ taskId }) => taskId) };
         expect({ nodeId, states, ...told }).toEqual({ nodeId, states, total: expected.length, ids });
       }
     }
+  }
+
+  /** Each part of the filter is left out as often as not. */
+  #anyQuery(): TaskQuery {
+    const maybe = <T>(values: readonly T[]): T | null => values[this.#roll(2 * values.length)] ?? null;
+    return {
+      statuses: maybe(STATES) ?? ANY_TASK.statuses,
+      nodeId: maybe(NODES),
+      creatorNode: maybe(CREATORS),
+      taskType: maybe(TYPES),
+      words: maybe(SEARCHES)?.[0] ?? [],
+    };
+  }
+
+  /** A page, and all by cursor, of one filter. */
+  async #compareFiltered(tasks: readonly TaskRow[]): Promise<void> {
+    const query = this.#anyQuery();
+    const expected = tasks.filter((task) => isOf(query, task)).map(({ taskId }) => taskId);
+    const [perPage, page] = PAGES[this.#roll(PAGES.length)] ?? [7, 1];
+    const found = await this.#hub.tasks.lists.page(query, { page, perPage });
+    const told = { total: found.total, ids: found.rows.first.map(({ taskId }) => taskId) };
+    const ids = expected.slice((page - 1) * perPage, page * perPage);
+    expect({ query, ...told }).toEqual({ query, total: expected.length, ids });
+    expect({ query, isLast: found.next === null }).toEqual({
+      query,
+      isLast: page * perPage >= expected.length,
+    });
+    const shown: string[] = [];
+    const first = await this.#hub.tasks.lists.page(query, { page: 1, perPage: 7 });
+    for (let part = first; ; part = await this.#hub.tasks.lists.after(query, part.next, 7 + this.#roll(30))) {
+      shown.push(...part.rows.first.map(({ taskId }) => taskId));
+      if (part.next === null) break;
+    }
+    expect({ query, shown }).toEqual({ query, shown: expected });
+    await this.#compareUnfinishedFirst(query, tasks);
+  }
+
+  /** The first page begins with the unfinished tasks, and what it does not show comes after it. */
+  async #compareUnfinishedFirst(query: TaskQuery, tasks: readonly TaskRow[]): Promise<void> {
+    const expected = tasks.filter((task) => isOf(query, task));
+    const isUnfinished = ({ status }: TaskRow): boolean => status === "open" || status === "assigned";
+    const order = [...expected.filter(isUnfinished), ...expected.filter((task) => !isUnfinished(task))];
+    const perPage = 1 + this.#roll(40);
+    const page = await this.#hub.tasks.lists.page(query, { page: 1, perPage }, true);
+    const shown = page.rows.first.map(({ taskId }) => taskId);
+    const ids = order.slice(0, perPage).map(({ taskId }) => taskId);
+    expect({ query, shown, total: page.total }).toEqual({ query, shown: ids, total: expected.length });
+    const rest = page.next && (await this.#hub.tasks.lists.after(query, page.next, 1_000));
+    const all = new Set([...shown, ...(rest?.rows.first ?? []).map(({ taskId }) => taskId)]);
+    expect({ query, all: [...all].toSorted() }).toEqual({
+      query,
+      all: expected.map(({ taskId }) => taskId).toSorted(),
+    });
+  }
+
+  /** Reads a list by cursor over many steps: what was there all the time is shown once, in order, whatever else changes. */
+  async #readOn(tasks: readonly TaskRow[]): Promise<void> {
+    if (this.#reading === null) {
+      const query = { ...this.#anyQuery(), statuses: ANY_TASK.statuses, nodeId: null };
+      const first = await this.#hub.tasks.lists.page(query, { page: 1, perPage: 5 });
+      const shown = first.rows.first.map(({ taskId }) => taskId);
+      this.#reading = { query, before: tasks, shown, next: first.next };
+      return;
+    }
+    const { query, before, shown, next } = this.#reading;
+    if (next !== null) {
+      const part = await this.#hub.tasks.lists.after(query, next, 5 + this.#roll(20));
+      shown.push(...part.rows.first.map(({ taskId }) => taskId));
+      this.#reading.next = part.next;
+      return;
+    }
+    const left = new Set(tasks.map(({ taskId }) => taskId));
+    const expected = before.filter((task) => isOf(query, task)).map(({ taskId }) => taskId);
+    expect(new Set(shown).size).toBe(shown.length);
+    expect(shown.filter((taskId) => left.has(taskId))).toEqual(expected.filter((taskId) => left.has(taskId)));
+    this.#reading = null;
   }
 
   /** `ids`: the node's payments, newest first. */
@@ -275,4 +389,15 @@ export class Lists {
     const found = await this.#hub.store.read(strandedTasks(tasks.length));
     expect(found.map(({ seq }) => seq).toSorted()).toEqual(held.map(({ seq }) => seq).toSorted());
   }
+}
+
+function isOf({ statuses, nodeId, creatorNode, taskType, words }: TaskQuery, task: TaskRow): boolean {
+  const titles = SEARCHES.find(([searched]) => searched === words)?.[1] ?? [0, 1, 2];
+  return (
+    statuses.some((status) => status === task.status) &&
+    (nodeId === null || nodeId === task.nodeId) &&
+    (creatorNode === null || creatorNode === task.creatorNode) &&
+    (taskType === null || taskType === task.taskType) &&
+    titles.some((title) => TITLES[title] === task.title)
+  );
 }

@@ -21,6 +21,8 @@ export type Node = {
   /** Whether the balancer may give it tasks. */
   autoAssign: boolean;
   online: boolean;
+  /** Gets nothing new. */
+  draining: boolean;
   /** Without a heartbeat by then it goes offline. */
   leaseUntil: number;
   /** When its set of tasks last changed. */
@@ -34,20 +36,43 @@ export type Node = {
   signedInOn: number | null;
 };
 
-export type Draft = { readonly type: string; readonly priority: 0 | 1 | 2 | 5; readonly rewardMicro: number };
+export type Draft = {
+  readonly type: string;
+  readonly priority: 0 | 1 | 2 | 5;
+  readonly rewardMicro: number;
+  readonly maxAttempts: number | null;
+  readonly backoffMs: number;
+  readonly timeoutMs: number | null;
+  readonly delayMs: number | null;
+  readonly expiresInMs: number | null;
+  readonly dependsOn: readonly string[];
+};
 
 export type Task = Draft & {
   readonly id: string;
   /** Created through B: the balancer gives it away by itself. */
   readonly balanced: boolean;
-  status: "open" | "assigned" | "completed";
+  status: "open" | "assigned" | "completed" | "failed";
   node: string | null;
   /** Whom it was last revoked from: the balancer does not give it straight back. */
   revokedFrom: string | null;
-  /** How often a node went offline with it. */
+  /** Attempts that ended without a result. */
   attempts: number;
+  /** Those of them that are failures and timeouts. */
+  failures: number;
+  /** Counts each hand-out and each return to open. */
+  epoch: number;
+  leaseUntil: number | null;
+  notBefore: number | null;
+  expiresAt: number | null;
+  /** Those of its dependencies that are not completed. */
+  readonly unmet: Set<string>;
+  /** The kind of the last one. */
+  failure: FailureKind | null;
   result: string | null;
 };
+
+type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency";
 
 type Delivery = {
   state: "waiting" | "leased" | "gone" | "acked" | "parked";
@@ -80,6 +105,13 @@ const OFFLINE_AFTER_MS = { A: 180 * SECOND_MS, B: 90 * SECOND_MS } as const;
 const ACK_LEASE_MS = 30 * SECOND_MS;
 const HANDED_OUT_MAX = 6;
 const SIGNIN_MICRO = 10_000_000;
+const FAILURES_MAX = 10;
+const BACKOFF_MAX_MS = 3_600 * SECOND_MS;
+const ATTEMPT_EVENTS = {
+  failed: "task.attempt_failed",
+  timed_out: "task.timed_out",
+  offline: "task.requeued",
+} as const;
 
 /** The hub must refuse with this code. */
 export class Refused extends Error {
@@ -125,7 +157,7 @@ export class Model {
     const known = this.nodes.get(id);
     const before = known && { ...known };
     const fresh = { id, online: false, leaseUntil: 0, idleSince: this.now, ledger: [], signedInOn: null };
-    const profile = { variant, capabilities, maxTasks, autoAssign };
+    const profile = { variant, capabilities, maxTasks, autoAssign, draining: known?.draining ?? false };
     const node: Node = Object.assign(known ?? this.former.get(id) ?? fresh, profile);
     this.former.delete(id);
     this.nodes.set(id, node);
@@ -156,6 +188,32 @@ export class Model {
     if (held.length > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
   }
 
+  /** It goes offline at once, and others get its tasks. */
+  leave(id: string): void {
+    const node = this.node(id);
+    const held = this.tasks.filter((task) => task.status === "assigned" && task.node === id);
+    const together = this.#batch();
+    for (const task of held) {
+      this.#free(task, node);
+      this.#log("task.released", id, task, together);
+    }
+    node.draining = false;
+    if (node.online) {
+      node.online = false;
+      this.#log("node.left", id, null);
+      this.#log("node.offline", id, null);
+    }
+    if (held.length > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
+  }
+
+  /** Nothing new is handed to a node that drains. */
+  drain(id: string, draining: boolean): void {
+    const node = this.node(id);
+    if (node.draining !== draining) this.#log("node.draining", id, null);
+    node.draining = draining;
+    if (!draining) this.#fill(node);
+  }
+
   /** Whoever was away gets what waits for him. */
   #comeOnline(node: Node): void {
     node.leaseUntil = this.now + OFFLINE_AFTER_MS[node.variant];
@@ -168,11 +226,26 @@ export class Model {
 
   create(variant: VariantName, draft: Draft, id: string): Task {
     const balanced = variant === "B";
-    const none = { node: null, revokedFrom: null, attempts: 0, result: null } as const;
-    const task: Task = { ...draft, ...none, id, balanced, status: "open" };
+    const none = { node: null, revokedFrom: null, result: null, failure: null, leaseUntil: null } as const;
+    const counts = { attempts: 0, failures: 0, epoch: 0 };
+    const times = {
+      notBefore: draft.delayMs === null ? null : this.now + draft.delayMs,
+      expiresAt: draft.expiresInMs === null ? null : this.now + draft.expiresInMs,
+    };
+    const task: Task = {
+      ...draft,
+      ...none,
+      ...counts,
+      ...times,
+      id,
+      balanced,
+      status: "open",
+      unmet: new Set(),
+    };
     this.tasks.push(task);
     this.#log("task.created", null, task);
-    if (balanced) this.#balance([task]);
+    if (!this.#waitForOthers(task)) this.#end(task, "dependency");
+    else if (balanced) this.#balance([task]);
     return task;
   }
 
@@ -180,42 +253,122 @@ export class Model {
   take(taskId: string, nodeId: string): Task {
     const task = this.task(taskId);
     const node = this.node(nodeId);
-    if (task.status === "completed") refuse("task_completed");
+    refuseFinished(task);
     if (task.node === nodeId) return task;
     if (task.status === "assigned") refuse("task_not_open");
-    if (!node.online) refuse("node_offline");
+    if (!this.isReady(task)) refuse("task_not_ready");
+    refuseAway(node);
     this.#assign(task, node);
     return task;
   }
 
   /** Only who holds a task completes it, and is paid once. B, which has no claim, takes an open one on the way. */
-  complete(variant: VariantName, taskId: string, nodeId: string, result: string): Task {
+  complete(
+    variant: VariantName,
+    taskId: string,
+    nodeId: string,
+    result: string,
+    epoch: number | null = null,
+  ): Task {
     const task = this.task(taskId);
     const node = this.node(nodeId);
+    if (task.status === "failed") refuse("task_failed");
+    if (epoch !== null && epoch !== task.epoch) refuse("stale_lease");
     if (task.status !== "open" && task.node !== nodeId) refuse("not_assigned_to_node");
     if (task.status === "completed") return task.result === result ? task : refuse("task_completed");
     if (task.status === "open" && variant === "A") refuse("task_not_assigned");
+    if (task.status === "open" && !this.isReady(task)) refuse("task_not_ready");
     if (task.status === "open") this.#assign(task, node);
     task.status = "completed";
     task.result = result;
+    task.leaseUntil = null;
     node.idleSince = this.now;
     this.#log("task.completed", nodeId, task);
     if (task.rewardMicro > 0) {
       node.ledger.push({ micro: task.rewardMicro, kind: "reward", taskId });
       this.#log("lux.paid", nodeId, task);
     }
+    this.#settle([[task, "completed"]]);
     this.#fill(node);
     return task;
+  }
+
+  /** The task, if this node holds it and names its epoch or none. */
+  #heldBy(taskId: string, nodeId: string, epoch: number | null): { task: Task; node: Node } {
+    const task = this.task(taskId);
+    const node = this.node(nodeId);
+    if (task.status === "failed") refuse("task_failed");
+    if (epoch !== null && epoch !== task.epoch) refuse("stale_lease");
+    if (task.status === "open") refuse("task_not_assigned");
+    if (task.node !== nodeId) refuse("not_assigned_to_node");
+    if (task.status === "completed") refuse("task_completed");
+    return { task, node };
+  }
+
+  /** Back to the pool, or to another node that the balancer finds. The answer is of this moment, as those below. */
+  release(taskId: string, nodeId: string, epoch: number | null): Task {
+    const { task, node } = this.#heldBy(taskId, nodeId, epoch);
+    this.#free(task, node);
+    task.revokedFrom = nodeId;
+    this.#log("task.released", nodeId, task);
+    if (task.balanced) this.#balance([task]);
+    const answer = { ...task };
+    this.#fill(node);
+    return answer;
+  }
+
+  /** One attempt more; the last one ends the task. */
+  fail(taskId: string, nodeId: string, epoch: number | null, retry: boolean): Task {
+    const { task, node } = this.#heldBy(taskId, nodeId, epoch);
+    const best = this.#bestFor(task); // while it is held: a node that is full with it has no room
+    this.#endAttempt(task, "failed", retry);
+    if (best && task.balanced && this.isReady(task)) this.#assign(task, best);
+    const answer = { ...task };
+    if (answer.status === "failed") this.#settle([[task, "failed"]]);
+    this.#fill(node);
+    return answer;
+  }
+
+  extend(taskId: string, nodeId: string, epoch: number | null, note: boolean): Task {
+    const { task } = this.#heldBy(taskId, nodeId, epoch);
+    if (task.timeoutMs !== null) task.leaseUntil = this.now + task.timeoutMs;
+    if (note) this.#log("task.progress", nodeId, task);
+    return task;
+  }
+
+  cancel(taskId: string): Task {
+    const task = this.task(taskId);
+    refuseFinished(task);
+    const holder = task.node === null ? null : this.node(task.node);
+    this.#end(task, "cancelled");
+    this.#settle([[task, "failed"]]);
+    if (holder) this.#fill(holder);
+    return task;
+  }
+
+  /** As if it had not been tried; it waits again for what it depends on. */
+  retry(taskId: string): Task {
+    const task = this.task(taskId);
+    if (task.status !== "failed") refuse("task_not_failed");
+    Object.assign(task, { status: "open", attempts: 0, failures: 0, epoch: task.epoch + 1 });
+    if (task.expiresAt !== null && task.expiresAt <= this.now) task.expiresAt = null;
+    this.#log("task.retried", null, task);
+    const canWait = this.#waitForOthers(task);
+    if (!canWait) this.#end(task, "dependency");
+    else if (task.balanced) this.#balance([task]);
+    const answer = { ...task };
+    if (!canWait) this.#settle([[task, "failed"]]);
+    return answer;
   }
 
   /** Back to the pool, where the balancer may find another for it, or to a node that is named. */
   revoke(taskId: string, toId: string | null): Task {
     const task = this.task(taskId);
     const to = toId === null ? null : this.node(toId);
-    if (task.status === "completed") refuse("task_completed");
+    refuseFinished(task);
     if (task.node === null) refuse("task_not_assigned");
     if (to && task.node === to.id) return task;
-    if (to && !to.online) refuse("node_offline");
+    if (to) refuseAway(to);
     const from = this.node(task.node);
     this.#free(task, from);
     task.revokedFrom = from.id;
@@ -232,6 +385,7 @@ export class Model {
     this.#log("task.deleted", task.node, task);
     const holder = task.node === null ? null : this.nodeOrFormer(task.node);
     if (holder) holder.idleSince = this.now;
+    if (task.status === "open" || task.status === "assigned") this.#settle([[task, "deleted"]]);
     if (holder && task.status === "assigned") this.#fill(holder);
   }
 
@@ -251,18 +405,79 @@ export class Model {
   /** B: the balancer over everything that is open. */
   runBalancer(): { assigned: Task[]; pending: number } {
     const assigned = this.#balance(this.pool());
-    return { assigned, pending: this.pool().length };
+    return { assigned, pending: this.tasks.filter(({ status }) => status === "open").length };
   }
 
   /** What a node could claim. */
   pull(nodeId: string): Task[] {
     const node = this.node(nodeId);
+    if (node.draining) return [];
     return this.pool().filter((task) => fits(node, task));
   }
 
-  /** The open tasks, best first: by priority, then by age. */
+  /** The ready tasks, best first: by priority, then by age. */
   pool(): Task[] {
-    return this.tasks.filter(({ status }) => status === "open").toSorted((a, b) => a.priority - b.priority);
+    return this.tasks.filter((task) => this.isReady(task)).toSorted((a, b) => a.priority - b.priority);
+  }
+
+  isReady({ status, unmet, notBefore }: Task): boolean {
+    return status === "open" && unmet.size === 0 && (notBefore === null || notBefore <= this.now);
+  }
+
+  /** What it depends on and is not completed; false if some of that has failed or is gone. */
+  #waitForOthers(task: Task): boolean {
+    for (const id of task.dependsOn) {
+      const other = this.tasks.find((one) => one.id === id);
+      if (!other || other.status === "failed") return false;
+      if (other.status !== "completed") task.unmet.add(id);
+    }
+    return true;
+  }
+
+  /** Assigned -> open after a backoff, or failed. */
+  #endAttempt(
+    task: Task,
+    kind: keyof typeof ATTEMPT_EVENTS,
+    retry: boolean,
+    batch: number | null = null,
+  ): void {
+    const holder = this.node(task.node ?? "");
+    task.attempts += 1;
+    if (kind !== "offline") task.failures += 1;
+    task.failure = kind;
+    this.#log(ATTEMPT_EVENTS[kind], holder.id, task, batch);
+    const { maxAttempts, attempts, failures } = task;
+    const isUsedUp = maxAttempts === null ? failures >= FAILURES_MAX : attempts >= maxAttempts;
+    if (!retry || isUsedUp) return this.#end(task, kind, batch);
+    this.#free(task, holder);
+    if (kind !== "offline")
+      task.notBefore = this.now + Math.min(task.backoffMs * 2 ** (attempts - 1), BACKOFF_MAX_MS);
+  }
+
+  /** Unfinished -> failed. */
+  #end(task: Task, kind: FailureKind, batch: number | null = null): void {
+    const holder = task.node === null ? null : this.node(task.node);
+    if (holder) holder.idleSince = this.now;
+    Object.assign(task, { status: "failed", node: null, leaseUntil: null, failure: kind });
+    task.unmet.clear();
+    this.#log("task.failed", holder?.id ?? null, task, batch);
+  }
+
+  /** Updates those that wait for tasks which have ended, and those that wait for these. Nobody promises their order. */
+  #settle(ended: (readonly [Task, "completed" | "failed" | "deleted"])[]): void {
+    const together = this.#batch();
+    let updated = 0;
+    for (const [{ id }, outcome] of ended) {
+      for (const task of this.tasks.filter(({ unmet }) => unmet.has(id))) {
+        updated++;
+        if (outcome === "completed") task.unmet.delete(id);
+        else {
+          this.#end(task, "dependency", together);
+          ended.push([task, "failed"]);
+        }
+      }
+    }
+    if (updated > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
   }
 
   // ---- LUX
@@ -397,6 +612,7 @@ export class Model {
   /** Time passes, and the hub does its periodic work. */
   pass(ms: number): void {
     this.now += ms;
+    const failedBefore = new Set(this.tasks.filter(({ status }) => status === "failed"));
     const silent = [...this.nodes.values()].filter((node) => node.online && node.leaseUntil <= this.now);
     const goes = this.#batch();
     for (const node of silent) {
@@ -406,11 +622,10 @@ export class Model {
     const back = this.#batch();
     for (const task of this.tasks.filter(({ status }) => status === "assigned")) {
       const holder = silent.find(({ id }) => id === task.node);
-      if (!holder) continue;
-      this.#free(task, holder);
-      task.attempts += 1;
-      this.#log("task.requeued", holder.id, task, back);
+      if (holder) this.#endAttempt(task, "offline", true, back);
     }
+    this.#balance(this.pool().filter(({ balanced }) => balanced));
+    this.#endLate(failedBefore);
     this.#balance(this.pool().filter(({ balanced }) => balanced));
     const parks = this.#batch();
     for (const message of this.messages) {
@@ -422,11 +637,30 @@ export class Model {
     }
   }
 
+  /** Tasks that have expired, then those that timed out, then those that depend on what has failed. */
+  #endLate(failedBefore: ReadonlySet<Task>): void {
+    const unfinished = this.tasks.filter(({ status }) => status === "open" || status === "assigned");
+    const expires = this.#batch();
+    for (const task of unfinished)
+      if (task.expiresAt !== null && task.expiresAt <= this.now) this.#end(task, "expired", expires);
+    const timesOut = this.#batch();
+    for (const task of unfinished)
+      if (task.leaseUntil !== null && task.leaseUntil <= this.now)
+        this.#endAttempt(task, "timed_out", true, timesOut);
+    this.#settle(
+      this.tasks
+        .filter((task) => task.status === "failed" && !failedBefore.has(task))
+        .map((task) => [task, "failed"]),
+    );
+  }
+
   /** The hub ends and starts anew: its absence is not counted against anybody. */
   restart(): void {
     for (const node of this.nodes.values()) node.leaseUntil = this.now + OFFLINE_AFTER_MS[node.variant];
     for (const { to } of this.messages)
       for (const delivery of to.values()) delivery.leaseUntil = this.now + ACK_LEASE_MS;
+    for (const task of this.tasks)
+      if (task.leaseUntil !== null) task.leaseUntil = this.now + (task.timeoutMs ?? 0);
     this.#log("hub.started", null, null);
   }
 
@@ -462,12 +696,14 @@ export class Model {
   /** Gives each task in turn to the best node that is there for it; what fits nobody stays. */
   #balance(tasks: readonly Task[]): Task[] {
     return tasks.filter((task) => {
-      const best = [...this.nodes.values()]
-        .filter((node) => this.#mayGive(task, node))
-        .toSorted(this.#byLoad)[0];
+      const best = this.isReady(task) ? this.#bestFor(task) : undefined;
       if (best) this.#assign(task, best);
       return best !== undefined;
     });
+  }
+
+  #bestFor(task: Task): Node | undefined {
+    return [...this.nodes.values()].filter((node) => this.#mayGive(task, node)).toSorted(this.#byLoad)[0];
   }
 
   /** A node that came, or has room again, gets what waits for it, best first. */
@@ -477,7 +713,14 @@ export class Model {
 
   #mayGive(task: Task, node: Node): boolean {
     const hasRoom = this.held(node.id, "assigned") < node.maxTasks;
-    return node.online && node.autoAssign && hasRoom && fits(node, task) && task.revokedFrom !== node.id;
+    return (
+      node.online &&
+      !node.draining &&
+      node.autoAssign &&
+      hasRoom &&
+      fits(node, task) &&
+      task.revokedFrom !== node.id
+    );
   }
 
   /** The fewest unfinished tasks, then the longest idle, then the name. */
@@ -490,6 +733,8 @@ export class Model {
     task.status = "assigned";
     task.node = node.id;
     task.revokedFrom = null;
+    task.epoch += 1;
+    task.leaseUntil = task.timeoutMs === null ? null : this.now + task.timeoutMs;
     node.idleSince = this.now;
     this.#log("task.assigned", node.id, task);
   }
@@ -497,6 +742,8 @@ export class Model {
   #free(task: Task, from: Node): void {
     task.status = "open";
     task.node = null;
+    task.epoch += 1;
+    task.leaseUntil = null;
     from.idleSince = this.now;
   }
 
@@ -519,6 +766,17 @@ export class Model {
   #batch(): number {
     return ++this.#batches;
   }
+}
+
+function refuseFinished({ status }: Task): void {
+  if (status === "completed") refuse("task_completed");
+  if (status === "failed") refuse("task_failed");
+}
+
+/** Nobody gives anything to a node that is offline or drains. */
+function refuseAway({ online, draining }: Node): void {
+  if (!online) refuse("node_offline");
+  if (draining) refuse("node_draining");
 }
 
 /** A task with no type fits every node; a node with no capabilities takes every task. */

@@ -1,25 +1,60 @@
 /** The commands of tasks: each runs on the hub and on the model, and both must agree. */
 import fc from "fast-check";
+import { SECOND_MS } from "../../src/lib/clock.ts";
 import type { Task } from "./model.ts";
 import { same } from "./real.ts";
 import { STATUS_WORDS, lux, resultOf, statusWord, taskAnswer, taskWords } from "./words.ts";
-import { type Command, command, node, recent, variant } from "./world.ts";
+import { type Command, type World, command, node, recent, variant } from "./world.ts";
 
 const PER_PAGE = 3;
 const micro = fc.constantFrom(0, 1, 100_000, 2_500_000, 1_000_000_000_000_000);
 
 const PRIORITY_ASKED = { 0: 0, 1: "medium", 2: 2, 5: "p5" } as const;
 
+/** What a task may have to wait for, and when it ends; most have nothing of it. */
+const schedule = fc.record({
+  maxAttempts: fc.constantFrom(null, null, 1, 2),
+  backoffMs: fc.constantFrom(0, 5_000),
+  timeoutMs: fc.constantFrom(null, null, 20_000, 60_000),
+  delayMs: fc.constantFrom(null, null, null, 10_000),
+  expiresInMs: fc.constantFrom(null, null, null, 60_000),
+  dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
+});
+
 export const create = command(
   "create",
-  fc.record({ variant, type: fc.constantFrom("", "x", "z"), priority: fc.constantFrom(0, 1, 2, 5), micro }),
-  ({ model, taskIds }, { hub }, { variant, type, priority, micro }) => {
-    const draft = { title: "t", description: "d", task_type: type, lux_reward: lux(micro) };
-    const asked = hub.post("/task/create", { ...draft, priority: PRIORITY_ASKED[priority] }, { variant });
+  fc.record({
+    variant,
+    type: fc.constantFrom("", "x", "z"),
+    priority: fc.constantFrom(0, 1, 2, 5),
+    micro,
+    schedule,
+  }),
+  ({ model, taskIds }, { hub }, { variant, type, priority, micro, schedule }) => {
+    const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
+    const { maxAttempts, backoffMs, timeoutMs, delayMs, expiresInMs } = schedule;
+    const asked = hub.post(
+      "/task/create",
+      {
+        title: "t",
+        description: "d",
+        task_type: type,
+        lux_reward: lux(micro),
+        priority: PRIORITY_ASKED[priority],
+        max_attempts: maxAttempts,
+        backoff_s: backoffMs / SECOND_MS,
+        timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
+        delay_s: delayMs === null ? null : delayMs / SECOND_MS,
+        expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
+        depends_on: dependsOn,
+      },
+      { variant },
+    );
     return same(asked, (answer) => {
       const id = String(answer["task_id"]);
       taskIds.push(id);
-      return taskAnswer(model, model.create(variant, { type, priority, rewardMicro: micro }, id), variant);
+      const draft = { ...schedule, dependsOn, type, priority, rewardMicro: micro };
+      return taskAnswer(model, model.create(variant, draft, id), variant);
     });
   },
 );
@@ -35,16 +70,87 @@ export function take(by: "assign" | "claim"): fc.Arbitrary<Command> {
   });
 }
 
+/** Who asks about a task: its holder or any node, with its epoch, with the one before, or without. */
+const asker = fc.record({
+  variant,
+  task: recent,
+  node,
+  byHolder: fc.constantFrom(true, true, false),
+  epochBack: fc.constantFrom(null, null, 0, 1),
+});
+type Asker = typeof asker extends fc.Arbitrary<infer A> ? A : never;
+
+function holderOf(world: World, { task, node, byHolder, epochBack }: Asker) {
+  const taskId = world.task(task);
+  const known = world.model.tasks.find(({ id }) => id === taskId);
+  const nodeId = byHolder ? (known?.node ?? node) : node;
+  const epoch = epochBack === null ? null : Math.max(0, (known?.epoch ?? 0) - epochBack);
+  return { taskId, nodeId, epoch, body: { task_id: taskId, node_id: nodeId, epoch } };
+}
+
+export const release = command("release", asker, (world, { hub }, given) => {
+  const { taskId, nodeId, epoch, body } = holderOf(world, given);
+  const { variant } = given;
+  return same(hub.post("/task/release", body, { variant }), () =>
+    taskAnswer(world.model, world.model.release(taskId, nodeId, epoch), variant),
+  );
+});
+
+export const fail = command(
+  "fail",
+  fc.record({ asker, retry: fc.constantFrom(true, true, false) }),
+  (world, { hub }, { asker, retry }) => {
+    const { taskId, nodeId, epoch, body } = holderOf(world, asker);
+    const { variant } = asker;
+    return same(hub.post("/task/fail", { ...body, error: "e", retry }, { variant }), () =>
+      taskAnswer(world.model, world.model.fail(taskId, nodeId, epoch, retry), variant),
+    );
+  },
+);
+
+export const extend = command(
+  "extend",
+  fc.record({ asker, note: fc.boolean() }),
+  (world, { hub }, { asker, note }) => {
+    const { taskId, nodeId, epoch, body } = holderOf(world, asker);
+    const { variant } = asker;
+    return same(hub.post("/task/extend", note ? { ...body, note: "n" } : body, { variant }), () =>
+      taskAnswer(world.model, world.model.extend(taskId, nodeId, epoch, note), variant),
+    );
+  },
+);
+
+export const cancel = command(
+  "cancel",
+  fc.record({ variant, task: recent }),
+  (world, { hub }, { variant, task }) => {
+    const taskId = world.task(task);
+    return same(hub.post("/task/cancel", { task_id: taskId }, { variant }), () =>
+      taskAnswer(world.model, world.model.cancel(taskId), variant),
+    );
+  },
+);
+
+export const retry = command(
+  "retry",
+  fc.record({ variant, task: recent }),
+  (world, { hub }, { variant, task }) => {
+    const taskId = world.task(task);
+    return same(hub.post("/task/retry", { task_id: taskId }, { variant }), () =>
+      taskAnswer(world.model, world.model.retry(taskId), variant),
+    );
+  },
+);
+
 export const complete = command(
   "complete",
-  fc.record({ variant, task: recent, node, word: fc.constantFrom("this", "that"), byHolder: fc.boolean() }),
-  (world, { hub }, { variant, task, node, word, byHolder }) => {
-    const taskId = world.task(task);
-    const holder = world.model.tasks.find(({ id }) => id === taskId)?.node;
-    const nodeId = byHolder ? (holder ?? node) : node;
-    const asked = { task_id: taskId, node_id: nodeId, result: resultOf(word) };
+  fc.record({ asker, word: fc.constantFrom("this", "that") }),
+  (world, { hub }, { asker, word }) => {
+    const { variant } = asker;
+    const { taskId, nodeId, epoch, body } = holderOf(world, asker);
+    const asked = { ...body, result: resultOf(word) };
     return same(hub.post("/task/complete", asked, { variant }), () => {
-      const done = world.model.complete(variant, taskId, nodeId, word);
+      const done = world.model.complete(variant, taskId, nodeId, word, epoch);
       return { status: "completed", lux_paid: lux(done.rewardMicro), task_id: taskId };
     });
   },
@@ -113,6 +219,7 @@ const STATES: Readonly<Record<string, readonly Task["status"][]>> = {
   assigned: ["assigned"],
   pending: ["open", "assigned"],
   completed: ["completed"],
+  failed: ["failed"],
 };
 
 export const list = command(
@@ -128,7 +235,7 @@ export const list = command(
     if (status !== null) query.set("status", status);
     if (node !== null) query.set("node_id", node);
     return same(hub.get(`/task/list?${query}`, { variant }), () => {
-      const states = status === null ? ["open", "assigned", "completed"] : (STATES[status] ?? []);
+      const states = status === null ? ["open", "assigned", "completed", "failed"] : (STATES[status] ?? []);
       const found = model.tasks
         .filter((task) => states.includes(task.status) && (node === null || task.node === node))
         .toReversed();

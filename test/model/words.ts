@@ -6,10 +6,13 @@ type Words = Readonly<Record<string, unknown>>;
 const PRIORITY_A = { 0: 0, 1: 1, 2: 2, 5: 2 } as const;
 const PRIORITY_B = { 0: "high", 1: "medium", 2: "low", 5: "p5" } as const;
 
-export const STATUS_WORDS = { A: ["open", "assigned", "completed"], B: ["pending", "completed"] } as const;
+export const STATUS_WORDS = {
+  A: ["open", "assigned", "completed", "failed"],
+  B: ["pending", "completed", "failed"],
+} as const;
 
 export function statusWord(status: Task["status"], variant: VariantName): string {
-  return variant === "A" || status === "completed" ? status : "pending";
+  return variant === "A" || status === "completed" || status === "failed" ? status : "pending";
 }
 
 export function taskWords(model: Model, task: Task, variant: VariantName): Words {
@@ -20,16 +23,22 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     status: statusWord(task.status, variant),
     lux_reward: lux(task.rewardMicro),
     assigned_node: task.node,
+    ready: model.isReady(task),
     attempts: task.attempts,
+    max_attempts: task.maxAttempts,
+    timeout_s: task.timeoutMs === null ? null : task.timeoutMs / 1_000,
+    depends_on: task.dependsOn,
+    failure: task.failure === null ? null : { kind: task.failure },
     result: task.result === null ? null : resultOf(task.result),
     files: model.files.filter(({ taskId }) => taskId === task.id).map(({ id }) => id),
   };
 }
 
-/** The answer of create, assign, claim and revoke. */
+/** The answer of every command that changes a task but complete and delete. */
 export function taskAnswer(model: Model, task: Task, variant: VariantName): Words {
   const words = taskWords(model, task, variant);
-  return { task_id: task.id, status: words["status"], assigned_node: task.node, task: words };
+  const lease = { epoch: task.epoch };
+  return { task_id: task.id, status: words["status"], assigned_node: task.node, lease, task: words };
 }
 
 export function nodeWords(model: Model, node: Node, variant: VariantName): Words {
@@ -39,6 +48,7 @@ export function nodeWords(model: Model, node: Node, variant: VariantName): Words
     capabilities: variant === "A" ? node.capabilities.join(",") : node.capabilities,
     max_tasks: Number.isFinite(node.maxTasks) ? node.maxTasks : null,
     auto_assign: node.autoAssign,
+    draining: node.draining,
     lux_balance: balanceOf(node),
     tasks_assigned: model.held(node.id, "assigned"),
     tasks_completed: model.held(node.id, "completed"),

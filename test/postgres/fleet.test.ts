@@ -3,12 +3,13 @@
  * commits first. The hubs run in this process, with real listeners and their own connections.
  */
 import { SQL } from "bun";
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../src/domain/limits.ts";
 import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
 import { ADMIN_KEY, type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
-import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
+import { type Schema, dropSchemas, takeSchema } from "../support/schemas.ts";
 import {
   addNode,
   addNodes,
@@ -18,6 +19,7 @@ import {
   ok,
   pick,
   receive,
+  record,
   refused,
   send,
   until,
@@ -30,7 +32,7 @@ if (POSTGRES_MISSING === null) await sharedServer();
 
 type Fleet = { readonly url: string; readonly sql: SQL; readonly hubs: TestHub[]; readonly clock: TestClock };
 
-let fleet: Fleet & { remove(): Promise<void> };
+let fleet: Fleet & Pick<Schema, "giveBack">;
 
 /** One more hub on the database; one clock is everybody's, as time is. */
 async function join({ url, hubs, clock }: Fleet): Promise<TestHub> {
@@ -44,8 +46,8 @@ suite(`several hubs on one database${reason}`, () => {
   let b: TestHub;
 
   beforeEach(async () => {
-    const { url, remove } = await newSchema();
-    fleet = { url, sql: new SQL(url, { max: 1 }), hubs: [], clock: new TestClock(), remove };
+    const { url, giveBack } = await takeSchema();
+    fleet = { url, sql: new SQL(url, { max: 1 }), hubs: [], clock: new TestClock(), giveBack };
     a = await join(fleet);
     b = await join(fleet);
   });
@@ -53,8 +55,10 @@ suite(`several hubs on one database${reason}`, () => {
   afterEach(async () => {
     for (const hub of fleet.hubs) await hub.close();
     await fleet.sql.close();
-    await fleet.remove();
+    fleet.giveBack();
   });
+
+  afterAll(dropSchemas);
 
   const number = async (sql: string): Promise<number> => Number((await fleet.sql.unsafe(sql))[0]?.n);
 
@@ -109,15 +113,16 @@ suite(`several hubs on one database${reason}`, () => {
       const waiting = b.post("/task/next", { node_id: "w", wait: 120 });
       await until("it waits", async () => (await seen()) !== before);
       const caused = await cause();
-      const { task } = (await waiting).body as { task: { task_id: string } | null };
-      if (typeof caused === "string") expect(task?.task_id).toBe(caused);
-      return task?.task_id ?? null;
+      const { task } = await ok(waiting);
+      const taskId = task === null ? null : record(task)["task_id"];
+      if (typeof caused === "string") expect(taskId).toBe(caused);
+      return taskId;
     };
     const created = await take(() => addTask(a));
     // Room in its node, which is full.
     const more = await addTask(a);
-    expect(await take(() => complete(a, String(created), "w"))).toBe(more);
-    await complete(a, more, "w");
+    expect(await take(() => ok(complete(a, String(created), "w")))).toBe(more);
+    await complete(a, String(more), "w");
     // What makes a task ready logs no event.
     const delayed = await addTask(a, { delay_s: 30 });
     expect(await take(async () => fleet.clock.pass(31_000))).toBe(delayed);
@@ -128,7 +133,7 @@ suite(`several hubs on one database${reason}`, () => {
     expect(await take(() => ok(a.admin("/task/revoke", { task_id: given, node_id: "w" })))).toBe(given);
     expect(await take(() => step("/node/drain", { node_id: "w", drain: true }))).toBeNull();
     await step("/node/drain", { node_id: "w", drain: false });
-    expect(await take(() => step("/node/leave", { node_id: "w" }))).toBe(null);
+    expect(await take(() => step("/node/leave", { node_id: "w" }))).toBeNull();
     await addTask(a, { task_type: "late" });
     expect(list(await ok(b.get("/node/list")), "nodes")).toMatchObject([{}, { status: "offline" }]);
   });
@@ -141,9 +146,9 @@ suite(`several hubs on one database${reason}`, () => {
       for (;;) {
         const { task } = await ok(hub.post("/task/next", { node_id: nodeId, wait: 120 }));
         if (task === null) return;
-        const { task_id } = task as { task_id: string };
-        seen.push(task_id);
-        expect((await complete(hub, task_id, nodeId)).status).toBe(200);
+        const taskId = String(record(task)["task_id"]);
+        seen.push(taskId);
+        await ok(complete(hub, taskId, nodeId));
       }
     };
     const working = workers.map((nodeId, i) => work(nodeId, i % 2 ? a : b));

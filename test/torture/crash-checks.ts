@@ -7,6 +7,7 @@ import { SQL } from "bun";
 import { Database } from "bun:sqlite";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import type { EventKind } from "../../src/domain/event.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { type Hub, listOf } from "../e2e/program.ts";
 import type { Ledger } from "./crash-writer.ts";
@@ -75,10 +76,37 @@ async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promis
       findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
 }
 
+/** After these events a task is open; task.failed may follow. */
+const OPENED = [
+  "task.created",
+  "task.released",
+  "task.revoked",
+  "task.requeued",
+  "task.attempt_failed",
+  "task.timed_out",
+  "task.retried",
+] as const satisfies readonly EventKind[];
+const ENDED = ["task.completed", "task.failed"] as const satisfies readonly EventKind[];
+const ATTEMPTS = [
+  "task.attempt_failed",
+  "task.timed_out",
+  "task.requeued",
+] as const satisfies readonly EventKind[];
+const quoted = (kinds: readonly EventKind[]): string => kinds.map((kind) => `'${kind}'`).join(", ");
+/** Every step of every task, with the one before it and how many come after it. */
+const STEPS = `
+  SELECT id, task_id, kind, lag(kind) OVER (PARTITION BY task_id ORDER BY id) AS earlier,
+    row_number() OVER (PARTITION BY task_id ORDER BY id DESC) AS back
+  FROM events WHERE kind IN ('task.assigned', ${quoted([...OPENED, ...ENDED])})`;
+
 /** Queries that must find nothing, in the SQL of both engines. */
 const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // Two winners, and what was repeated after it was cut.
-  ["twice", "SELECT task_id FROM events WHERE kind = 'task.assigned' GROUP BY task_id HAVING count(*) > 1"],
+  [
+    "twice",
+    `SELECT task_id, kind, earlier FROM (${STEPS}) AS steps
+     WHERE kind = 'task.assigned' AND earlier NOT IN (${quoted(OPENED)})`,
+  ],
   ["twice", "SELECT task_id FROM events WHERE kind = 'task.completed' GROUP BY task_id HAVING count(*) > 1"],
   ["twice", "SELECT title FROM tasks GROUP BY title HAVING count(*) > 1"],
   ["twice", "SELECT content FROM messages GROUP BY content HAVING count(*) > 1"],
@@ -103,13 +131,39 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0) <> (l.task_id IS NOT NULL)
        OR l.amount_micro <> t.lux_reward_micro OR l.node_id <> t.assigned_node`,
   ],
+  // A task is where its last step left it.
+  [
+    "unequal",
+    `SELECT t.task_id, t.status, kind FROM tasks t JOIN (${STEPS}) AS steps ON steps.task_id = t.task_id AND back = 1
+     WHERE t.status <> CASE kind WHEN 'task.assigned' THEN 'assigned' WHEN 'task.completed' THEN 'completed'
+       WHEN 'task.failed' THEN 'failed' ELSE 'open' END`,
+  ],
+  // Its attempts are those in the log, since it was last retried.
+  [
+    "unequal",
+    `SELECT t.task_id, t.attempts, count(e.id) AS logged FROM tasks t
+     LEFT JOIN (SELECT task_id, max(id) AS at FROM events WHERE kind = 'task.retried' GROUP BY task_id) AS retried
+       ON retried.task_id = t.task_id
+     LEFT JOIN (SELECT id, task_id FROM events WHERE kind IN (${quoted(ATTEMPTS)})) AS e
+       ON e.task_id = t.task_id AND e.id > coalesce(retried.at, 0)
+     GROUP BY t.task_id, t.attempts HAVING t.attempts <> count(e.id)`,
+  ],
+  // Each hand-out and each return to open has counted the epoch up.
+  [
+    "unequal",
+    `SELECT t.task_id, t.epoch, counted.least FROM tasks t JOIN (
+       SELECT task_id, count(*) FILTER (WHERE kind = 'task.assigned') AS least FROM (${STEPS}) AS steps
+       GROUP BY task_id) AS counted ON counted.task_id = t.task_id
+     WHERE t.epoch < counted.least`,
+  ],
   // Running totals are what is there.
   [
     "unequal",
     `SELECT * FROM task_totals, (
        SELECT count(*) FILTER (WHERE status = 'open') AS o, count(*) FILTER (WHERE status = 'assigned') AS a,
-         count(*) FILTER (WHERE status = 'completed') AS c FROM tasks) AS counted
-     WHERE open <> o OR assigned <> a OR completed <> c`,
+         count(*) FILTER (WHERE status = 'completed') AS c, count(*) FILTER (WHERE status = 'failed') AS f
+       FROM tasks) AS counted
+     WHERE open <> o OR assigned <> a OR completed <> c OR failed <> f`,
   ],
   [
     "unequal",
@@ -141,18 +195,35 @@ async function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): Promi
   const nodes = byKey(await rows("SELECT node_id FROM nodes"), "node_id");
   for (const nodeId of ledger.nodes) if (!nodes.has(nodeId)) findings.add("missing", `node ${nodeId}`);
   const tasks = byKey(
-    await rows("SELECT task_id, status, assigned_node, lesson, lux_reward_micro FROM tasks"),
+    await rows("SELECT task_id, status, assigned_node, epoch, lesson, lux_reward_micro FROM tasks"),
     "task_id",
   );
   for (const [taskId, rewardMicro] of ledger.tasks) {
     if (tasks.get(taskId)?.["lux_reward_micro"] !== rewardMicro) findings.add("missing", `task ${taskId}`);
   }
-  for (const [taskId, winners] of ledger.winners) {
-    if (winners.size > 1) findings.add("twice", `task ${taskId} won by ${[...winners].join(" and ")}`);
-    for (const nodeId of winners) {
-      if (tasks.get(taskId)?.["assigned_node"] !== nodeId)
-        findings.add("missing", `claim of ${taskId} by ${nodeId}`);
-    }
+  for (const [handOut, winners] of ledger.winners)
+    if (winners.size > 1)
+      findings.add("twice", `task and epoch ${handOut} won by ${[...winners].join(" and ")}`);
+  for (const [taskId, told] of ledger.epochs) {
+    const epoch = tasks.get(taskId)?.["epoch"];
+    if (!(Number(epoch) >= told))
+      findings.add("unequal", `epoch of ${taskId}: ${epoch}, but ${told} was told`);
+  }
+  for (const [taskId, { nodeId, epoch }] of ledger.holds) {
+    const task = tasks.get(taskId);
+    // Another epoch: the hub took it back. Failed: it has expired.
+    if (task?.["epoch"] !== epoch || task["status"] === "failed") continue;
+    if (task["assigned_node"] !== nodeId) findings.add("missing", `claim of ${taskId} by ${nodeId}`);
+  }
+  const failed = await rows(
+    `SELECT node_id, task_id, count(*) AS times FROM events WHERE kind = 'task.attempt_failed'
+     GROUP BY node_id, task_id`,
+  );
+  const times = new Map(failed.map((row) => [`${row["node_id"]} ${row["task_id"]}`, Number(row["times"])]));
+  for (const [attempt, { asked, told }] of ledger.failures) {
+    const logged = times.get(attempt) ?? 0;
+    if (logged < told) findings.add("missing", `a failure by ${attempt}: ${logged} of ${told}`);
+    if (logged > asked) findings.add("twice", `a failure by ${attempt}: ${logged}, asked for ${asked}`);
   }
   for (const [taskId, { nodeId, lesson }] of ledger.completed) {
     const task = tasks.get(taskId);

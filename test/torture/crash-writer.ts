@@ -14,8 +14,16 @@ export class Ledger {
   readonly signedIn = new Set<string>();
   /** Reward in millionths, by task. */
   readonly tasks = new Map<string, number>();
-  /** Who won each task; two are one too many. */
+  /** Who won each hand-out, by task and epoch; two are one too many. */
   readonly winners = new Map<string, Set<string>>();
+  /** The highest epoch that anyone was told, by task. */
+  readonly epochs = new Map<string, number>();
+  /** Who holds what, until it asks for something that may end it; by task. */
+  readonly holds = new Map<string, { readonly nodeId: string; readonly epoch: number }>();
+  /** Ends of a hold other than completion, by path. */
+  readonly ended = new Map<string, number>();
+  /** Attempts that a node said to have failed: asked, and told so; by node and task. */
+  readonly failures = new Map<string, { asked: number; told: number }>();
   readonly completed = new Map<string, { readonly nodeId: string; readonly lesson: string }>();
   readonly sent = new Map<string, { readonly toNode: string; readonly requireAck: boolean }>();
   /** How often each message was handed out, to anyone. */
@@ -52,9 +60,13 @@ export type Crowd = {
   readonly ledger: Ledger;
   readonly random: () => number;
   readonly nodes: readonly string[];
-  /** Tasks that nobody has claimed yet, as far as they know. */
+  /** Tasks that somebody can claim, as far as they know; those that wait for something come first. */
   readonly open: string[];
 };
+
+/** The task timed out, has expired or failed with what it depends on, before its holder asked. */
+const LATE = [403, 409];
+const EXPIRES_AFTER_MS = 1_500;
 
 /** The hub did not answer: it is gone. */
 class Gone extends Error {}
@@ -65,6 +77,8 @@ export const SAFE_BY_THEMSELVES: ReadonlySet<string> = new Set([
   "/task/complete",
   "/message/ack",
   "/signin",
+  "/node/leave",
+  "/node/heartbeat",
 ]);
 
 export class Writer {
@@ -72,16 +86,20 @@ export class Writer {
   readonly #nodeId: string;
   /** The call that was not answered. */
   #cut: Call | null = null;
-  #step = 0;
+  readonly #first: number;
+  #step: number;
 
-  constructor(crowd: Crowd, nodeId: string) {
+  /** What a round does depends on its number: with different first ones, a crowd does everything at once. */
+  constructor(crowd: Crowd, nodeId: string, first = 0) {
     this.#crowd = crowd;
     this.#nodeId = nodeId;
+    this.#first = first;
+    this.#step = first;
   }
 
   /** Rounds that it has done. */
   get rounds(): number {
-    return Math.max(0, this.#step - 1);
+    return Math.max(0, this.#step - this.#first - 1);
   }
 
   /** Resolves when the hub is gone. Called again, it goes on with the next round. */
@@ -101,7 +119,10 @@ export class Writer {
     const first = await this.#ask(hub, this.#cut);
     this.#settle(this.#cut, first);
     const again = await this.#ask(hub, this.#cut);
-    if (again.status !== first.status) this.#blame(this.#cut, again);
+    // What was refused may be possible by now.
+    if (again.status !== first.status && (first.status === 200 || key !== null))
+      this.#blame(this.#cut, again);
+    if (path === "/node/leave") await this.#ask(hub, this.#heartbeat());
   }
 
   async #round(step: number): Promise<void> {
@@ -109,7 +130,8 @@ export class Writer {
     const key = (what: string): string | null => (step % 2 === 0 ? null : `${this.#nodeId}-${what}-${step}`);
     if (step % 8 === 0) await this.#signIn();
     await this.#create(step, key("create"));
-    await this.#claimAndComplete(step);
+    await this.#claimAndEnd(step);
+    if (step % 16 === 15) await this.#leaveAndReturn();
     await this.#send(step, key("send"));
     await this.#receive(step, key("receive"));
     if (step % 4 === 1) await this.#upload(step);
@@ -123,49 +145,137 @@ export class Writer {
   #create(step: number, key: string | null): Promise<void> {
     const { ledger, open, random } = this.#crowd;
     const rewardMicro = Math.floor(random() * 5_000_000);
+    const known = [...ledger.tasks.keys()];
+    const scheduling = [
+      {},
+      { timeout_s: 1 },
+      { depends_on: known.slice(-1) },
+      { delay_s: 0.2 },
+      { expires_at: new Date(Date.now() + EXPIRES_AFTER_MS).toISOString() },
+      { max_attempts: 2 },
+    ][step % 6];
     const body = {
       title: `${this.#nodeId} ${step}`,
       description: "Survive",
       lux_reward: rewardMicro / 1_000_000,
+      backoff_s: 0,
+      ...scheduling,
     };
-    const told = ({ task_id }: Row): void => {
+    const told = ({ task_id, task }: Row): void => {
       ledger.tasks.set(String(task_id), rewardMicro);
-      open.push(String(task_id));
+      if (Object(task).ready === true) open.push(String(task_id));
+      else open.unshift(String(task_id));
     };
-    return this.#call({ path: "/task/create", body, key, told });
+    // A repeat may come after expires_at.
+    return this.#call({ path: "/task/create", body, key, told, refusals: step % 6 === 4 ? [400] : [] });
   }
 
-  /** One of the newest tasks, so that several writers want the same. */
-  async #claimAndComplete(step: number): Promise<void> {
+  /** One of the newest tasks, so that several writers want the same; sometimes the oldest, which had to wait. */
+  async #claimAndEnd(step: number): Promise<void> {
     const { ledger, open, random } = this.#crowd;
     const nodeId = this.#nodeId;
-    const taskId = open.at(-1 - Math.floor(random() * 3)) ?? open[0];
+    const newest = step % 4 === 3 ? undefined : open.at(-1 - Math.floor(random() * 3));
+    const taskId = newest ?? open[0];
     if (taskId === undefined) return;
-    let won = false;
+    const forget = (): void => {
+      const at = open.indexOf(taskId);
+      if (at !== -1) open.splice(at, 1);
+    };
+    let epoch = 0;
     await this.#call({
       path: "/task/claim",
       body: { task_id: taskId, node_id: nodeId },
       key: null,
       refusals: [409],
-      told: () => {
-        won = true;
-        ledger.winners.set(taskId, (ledger.winners.get(taskId) ?? new Set()).add(nodeId));
-        const at = open.indexOf(taskId);
-        if (at !== -1) open.splice(at, 1);
+      told: ({ lease }) => {
+        epoch = Number(Object(lease).epoch);
+        const handOut = `${taskId} ${epoch}`;
+        ledger.winners.set(handOut, (ledger.winners.get(handOut) ?? new Set()).add(nodeId));
+        ledger.epochs.set(taskId, Math.max(epoch, ledger.epochs.get(taskId) ?? 0));
+        ledger.holds.set(taskId, { nodeId, epoch });
+        forget();
       },
     });
-    if (!won || step % 4 === 0) return; // some stay assigned
-    const lesson = `lesson ${nodeId} ${step}`;
+    if (epoch === 0) return forget(); // another has it, or it is not ready
+    await this.#end(taskId, epoch, step);
+  }
+
+  /** Some stay assigned; the others are completed, or come back in every way that there is. */
+  async #end(taskId: string, epoch: number, step: number): Promise<void> {
+    const { ledger, open } = this.#crowd;
+    const asked = { task_id: taskId, node_id: this.#nodeId, epoch };
+    const again = (): void => void open.push(taskId);
+    switch (step % 8) {
+      case 0:
+        return;
+      case 2:
+        return this.#endBy("/task/release", asked, step, again);
+      case 4: {
+        const failures = ledger.failures.get(`${this.#nodeId} ${taskId}`) ?? { asked: 0, told: 0 };
+        ledger.failures.set(`${this.#nodeId} ${taskId}`, failures);
+        failures.asked++;
+        return this.#endBy("/task/fail", { ...asked, error: "A crash" }, step, ({ status }) => {
+          failures.told++;
+          if (status !== "failed") again();
+        });
+      }
+      case 6: {
+        const { task_id, node_id } = asked;
+        let isCancelled = false;
+        await this.#endBy("/task/cancel", { task_id, node_id }, step, () => void (isCancelled = true));
+        if (isCancelled && step % 16 === 6) await this.#endBy("/task/retry", { task_id }, step, again);
+        return;
+      }
+      case 3:
+        await this.#call({
+          path: "/task/extend",
+          body: { ...asked, note: `step ${step}` },
+          key: `${this.#nodeId}-extend-${step}`,
+          refusals: LATE,
+          told: () => {},
+        });
+        break;
+    }
+    const lesson = `lesson ${this.#nodeId} ${step}`;
+    const result = { problem: "A crash", improvement: "A log", lesson };
+    ledger.holds.delete(taskId);
     await this.#call({
       path: "/task/complete",
-      body: {
-        task_id: taskId,
-        node_id: nodeId,
-        result: { problem: "A crash", improvement: "A log", lesson },
-      },
+      body: { ...asked, result },
       key: null,
-      told: () => ledger.completed.set(taskId, { nodeId, lesson }),
+      refusals: LATE,
+      told: () => ledger.completed.set(taskId, { nodeId: this.#nodeId, lesson }),
     });
+  }
+
+  /** Always with an Idempotency-Key: twice it would be something else. */
+  #endBy(
+    path: string,
+    body: Row & { readonly task_id: string },
+    step: number,
+    told: Call["told"],
+  ): Promise<void> {
+    const { ledger } = this.#crowd;
+    ledger.holds.delete(body.task_id);
+    const count = (answer: Row): void => {
+      ledger.ended.set(path, (ledger.ended.get(path) ?? 0) + 1);
+      told(answer);
+    };
+    return this.#call({ path, body, key: `${this.#nodeId}${path}-${step}`, refusals: LATE, told: count });
+  }
+
+  /** What it holds is open again; nobody looks for it there. */
+  async #leaveAndReturn(): Promise<void> {
+    const { holds, ended } = this.#crowd.ledger;
+    const path = "/node/leave";
+    for (const [taskId, { nodeId }] of holds) if (nodeId === this.#nodeId) holds.delete(taskId);
+    const told = (): void => void ended.set(path, (ended.get(path) ?? 0) + 1);
+    await this.#call({ path, body: { node_id: this.#nodeId }, key: null, told });
+    await this.#call(this.#heartbeat());
+  }
+
+  #heartbeat(): Call {
+    return { path: "/node/heartbeat", body: { node_id: this.#nodeId }, key: null, told: () => {} };
   }
 
   #send(step: number, key: string | null): Promise<void> {

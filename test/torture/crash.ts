@@ -4,11 +4,12 @@
  *
  * The seed repeats the moments, though not the machine's timing.
  */
-import { FROM_SOURCE, Hub, Program, TempDir, until } from "../e2e/program.ts";
+import { Hub, Program, TempDir, until } from "../e2e/program.ts";
 import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-checks.ts";
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
 import { traceWrites, whyNoTrace } from "./flush-trace.ts";
 import { randomFrom } from "./random.ts";
+import { PROGRAM } from "../support/executable.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 
 const WRITERS = 16;
@@ -84,7 +85,7 @@ async function workAndKill(hub: Hub, cycle: number, ledger: Ledger, random: () =
     }),
   );
   const crowd: Crowd = { hub, ledger, random, nodes, open: [] };
-  const writers = nodes.map((nodeId) => new Writer(crowd, nodeId));
+  const writers = nodes.map((nodeId, i) => new Writer(crowd, nodeId, i));
   const working = Promise.all(writers.map((writer) => writer.work()));
   const { least, most } = KILL_AFTER_MS;
   const killMs = Math.round(least + random() * (most - least));
@@ -115,7 +116,7 @@ async function traceFigure(atOnce: number): Promise<Figure> {
   const what = "Answers that left before their flush, as strace saw it";
   const reason = whyNoTrace();
   if (reason !== null) return notRun(what, reason);
-  const { asks, early } = await traceWrites(FROM_SOURCE, atOnce);
+  const { asks, early } = await traceWrites(PROGRAM, atOnce);
   return { what, value: `${early.length} of ${asks}`, goal: "0", held: early.length === 0 };
 }
 

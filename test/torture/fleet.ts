@@ -183,8 +183,8 @@ async function startWriters(way: Way, ledger: Ledger, random: () => number): Pro
   }
   const crowd: Crowd = { hub: way, ledger, random, nodes, open: [] };
   let isWorking = true;
-  const working = nodes.map(async (nodeId) => {
-    const writer = new Writer(crowd, nodeId);
+  const working = nodes.map(async (nodeId, i) => {
+    const writer = new Writer(crowd, nodeId, i);
     while (isWorking) await writer.work();
   });
   const beats = setInterval(() => {

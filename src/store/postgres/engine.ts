@@ -19,15 +19,13 @@ import {
   DATABASE_ANSWER_MAX_MS,
   DATABASE_LOCK_MAX_MS,
   FATE_WAIT_MS,
-  GROUP_MAX,
   HUB_FORGOTTEN_MS,
   HUB_SILENT_MS,
-  QUEUE_MAX,
   READS_GIVEN_UP_MAX,
   READ_CONNECTIONS,
 } from "../../domain/limits.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
-import { type Group, type Job, answer } from "../pending-transaction.ts";
+import { type Group, type Job, JobFault, JobQueue, answer } from "../pending-transaction.ts";
 import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
   type Connection,
@@ -60,6 +58,7 @@ import {
   type ElectionResult,
   type GroupListener,
   type Load,
+  type Member,
   OutcomeUnknown,
   type Query,
   type Read,
@@ -127,7 +126,7 @@ type Progress = {
   jobs: readonly Job[] | null;
   own: OwnGroup | null;
   committing: Group | null;
-  /** When it began, and then when it began to commit; steady clock. */
+  /** When it began, then when it was last reloaded, then when it began to commit; steady clock. */
   since: number;
   isGivenUp: boolean;
 };
@@ -163,7 +162,7 @@ export class PostgresStore implements Store {
   readonly #groupListeners: GroupListener[] = [];
   #writer: ReservedSQL | null = null;
   #groups = 0;
-  #queue: Job[] = [];
+  readonly #queue = new JobQueue();
   #writable = true;
   #hasMarks = false;
   #running: Promise<void> | null = null;
@@ -191,12 +190,15 @@ export class PostgresStore implements Store {
     await this.#election.start();
   }
 
-  readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+  readonly transact: Transact = <A>(
+    load: Load,
+    decide: Member["decide"],
+    before: readonly Member[] = [],
+  ): Promise<A> => {
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
-    if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
     return new Promise<A>((resolve, reject) => {
       // The answer's type is the caller's: what goes in as decide comes out as its answer.
-      this.#queue.push({ load, decide, resolve: resolve as Job["resolve"], reject });
+      this.#queue.add({ members: [...before, { load, decide }], resolve: resolve as Job["resolve"], reject });
       this.#running ??= this.#run();
     });
   };
@@ -323,7 +325,7 @@ export class PostgresStore implements Store {
 
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
-    const waiting: Take = () => this.#queue.splice(0, GROUP_MAX);
+    const waiting: Take = () => this.#queue.takeGroup();
     await afterIo(); // every request that has arrived by then is in the first group
     while (this.#queue.length > 0) await this.#commit(waiting);
     this.#running = null;
@@ -352,7 +354,7 @@ export class PostgresStore implements Store {
       progress.jobs ??= take();
       if (error instanceof NoAnswer || isLocked(error)) {
         // What has come meanwhile would wait as long for the same.
-        for (const job of this.#queue.splice(0)) job.reject(toStoreError(error));
+        for (const job of this.#queue.takeAll()) job.reject(toStoreError(error));
       }
       if (isLost(error) && progress.committing) await this.#settle(progress, progress.committing, error);
       else {
@@ -376,6 +378,11 @@ export class PostgresStore implements Store {
   }
 
   async #refuse(jobs: readonly Job[], error: unknown): Promise<void> {
+    if (error instanceof JobFault) {
+      error.job.reject(error.cause);
+      const others = jobs.filter((job) => job !== error.job);
+      return others.length > 0 ? this.#commit(() => others) : undefined;
+    }
     const known = toStoreError(error);
     if (isConflict(error)) return this.#commit(() => jobs); // decide is pure
     if (jobs.length <= 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
@@ -435,6 +442,10 @@ export class PostgresStore implements Store {
         if (progress.isGivenUp) throw new NoAnswer();
         progress.own = this.#notifications.granted(lastId);
         return (progress.jobs = take());
+      },
+      reloaded: () => {
+        if (progress.isGivenUp) throw new NoAnswer();
+        progress.since = this.#machine.steady();
       },
       committing: (group) => {
         if (progress.isGivenUp) throw new NoAnswer();

@@ -19,7 +19,8 @@
  */
 import type { Decision, Undecided } from "../../domain/decision.ts";
 import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
-import type { Group, Job, Outcome, Written } from "../pending-transaction.ts";
+import { type Group, type Job, JobFault, type Outcome, type Written } from "../pending-transaction.ts";
+import type { Member } from "../store.ts";
 import type { Batch } from "./bulk-statements.ts";
 import { type Connection, query } from "./connection.ts";
 import { GroupReads, type JobReads, valuesOf } from "./group-reads.ts";
@@ -41,6 +42,8 @@ export type GroupWatch = {
    * group's members: the transactions that wait now.
    */
   granted(lastId: number): readonly Job[];
+  /** The database has answered a reload: a group with many of them may take long in all. */
+  reloaded(): void;
   /** The commit is about to be sent. Answers what else belongs into it. */
   committing(group: Group): readonly Batch[];
 };
@@ -53,21 +56,27 @@ export type GroupWatch = {
 export async function runGroup(connection: Connection, watch: GroupWatch): Promise<Group> {
   const run = new GroupRun(connection);
   await run.begin(watch);
-  while (run.decide()) await run.writeAndReload();
+  while (run.decide()) {
+    await run.writeAndReload();
+    watch.reloaded();
+  }
   await run.commit(watch);
   return run;
 }
+
+/** One member of a transaction, to be decided in its turn. */
+type Step = { readonly job: Job; readonly member: Member; readonly reads: JobReads };
 
 class GroupRun implements Group {
   readonly outcomes: Outcome[] = [];
   readonly written: Written[] = [];
   readonly #connection: Connection;
   readonly #reads = new GroupReads();
-  #jobs: readonly (readonly [Job, JobReads])[] = [];
+  #steps: readonly Step[] = [];
   #writes = new GroupWrites();
   /** Changes that are decided and not sent. */
   #pending = 0;
-  /** The next member to decide. */
+  /** The next step. */
   #at = 0;
   #lastId = 0;
 
@@ -82,15 +91,17 @@ class GroupRun implements Group {
     const [row] = await last;
     if (isMigrated(row?.["schema"])) throw schemaIsMigrated(); // it cannot change while we have the lock
     this.#lastId = Number(row?.["n"]);
-    this.#jobs = watch.granted(this.#lastId).map((job) => [job, this.#reads.of(job.load)]);
-    await this.#fetch(this.#jobs);
+    this.#steps = watch
+      .granted(this.#lastId)
+      .flatMap((job) => job.members.map((member) => ({ job, member, reads: this.#reads.of(member.load) })));
+    await this.#fetch(this.#steps);
   }
 
   /** Decides members in order, as long as what they read is current. False: all are decided. */
   decide(): boolean {
-    for (const [job, reads] of this.#jobs.slice(this.#at)) {
-      if (!this.#reads.isCurrent(reads) || this.#pending > PENDING_MAX_CHANGES) return true;
-      this.#decide(job, reads);
+    for (const step of this.#steps.slice(this.#at)) {
+      if (!this.#reads.isCurrent(step.reads) || this.#pending > PENDING_MAX_CHANGES) return true;
+      this.#decide(step);
       this.#at++;
     }
     return false;
@@ -98,7 +109,7 @@ class GroupRun implements Group {
 
   /** Writes what was decided, and reloads for the members that come next. */
   async writeAndReload(): Promise<void> {
-    const next = this.#jobs.slice(this.#at, this.#at + DECIDE_AHEAD);
+    const next = this.#steps.slice(this.#at, this.#at + DECIDE_AHEAD);
     await allOf([...this.#send(), this.#fetch(next)]);
   }
 
@@ -110,15 +121,16 @@ class GroupRun implements Group {
     if (command !== "COMMIT") throw new Error(`The database answered COMMIT with ${command}.`);
   }
 
-  #decide(job: Job, reads: JobReads): void {
+  #decide({ job, member, reads }: Step): void {
     let decision: Decision<unknown> | Undecided;
     try {
-      decision = job.decide(valuesOf(reads));
+      decision = member.decide(valuesOf(reads));
     } catch (error) {
+      if (job.members.length > 1) throw new JobFault(job, error); // what its other members wrote must go, too
       job.reject(error); // only this transaction is at fault, and it writes nothing
       return;
     }
-    this.outcomes.push({ job, decision });
+    if (member === job.members.at(-1)) this.outcomes.push({ job, decision });
     if (decision.kind !== "accepted" || decision.changes.length === 0) return;
     const eventIds: number[] = [];
     for (const change of decision.changes) {
@@ -130,10 +142,10 @@ class GroupRun implements Group {
     this.written.push({ changes: decision.changes, eventIds });
   }
 
-  #fetch(jobs: readonly (readonly [Job, JobReads])[]): Promise<void> {
+  #fetch(steps: readonly Step[]): Promise<void> {
     return this.#reads.fetch(
       this.#connection,
-      jobs.map(([, reads]) => reads),
+      steps.map(({ reads }) => reads),
     );
   }
 

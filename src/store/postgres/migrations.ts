@@ -332,6 +332,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX tasks_gifts ON tasks (assigned_node, priority, seq) WHERE status = 'assigned' AND started_at IS NULL;
   `,
+  `
+  -- One for both, where SQLite has two: here each step of a task enters it into every index anew. By type alone a search
+  -- reads all entries of a block.
+  CREATE INDEX tasks_filter ON tasks ((seq / 512), creator_node, task_type, seq)
+    WHERE creator_node IS NOT NULL OR task_type <> '';
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -38,12 +38,12 @@ const WAITING_SEQS = `
  * others' contents, which may be 256 MiB together, are read.
  */
 const WAITING = byKey(
-  ["text", "bigint"],
+  ["text", "bigint", "bigint"],
   delivered(`
   SELECT seq FROM (
     SELECT seq, sum(bytes) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - bytes AS bytes_before
     FROM (SELECT seq, octet_length(content) AS bytes FROM messages WHERE seq IN (${WAITING_SEQS})) AS measured
-  ) AS sized WHERE bytes_before < ${MESSAGES_ANSWER_MAX_BYTES}`),
+  ) AS sized WHERE bytes_before < $3`),
   true,
 );
 /**
@@ -61,9 +61,13 @@ const IF_SMALL = delivered(
 
 const WAITING_IF_SMALL = byKey(["text", "bigint", "bigint"], IF_SMALL, true);
 
-/** The waiting deliveries of a node, oldest first: at most `limit`, and no more content than one answer carries. */
-export function waitingDeliveries(nodeId: string, limit: number): Query<readonly Delivery[]> {
-  return many(WAITING, [nodeId, limit], toDelivery, mailboxReads(nodeId));
+/** The waiting deliveries of a node, oldest first: at most `limit`, and no further content once there are `bytes`. */
+export function waitingDeliveries(
+  nodeId: string,
+  limit: number,
+  bytes: number = MESSAGES_ANSWER_MAX_BYTES,
+): Query<readonly Delivery[]> {
+  return many(WAITING, [nodeId, limit, bytes], toDelivery, mailboxReads(nodeId));
 }
 
 const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];

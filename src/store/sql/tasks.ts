@@ -5,7 +5,7 @@ import { typesFor } from "../../domain/balancer.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import { TASK_STATUSES, type Task, type TaskStatus } from "../../domain/model.ts";
 import type { Dependency } from "../../domain/task.ts";
-import type { Param, Query } from "../store.ts";
+import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import {
   type Sized,
@@ -13,6 +13,7 @@ import {
   NOTHING,
   bind,
   byKey,
+  count,
   filledUp,
   many,
   one,
@@ -282,7 +283,7 @@ export function tasksBySeq(seqs: readonly number[]): Query<readonly Task[]> {
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, "seq DESC", toTask, TASKS_READ);
 }
 
-const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
+export const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
 const UNFINISHED_FIRST = `CASE WHEN status IN ('${UNFINISHED.join("', '")}') THEN 0 ELSE 1 END, seq DESC`;
 
 /** As taskSizes(), but the unfinished ones come first: only the first page is read so. */
@@ -312,6 +313,146 @@ export function unfinishedFirstSizes(
 /** Some tasks, as unfinishedFirstSizes() orders them. */
 export function unfinishedFirstBySeq(seqs: readonly number[]): Query<readonly Task[]> {
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, UNFINISHED_FIRST, toTask, TASKS_READ);
+}
+
+/** As taskSizes(), but of those below a number. */
+export function taskSizesBelow(
+  statuses: readonly TaskStatus[],
+  nodeId: string | null,
+  before: number,
+  limit: number,
+): Query<readonly Sized[]> {
+  const params: Param[] = [limit, before];
+  const below = newestBelow(statuses, nodeId, params);
+  if (below === null) return { ...NOTHING, shape: () => [] };
+  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${below}`, params, TASKS_READ);
+}
+
+/** The condition for the newest $1 tasks below $2 in any of `statuses`; null if there can be none. */
+function newestBelow(statuses: readonly TaskStatus[], nodeId: string | null, params: Param[]): string | null {
+  const all = nodeId === null && statuses.length === TASK_STATUSES.length;
+  const ranges = nodeId === null ? statuses.map(rangeOf) : rangesOfNode(statuses, bind(params, nodeId));
+  if (ranges.length === 0) return null;
+  const newest = (all ? ["SELECT seq FROM tasks WHERE seq > 0"] : ranges).map(
+    (range) => `${range} AND seq < $2 ORDER BY seq DESC LIMIT $1`,
+  );
+  // DISTINCT and the last LIMIT: see pageRows().
+  const page = `SELECT seq FROM (${union(newest)}) AS hits ORDER BY seq DESC LIMIT $1`;
+  return `
+    WHERE seq IN (SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1)
+    ORDER BY seq DESC`;
+}
+
+// ---- Lists that are filtered by creator, type or title: service/task-lists.ts
+
+/** What task/list selects; null is any. */
+export type TaskFilter = {
+  readonly statuses: readonly TaskStatus[];
+  readonly nodeId: string | null;
+  readonly creatorNode: string | null;
+  readonly taskType: string | null;
+};
+
+/**
+ * Tasks to a block of the indexes by creator and by type, as both engines' migrations have it. The key begins with the
+ * block, so the tasks of one commit are entered next to one another, and not on a page for each creator and type. A
+ * search looks each block up.
+ */
+export const TASK_BLOCK = 512;
+
+/** A task that a step of a search has looked at; `title` is null if the filter does not match. */
+export type Candidate = { readonly seq: number; readonly title: string | null };
+
+/** The lowest and the highest number of a task; null if there is none. */
+export function taskBounds(): Query<{ readonly oldest: number; readonly newest: number } | null> {
+  const sql = `SELECT (SELECT min(seq) FROM tasks) AS oldest, (SELECT max(seq) FROM tasks) AS newest`;
+  const of = (row: Row) =>
+    row["newest"] == null ? null : { oldest: Number(row["oldest"]), newest: Number(row["newest"]) };
+  return one(sql, [], of, ["tasks"]);
+}
+
+/** The newest tasks below a number in the filter's states and of its node, and whether the rest of it matches. */
+export function candidatesBelow(
+  filter: TaskFilter,
+  withTitles: boolean,
+  before: number,
+  limit: number,
+): Query<readonly Candidate[]> {
+  const params: Param[] = [limit, before];
+  const below = newestBelow(filter.statuses, filter.nodeId, params);
+  if (below === null) return { ...NOTHING, shape: () => [] };
+  const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, nodeId: null }, params);
+  const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM tasks t ${below}`;
+  return many(sql, params, toCandidate, ["tasks"]);
+}
+
+/** Blocks of tasks: both are included. */
+export type Blocks = { readonly oldest: number; readonly newest: number };
+
+/** The tasks of the filter's creator and type in some blocks below a number, newest first, and whether the rest matches. */
+export function candidatesInBlocks(
+  filter: TaskFilter,
+  withTitles: boolean,
+  blocks: Blocks,
+  before: number,
+): Query<readonly Candidate[]> {
+  const params: Param[] = [blocks.newest, blocks.oldest, before];
+  const tasks = inBlocks(filter, params);
+  const rest = conditionOf({ ...filter, creatorNode: null, taskType: null }, params);
+  const sql = `${BLOCKS} SELECT seq, ${titleIf(rest, withTitles)} ${tasks} AND seq < $3 ORDER BY seq DESC`;
+  return many(sql, params, toCandidate, ["tasks"]);
+}
+
+/** How many tasks of the filter's creator and type are in some blocks. */
+export function countInBlocks(filter: TaskFilter, blocks: Blocks): Query<number> {
+  const params: Param[] = [blocks.newest, blocks.oldest];
+  return count(`${BLOCKS} SELECT count(*) AS n ${inBlocks(filter, params)}`, params, ["tasks"]);
+}
+
+/** The blocks $2 to $1. In a sum, because a column's affinity would keep SQLite from the indexes' expression. */
+const BLOCKS = `
+  WITH RECURSIVE blocks(n) AS (
+    SELECT CAST($1 AS BIGINT) + 0 UNION ALL SELECT n - 1 FROM blocks WHERE n > CAST($2 AS BIGINT))`;
+
+/** The tasks of a creator and a type in these blocks, in the words of the partial indexes. */
+function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): string {
+  const creator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
+  const type = taskType === null ? "" : ` AND task_type = ${bind(params, taskType)} AND task_type <> ''`;
+  // CROSS JOIN makes SQLite go from the blocks to their tasks.
+  return `FROM blocks CROSS JOIN tasks t WHERE seq / ${TASK_BLOCK} = n${creator}${type}`;
+}
+
+/** Those of some tasks that match a filter now, newest first. */
+export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Query<readonly Sized[]> {
+  const params: Param[] = [...filledUp(seqs)];
+  const numbers = places(params);
+  const sql = `
+    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t
+    WHERE seq IN (${numbers}) AND ${conditionOf(filter, params)} ORDER BY seq DESC`;
+  return sizes(sql, params, TASKS_READ);
+}
+
+const titleIf = (condition: string, withTitles: boolean): string =>
+  `CASE WHEN ${condition} THEN ${withTitles ? "title" : "''"} END AS title`;
+
+/** The condition that tasks t match the filter. */
+function conditionOf(filter: TaskFilter, params: Param[]): string {
+  const { statuses, nodeId, creatorNode, taskType } = filter;
+  const all = ["1 = 1"];
+  if (statuses.length < TASK_STATUSES.length)
+    all.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
+  for (const [column, value] of Object.entries({
+    assigned_node: nodeId,
+    creator_node: creatorNode,
+    task_type: taskType,
+  }))
+    if (value !== null) all.push(`${column} = ${bind(params, value)}`);
+  return all.join(" AND ");
+}
+
+function toCandidate(row: Row): Candidate {
+  const title = row["title"];
+  return { seq: Number(row["seq"]), title: title == null ? null : String(title) };
 }
 
 /**

@@ -11,11 +11,19 @@
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import type { Decision, Undecided } from "../../domain/decision.ts";
-import { GROUP_MAX, QUEUE_MAX } from "../../domain/limits.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { namingDatabase } from "./integrity-check.ts";
-import { type Group, type Job, type Outcome, type Written, answer, notify } from "../pending-transaction.ts";
+import {
+  type Group,
+  type Job,
+  JobFault,
+  JobQueue,
+  type Outcome,
+  type Written,
+  answer,
+  notify,
+} from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { listTakers } from "./capability-index.ts";
@@ -27,6 +35,7 @@ import {
   type ElectionResult,
   type GroupListener,
   type Load,
+  type Member,
   type Param,
   type Query,
   type Read,
@@ -49,17 +58,6 @@ type HasRoom = () => boolean;
 
 /** Changes that free pages of the file: they may use the space that is left alone. */
 const FREEING: ReadonlySet<Change["kind"]> = new Set(["task.deleted", "file.deleted", "messages.pruned"]);
-
-/** One transaction of a group threw while it was decided or written. */
-class MemberFault extends Error {
-  override readonly name = "MemberFault";
-  readonly job: Job;
-
-  constructor(job: Job, cause: unknown) {
-    super("A transaction failed.", { cause });
-    this.job = job;
-  }
-}
 
 /** Runs the COMMIT it is given: the one call that a failing disk affects, injectable for tests. */
 export type Commit = (commit: () => void) => void;
@@ -122,7 +120,7 @@ export class SqliteStore implements Store {
   readonly #clock = systemClock();
   readonly #onFault: (error: unknown) => void;
   readonly #hasRoom: HasRoom;
-  #queue: Job[] = [];
+  readonly #queue = new JobQueue();
   #scheduled = false;
   #writable = true;
   #closed = false;
@@ -151,13 +149,16 @@ export class SqliteStore implements Store {
     return this.#writable && this.#damage === null;
   }
 
-  readonly transact: Transact = <A>(load: Load, decide: Job["decide"]): Promise<A> => {
+  readonly transact: Transact = <A>(
+    load: Load,
+    decide: Member["decide"],
+    before: readonly Member[] = [],
+  ): Promise<A> => {
     if (this.#damage) return Promise.reject(this.#damage);
     if (this.#closed) return Promise.reject(new StoreBusy("The store is closed."));
-    if (this.#queue.length >= QUEUE_MAX) return Promise.reject(new StoreBusy("Too much work waits."));
     return new Promise<A>((resolve, reject) => {
       // A is the type of the answer that `decide` returns.
-      this.#queue.push({ load, decide, resolve: resolve as Job["resolve"], reject });
+      this.#queue.add({ members: [...before, { load, decide }], resolve: resolve as Job["resolve"], reject });
       this.#schedule();
     });
   };
@@ -257,10 +258,7 @@ export class SqliteStore implements Store {
   }
 
   #flush(): void {
-    if (this.#queue.length === 0) return;
-    const group = this.#queue.length > GROUP_MAX ? this.#queue.splice(0, GROUP_MAX) : this.#queue;
-    if (group === this.#queue) this.#queue = [];
-    for (let left: readonly Job[] = group; left.length > 0;) {
+    for (let left = this.#queue.takeGroup(); left.length > 0;) {
       const faulty = this.#commitGroup(left);
       left = faulty === null ? [] : left.filter((job) => job !== faulty); // the others are not written yet
     }
@@ -273,7 +271,7 @@ export class SqliteStore implements Store {
     try {
       done = this.#runGroupWithRoom(group);
     } catch (error) {
-      if (error instanceof MemberFault) {
+      if (error instanceof JobFault) {
         const cause = this.#fault(error.cause);
         if (cause instanceof StoreFull) this.#writable = false;
         error.job.reject(cause);
@@ -287,8 +285,7 @@ export class SqliteStore implements Store {
     for (const listener of this.#groupListeners) listener(group.length, ms);
     if (done.refused.length > 0) this.#writable = false;
     else if (done.written.length > 0) this.#writable = true; // a group that writes nothing proves nothing
-    for (const job of done.refused)
-      job.reject(new StoreFull("The disk has less free space than --min-free."));
+    for (const job of done.refused) job.reject(noRoom());
     this.#publish(done);
     return null;
   }
@@ -299,7 +296,7 @@ export class SqliteStore implements Store {
     try {
       return this.#runGroup(group, isRoomy);
     } catch (error) {
-      const cause = error instanceof MemberFault ? error.cause : error;
+      const cause = error instanceof JobFault ? error.cause : error;
       if (!this.#writable || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog()) throw error;
       return this.#runGroup(group, isRoomy);
     }
@@ -325,7 +322,7 @@ export class SqliteStore implements Store {
   /**
    * Decides and writes a group in one commit; on any error nothing is written. Without room, transactions that would take
    * some are refused.
-   * @throws {MemberFault} when a member throws; anything else is the fault of the disk or of the file.
+   * @throws {JobFault} when one of them throws; anything else is the fault of the disk or of the file.
    */
   #runGroup(group: readonly Job[], isRoomy: boolean): Done {
     const refused: Job[] = [];
@@ -334,15 +331,21 @@ export class SqliteStore implements Store {
     this.#begin.run();
     try {
       for (const job of group) {
-        const decision = this.#decide(job);
-        const changes = decision.kind === "accepted" ? decision.changes : [];
-        if (!isRoomy && changes.length > 0 && !changes.some(({ kind }) => FREEING.has(kind))) {
-          refused.push(job);
-          continue;
+        const before = written.length;
+        let decision: Outcome["decision"] | null = null;
+        for (const member of job.members) {
+          decision = this.#decide(job, member);
+          const changes = decision.kind === "accepted" ? decision.changes : [];
+          if (changes.length === 0) continue;
+          if (!isRoomy && !changes.some(({ kind }) => FREEING.has(kind))) {
+            if (written.length > before) throw new JobFault(job, noRoom()); // what it has written must go, too
+            decision = null;
+            break;
+          }
+          written.push({ changes, eventIds: this.#write(job, changes) });
         }
-        outcomes.push({ job, decision });
-        if (changes.length === 0) continue;
-        written.push({ changes, eventIds: this.#write(job, changes) });
+        if (decision) outcomes.push({ job, decision });
+        else refused.push(job);
       }
       this.#commit();
     } catch (error) {
@@ -359,11 +362,11 @@ export class SqliteStore implements Store {
     return known;
   }
 
-  #decide(job: Job): Decision<unknown> | Undecided {
+  #decide(job: Job, { load, decide }: Member): Decision<unknown> | Undecided {
     try {
-      return job.decide(this.#load(job.load));
+      return decide(this.#load(load));
     } catch (error) {
-      throw new MemberFault(job, error);
+      throw new JobFault(job, error);
     }
   }
 
@@ -392,7 +395,7 @@ export class SqliteStore implements Store {
         if (change.kind === "event.logged") eventIds.push(Number(lastInsertRowid));
       }
     } catch (error) {
-      throw new MemberFault(job, error);
+      throw new JobFault(job, error);
     }
     return eventIds;
   }
@@ -439,6 +442,10 @@ function patiently(step: () => unknown): void {
       Bun.sleepSync(BUSY_RETRY_MS);
     }
   }
+}
+
+function noRoom(): StoreFull {
+  return new StoreFull("The disk has less free space than --min-free.");
 }
 
 function refuseOtherSchema(version: number): void {

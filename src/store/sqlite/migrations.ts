@@ -402,4 +402,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- task/next: what others assigned to a node and it has not started, best first
   CREATE INDEX tasks_gifts ON tasks (assigned_node, priority) WHERE status = 'assigned' AND started_at IS NULL;
   `,
+  `
+  -- task/list by creator and by type: each block of 512 tasks is looked up (TASK_BLOCK of store/sql/tasks.ts)
+  CREATE INDEX tasks_creator ON tasks (seq / 512, creator_node, task_type) WHERE creator_node IS NOT NULL;
+  CREATE INDEX tasks_type ON tasks (seq / 512, task_type) WHERE task_type <> '';
+  `,
 ];

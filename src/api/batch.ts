@@ -1,0 +1,272 @@
+/**
+ * The batch endpoint: many requests in one call, done in order, each as if it had come alone, in one transaction.
+ *
+ * Atomicity: each handler runs as it always does, but its Transact hands the transaction in instead of committing it.
+ * When every handler has handed one in or has ended, all become the members of one transaction of the store
+ * (store/store.ts): they are decided in the order of the requests, each sees what those before it have written, and they
+ * commit together, with the batch's own answer for an Idempotency-Key. Only then do the handlers go on with what follows
+ * a commit, as settlements and the balancer do. So a batch needs no other rules than single requests, and no transaction
+ * is open while a handler runs.
+ *
+ * A transaction that comes out undecided wants other rows: then nothing is committed, the handlers of all undecided ones
+ * go on and hand in their next, and the batch is decided again. A handler that reads before its transaction sees the last
+ * commit, not the requests before it: what it reads there must not change in a batch, or be checked by its rule.
+ *
+ * A refusal stops nothing. A fault (a 500, a full disk, a lost database) undoes the whole batch and is its only answer.
+ *
+ * Must not: know any other endpoint.
+ */
+import * as z from "zod/mini";
+import { type Decision, Rejection, UNDECIDED, type Undecided, accept } from "../domain/decision.ts";
+import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX } from "../domain/limits.ts";
+import type { JsonObject } from "../http/json-body.ts";
+import type { Problem } from "../http/problem.ts";
+import { JsonText } from "../lib/json-text.ts";
+import { reasonOf } from "../lib/reason.ts";
+import type { Load, Member, Transact } from "../store/store.ts";
+import { type Call, type Endpoint, type Part, jsonEndpoint } from "./endpoint.ts";
+import { batchIsFull, problemOf } from "./error-table.ts";
+
+type Asked = { readonly path: string; readonly body: JsonObject };
+
+/** One error for the whole element, whatever is wrong with it. */
+function isAsked(value: unknown): value is Asked {
+  if (typeof value !== "object" || value === null || !("path" in value) || !("body" in value)) return false;
+  const { path, body } = value;
+  return typeof path === "string" && typeof body === "object" && body !== null && !Array.isArray(body);
+}
+
+export const BATCH_ENDPOINT: Endpoint = jsonEndpoint({
+  method: "POST",
+  path: "/api/v1/batch",
+  auth: "secret",
+  summary: "Does many requests in order and in one transaction",
+  rejections: [],
+  input: () =>
+    z.object({
+      requests: z
+        .array(z.custom<Asked>(isAsked, "must be an object with a path (a string) and a body (an object)"))
+        .check(z.minLength(1), z.maxLength(BATCH_REQUESTS_MAX)),
+    }),
+  inputOf: () =>
+    z.object({
+      requests: z
+        .array(z.object({ path: z.string(), body: z.looseObject({}) }))
+        .check(z.minLength(1), z.maxLength(BATCH_REQUESTS_MAX)),
+    }),
+  exactNumbers: true,
+  notInBatch: "must not be a batch itself",
+  answer: () =>
+    z.strictObject({ answers: z.array(z.strictObject({ status: z.int(), body: z.looseObject({}) })) }),
+  handle: (call, { requests }) => new Batch(call, requests).run(),
+  encode: (answers) => new JsonText(`{"answers":[${answers.join()}]}`),
+});
+
+class Batch {
+  readonly #call: Call;
+  readonly #items: readonly Item[];
+
+  constructor(call: Call, requests: readonly Asked[]) {
+    this.#call = call;
+    this.#items = requests.map((asked) => new Item(call, asked));
+  }
+
+  /** The answers as JSON, in the order of the requests. */
+  async run(): Promise<readonly string[]> {
+    const handlers = this.#items.map((item) => item.run());
+    try {
+      do await Promise.all(this.#items.map((item) => item.ready));
+      while (!(await this.#commit()));
+    } catch (error) {
+      for (const item of this.#items) item.abort(error);
+      throw error;
+    } finally {
+      await Promise.all(handlers);
+    }
+    return this.#items.map(({ answer }) => answer);
+  }
+
+  /** False: nothing was committed, because undecided transactions go on. */
+  async #commit(): Promise<boolean> {
+    for (const { fault } of this.#items) if (fault !== null) throw fault.error;
+    const waiting = this.#items.filter((item) => item.isWaiting);
+    const members = waiting.map((item): Member => ({
+      load: item.load,
+      decide: (rows) => (this.#isFullBefore(item) ? item.skip() : item.decide(rows)),
+    }));
+    try {
+      await this.#call.transact({}, () => this.#decide(waiting), members);
+    } catch (error) {
+      if (!(error instanceof HasUndecided)) throw error;
+      for (const item of waiting) if (item.isUndecided) item.goOn();
+      return false;
+    }
+    for (const item of waiting) item.finish();
+    return true;
+  }
+
+  /** The batch's own decision, after those of its requests. */
+  #decide(waiting: readonly Item[]): Decision<readonly string[]> {
+    if (waiting.some((item) => item.isUndecided)) throw new HasUndecided();
+    return {
+      ...accept(this.#items.map(({ answer }) => answer)),
+      tellsEarlierChanges: waiting.some((item) => item.isWorthStoring),
+    };
+  }
+
+  #isFullBefore(item: Item): boolean {
+    let bytes = 0;
+    for (const earlier of this.#items) {
+      if (earlier === item) break;
+      bytes += earlier.bytes;
+    }
+    return bytes > BATCH_ANSWERS_MAX_BYTES;
+  }
+}
+
+/** Undoes the transaction of a batch that is not decided yet. */
+class HasUndecided extends Error {
+  override readonly name = "HasUndecided";
+}
+
+/** A transaction that a handler has handed in, and the handler that waits for it. */
+type Waiting = Member & {
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** One request of a batch: its handler, the transaction that the handler waits for, and its answer. */
+class Item {
+  readonly #call: Call;
+  readonly #asked: Asked;
+  #part: Part | null = null;
+  #waiting: Waiting | null = null;
+  #ready = Promise.withResolvers<void>();
+  /** What was decided last; "skipped": the batch was full. An engine may decide several times. */
+  #outcome: Decision<unknown> | Undecided | "skipped" = UNDECIDED;
+  /** What became of the batch. */
+  #end: "committed" | "undone" | null = null;
+  /** Set when the handler ended before the commit with an error that no client may know about. */
+  fault: { readonly error: unknown } | null = null;
+  answer = "";
+  bytes = 0;
+
+  constructor(call: Call, asked: Asked) {
+    this.#call = call;
+    this.#asked = asked;
+  }
+
+  /** Resolves when the handler has handed in a transaction or has ended. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting !== null;
+  }
+
+  get load(): Load {
+    return this.#waiting?.load ?? {};
+  }
+
+  get isUndecided(): boolean {
+    return this.#outcome !== "skipped" && this.#outcome.kind === "undecided";
+  }
+
+  /** As for a single request: an answer that tells of a change or of a refusal. */
+  get isWorthStoring(): boolean {
+    if (this.#outcome === "skipped" || this.#outcome.kind === "undecided") return false;
+    return (
+      this.#outcome.kind === "rejected" ||
+      this.#outcome.changes.length > 0 ||
+      !!this.#outcome.tellsEarlierChanges
+    );
+  }
+
+  /** Runs the handler to its end. Never rejects. */
+  async run(): Promise<void> {
+    try {
+      this.#part = await this.#call.part(this.#asked.path, this.#asked.body);
+      const answer = await this.#part.run({ ...this.#call, transact: this.#transact, inBatch: true });
+      if (this.#end === null) this.#answer(200, this.#part.encode(answer));
+    } catch (error) {
+      const problem = problemOf(error);
+      if (this.#end === null && problem) this.#refuse(problem);
+      else if (this.#end === null) this.fault = { error };
+      else if (this.#end === "committed" && !problem) this.#reportLate(error);
+    }
+    this.#ready.resolve();
+  }
+
+  /** Hands a transaction in. After the commit there is nothing that another one could be a part of. */
+  readonly #transact: Transact = <A>(load: Load, decide: Member["decide"]): Promise<A> => {
+    if (this.#end !== null)
+      return Promise.reject(new Error("A request of a batch wrote in two transactions."));
+    return new Promise<A>((resolve, reject) => {
+      // A is the type of the answer that `decide` returns.
+      this.#waiting = { load, decide, resolve: resolve as Waiting["resolve"], reject };
+      this.#ready.resolve();
+    });
+  };
+
+  decide(rows: never): Decision<unknown> | Undecided {
+    const outcome = this.#waiting?.decide(rows) ?? UNDECIDED;
+    this.#outcome = outcome;
+    if (outcome.kind === "accepted") this.#answer(200, this.#part?.encode(outcome.answer) ?? "");
+    else if (outcome.kind === "undecided") this.bytes = 0;
+    else {
+      const problem = problemOf(new Rejection(outcome));
+      if (problem) this.#refuse(problem);
+    }
+    return outcome;
+  }
+
+  /** Decides nothing, because the batch is full. */
+  skip(): Undecided {
+    this.#outcome = "skipped";
+    this.#refuse(batchIsFull());
+    return UNDECIDED;
+  }
+
+  /** Its transaction was undecided and nothing was committed: the handler hands in another. */
+  goOn(): void {
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    this.#ready = Promise.withResolvers();
+    waiting?.resolve(undefined);
+  }
+
+  /** The batch is on disk. */
+  finish(): void {
+    this.#end = "committed";
+    const outcome = this.#outcome;
+    if (outcome === "skipped") this.#waiting?.reject(batchIsFull());
+    else if (outcome.kind === "accepted") this.#waiting?.resolve(outcome.answer);
+    else if (outcome.kind === "rejected") this.#waiting?.reject(new Rejection(outcome));
+  }
+
+  /** Nothing of the batch is committed. */
+  abort(error: unknown): void {
+    this.#end = "undone";
+    this.#waiting?.reject(error);
+  }
+
+  #refuse(problem: Problem): void {
+    this.#answer(problem.status, JSON.stringify(problem));
+  }
+
+  #answer(status: number, body: string): void {
+    this.answer = `{"status":${status},"body":${body}}`;
+    this.bytes = Buffer.byteLength(this.answer);
+  }
+
+  /** What was committed and answered stands. */
+  #reportLate(error: unknown): void {
+    const { exchange, log } = this.#call;
+    log.error("a request of a batch failed after its commit", {
+      request_id: exchange.requestId,
+      path: this.#asked.path,
+      cause: reasonOf(error),
+    });
+  }
+}

@@ -1,0 +1,553 @@
+/**
+ * POST batch: requests done in order and in one transaction, each answered as if it had come alone. A kill in the middle
+ * is in test/e2e/crash.test.ts.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { fileEndpoints } from "../../src/api/files.ts";
+import { ENDPOINTS } from "../../src/api/routes.ts";
+import {
+  ADMIN_KEY,
+  type Answer,
+  type CallOptions,
+  type TestHub,
+  newDataDir,
+  startHub,
+} from "../support/hub.ts";
+import { addKey, as } from "./key-commands.ts";
+import {
+  NO_ID,
+  RESULT,
+  addNode,
+  addTask,
+  addTaskOf,
+  badFields,
+  eventKinds,
+  list,
+  nodeOf,
+  ok,
+  pick,
+  receive,
+  record,
+  send,
+  taskOf,
+  until,
+} from "./scene.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+type Asked = readonly [path: string, body: Fields];
+type Item = { readonly status: number; readonly body: Record<string, unknown> };
+
+const keyed = (key: string, more: CallOptions = {}): CallOptions => ({
+  ...more,
+  headers: { "Idempotency-Key": key, ...more.headers },
+});
+
+function post(hub: TestHub, asked: readonly Asked[], options: CallOptions = {}): Promise<Answer> {
+  return hub.post("/batch", { requests: asked.map(([path, body]) => ({ path, body })) }, options);
+}
+
+function items(body: Answer["body"]): readonly Item[] {
+  return list(body, "answers").map((one) => ({ status: Number(one["status"]), body: record(one["body"]) }));
+}
+
+async function batch(hub: TestHub, asked: readonly Asked[], options: CallOptions = {}) {
+  return items(await ok(post(hub, asked, options)));
+}
+
+/** Each answer in short: "ok", or the code of its problem. */
+function shortly(answers: readonly Item[]): readonly unknown[] {
+  return answers.map(({ status, body }) => {
+    expect(body["success"]).toBe(status === 200);
+    if (status !== 200) expect(body["status"]).toBe(status);
+    return status === 200 ? "ok" : body["error"];
+  });
+}
+
+const CREATE: Asked = ["task/create", { title: "t", description: "d" }];
+const claim = (taskId: string, nodeId = "n1"): Asked => ["task/claim", { task_id: taskId, node_id: nodeId }];
+const finish = (taskId: string, nodeId = "n1", more: Fields = {}): Asked => [
+  "task/complete",
+  { task_id: taskId, node_id: nodeId, result: { ...RESULT, ...more } },
+];
+const beat = (nodeId: string): Asked => ["node/heartbeat", { node_id: nodeId }];
+const take = (nodeId: string, more: Fields = {}): Asked => ["message/receive", { node_id: nodeId, ...more }];
+const letter = (to: string, content = "hello"): Asked => [
+  "message/send",
+  { from_node: "op", to_node: to, content },
+];
+
+describe("a batch", () => {
+  let hub: TestHub;
+  beforeAll(async () => {
+    hub = await startHub();
+    // They do not take tasks of every type.
+    for (const nodeId of ["n1", "n2", "n3"]) await addNode(hub, nodeId, { capabilities: ["usual"] });
+  });
+  afterAll(() => hub.close());
+
+  test("answers in order, as the requests alone would be; a refusal stops nothing", async () => {
+    const taskId = await addTask(hub, { lux_reward: 2 });
+    const answers = await batch(hub, [
+      finish(taskId),
+      claim(taskId),
+      claim(taskId, "n2"),
+      finish(taskId, "n2"),
+      finish(taskId),
+      finish(taskId),
+      finish(taskId, "n1", { lesson: "another" }),
+      claim(NO_ID),
+      ["task/claim", { task_id: taskId }],
+      beat("nobody"),
+    ]);
+    expect(shortly(answers)).toEqual([
+      "task_not_assigned",
+      "ok",
+      "task_not_open",
+      "not_assigned_to_node",
+      "ok",
+      "ok",
+      "task_completed",
+      "task_not_found",
+      "invalid_request",
+      "node_not_found",
+    ]);
+    expect(answers[1]?.body).toMatchObject({ task_id: taskId, assigned_node: "n1", task: { title: "t" } });
+    expect(answers[4]?.body).toEqual({ success: true, status: "completed", lux_paid: 2, task_id: taskId });
+    expect(list(answers[8]?.body ?? {}, "errors")).toMatchObject([{ path: "node_id" }]);
+    expect(await eventKinds(hub, taskId)).toEqual([
+      "task.created",
+      "task.assigned",
+      "task.completed",
+      "lux.paid",
+    ]);
+    const alone = await hub.post("/task/claim", { task_id: taskId, node_id: "n2" });
+    expect(items({ answers: [{ status: alone.status, body: alone.body }] })).toEqual(
+      await batch(hub, [claim(taskId, "n2")]),
+    );
+  });
+
+  test("each request sees what those before it did", async () => {
+    const answers = await batch(hub, [
+      letter("n1", "first"),
+      letter("n1", "second"),
+      beat("n1"),
+      take("n1", { count: 1 }),
+      take("n1"),
+      take("n1"),
+      beat("n1"),
+    ]);
+    expect(shortly(answers)).toEqual(answers.map(() => "ok"));
+    expect(answers[2]?.body).toMatchObject({ messages_waiting: 2 });
+    expect(answers.slice(3, 6).map(({ body }) => pick(body, "messages", "content"))).toEqual([
+      ["first"],
+      ["second"],
+      [],
+    ]);
+    expect(answers[6]?.body).toMatchObject({ messages_waiting: 0 });
+    expect(await receive(hub, "n1")).toEqual([]);
+  });
+
+  test("what a handler reads before its transaction is decided in the transaction", async () => {
+    const [gone, kept] = [await addTask(hub), await addTask(hub)];
+    const answers = await batch(
+      hub,
+      [
+        ["task/delete", { task_id: gone }],
+        ["task/create", { title: "t", description: "d", depends_on: [kept, gone] }],
+        ["task/create", { title: "t", description: "d", depends_on: [kept] }],
+        ["node/leave", { node_id: "n3" }],
+        beat("n3"),
+        ["node/register", { node_id: "n5", name: "new" }],
+        claim(kept, "n5"),
+        ["task/release", { task_id: kept, node_id: "n5" }],
+        ["node/leave", { node_id: "n5" }],
+        ["node/leave", { node_id: "nobody" }],
+      ],
+      { headers: { "X-Admin-Key": ADMIN_KEY } },
+    );
+    expect(shortly(answers)).toEqual([
+      "ok",
+      "invalid_request",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      "ok",
+      "node_not_found",
+    ]);
+    expect(list(answers[1]?.body ?? {}, "errors")).toMatchObject([{ path: "depends_on.1" }]);
+    expect(answers[8]?.body).toMatchObject({ tasks_released: 0 });
+    expect(await nodeOf(hub, "n3")).toMatchObject({ status: "online" });
+    expect(await nodeOf(hub, "n5")).toMatchObject({ status: "offline" });
+  });
+
+  test("the balancer gives a task that the batch handed out and revoked to another node", async () => {
+    for (const nodeId of ["b1", "b2"]) await addNode(hub, nodeId, { capabilities: "rare" }, "B");
+    await ok(hub.post("/node/drain", { node_id: "b1", drain: true }));
+    await ok(hub.post("/node/drain", { node_id: "b2", drain: true }));
+    const taskId = await addTask(hub, { task_type: "rare" }, "B");
+    const [, , , revoked] = await batch(
+      hub,
+      [
+        ["node/drain", { node_id: "b1", drain: false }],
+        claim(taskId, "b1"),
+        ["node/register", { node_id: "b3", name: "b3", capabilities: ["rare"], auto_assign: true }],
+        ["task/revoke", { task_id: taskId }],
+      ],
+      { headers: { "X-Admin-Key": ADMIN_KEY } },
+    );
+    expect(revoked?.body).toMatchObject({ assigned_node: "b3" });
+  });
+
+  test("500 requests are one batch, and 501 are none", async () => {
+    const before = Number((await ok(hub.get("/task/stats")))["total"]);
+    const answers = await batch(
+      hub,
+      Array.from({ length: 500 }, () => CREATE),
+    );
+    expect(new Set(answers.map(({ body }) => body["task_id"])).size).toBe(500);
+    expect((await ok(hub.get("/task/stats")))["total"]).toBe(before + 500);
+    await badFields(
+      post(
+        hub,
+        Array.from({ length: 501 }, () => CREATE),
+      ),
+      ["requests"],
+    );
+    await badFields(post(hub, []), ["requests"]);
+  });
+
+  test("an element that is no request refuses the whole batch, and names it", async () => {
+    const before = await eventKinds(hub);
+    const good = { path: "task/create", body: CREATE[1] };
+    const bad = [
+      null,
+      5,
+      "task/create",
+      [],
+      {},
+      { path: "signin" },
+      { path: 5, body: {} },
+      { path: "x", body: [] },
+    ];
+    for (const one of [...bad, { path: "x", body: null }, { body: {} }]) {
+      await badFields(hub.post("/batch", { requests: [good, one, good] }), ["requests.1"]);
+    }
+    await badFields(
+      hub.post("/batch", { requests: bad }),
+      bad.map((_, i) => `requests.${i}`),
+    );
+    await badFields(hub.post("/batch", { requests: good }), ["requests"]);
+    await badFields(hub.post("/batch", {}), ["requests"]);
+    expect(await eventKinds(hub)).toEqual(before);
+  });
+
+  test("a path that is unknown, waits or is written in several commits is 400 for that request alone", async () => {
+    const refused = [
+      ["batch", { requests: [{ path: "signin", body: { node_id: "n1" } }] }],
+      ["message/broadcast", { from_node: "op", content: "c" }],
+      ["agent/broadcast", {}],
+      ["task/batch-assign", {}],
+      ["message/receive", { node_id: "n1", blocking: true }],
+      ["message/receive", { node_id: "n1", blocking: true, timeout: 1 }],
+      ["task/next", { node_id: "n1", wait: 1 }],
+      ["file/upload", {}],
+      ["task/list", {}],
+      ["", {}],
+      ["/task/create", CREATE[1]],
+      ["/api/v1/task/create", CREATE[1]],
+      ["task/create?x=1", CREATE[1]],
+      ["../v1/task/create", CREATE[1]],
+      ["__proto__", {}],
+    ] as const satisfies readonly Asked[];
+    const taken: readonly Asked[] = [
+      ["message/receive", { node_id: "n1", blocking: true, timeout: 0 }],
+      ["message/receive", { node_id: "n1", timeout: 300 }],
+    ];
+    const answers = await batch(hub, [...refused, ...taken, CREATE]);
+    expect(shortly(answers)).toEqual([...refused.map(() => "invalid_request"), "ok", "ok", "ok"]);
+    for (const { body } of answers.slice(0, refused.length))
+      expect(list(body, "errors")).toMatchObject([{ path: "path" }]);
+  });
+
+  test("digits of a result are kept, and other numbers are read as ever", async () => {
+    const taskId = await addTaskOf(hub, "n1");
+    const result = `{"problem":"p","improvement":"i","lesson":"l","exact":12345678901234567890.12345678901234567890}`;
+    const text = `{"requests":[
+      {"path":"task/complete","body":{"task_id":"${taskId}","node_id":"n1","result":${result}}},
+      {"path":"task/create","body":{"title":"t","description":"d","lux_reward":2.50000000000000000000}},
+      {"path":"task/create","body":{"title":"t","description":"d","lux_reward":1e400}}]}`;
+    const answers = items(await ok(hub.post("/batch", text)));
+    expect(shortly(answers)).toEqual(["ok", "ok", "invalid_request"]);
+    expect(answers[1]?.body["task"]).toMatchObject({ lux_reward: 2.5 });
+    const shown = await fetch(`${hub.base()}/api/v1/task/${taskId}`);
+    expect(await shown.text()).toContain(`"exact":12345678901234567890.12345678901234567890`);
+  });
+
+  test("null is a field left out, and a receive takes what fits", async () => {
+    const content = "x".repeat(200_000);
+    for (let i = 0; i < 3; i++) await send(hub, "op", "n2", { content });
+    const answers = await batch(hub, [take("n2", { count: null, blocking: null }), take("n2"), take("n2")]);
+    expect(answers.map(({ body }) => body["count"])).toEqual([2, 1, 0]);
+  });
+
+  test("past 8 MiB of answers the rest is 503 and not done", async () => {
+    const description = "y".repeat(60_000);
+    const ids: string[] = [];
+    for (let i = 0; i < 15; i++) ids.push(await addTask(hub, { description }));
+    const asked = Array.from({ length: 180 }, (_, i) => claim(ids[i % 15] ?? ""));
+    const last = await addTask(hub);
+    const answers = await batch(hub, [...asked, claim(last)]);
+    const done = answers.findIndex(({ status }) => status === 503);
+    expect(done).toBeGreaterThan(130);
+    expect(new Set(shortly(answers.slice(0, done)))).toEqual(new Set(["ok"]));
+    expect(new Set(shortly(answers.slice(done)))).toEqual(new Set(["batch_full"]));
+    const bytes = answers.slice(0, done).reduce((sum, { body }) => sum + JSON.stringify(body).length, 0);
+    expect(bytes).toBeGreaterThan(8 * 2 ** 20 - 10_000);
+    expect(bytes).toBeLessThan(8 * 2 ** 20 + 70_000);
+    expect(record((await ok(hub.get(`/task/${last}`)))["task"])).toMatchObject({ status: "open" });
+  });
+
+  test("each answer is in the variant of the request", async () => {
+    const taskId = await addTaskOf(hub, "n1", { priority: "low" });
+    const asked: readonly Asked[] = [
+      claim(taskId),
+      ["task/create", { title: "t", description: "d", priority: "p5", task_type: "nobody's" }],
+    ];
+    const [a, b] = [await batch(hub, asked), await batch(hub, asked, { variant: "B" })];
+    expect([a, b].map((one) => one[0]?.body["status"])).toEqual(["assigned", "pending"]);
+    expect([a, b].map((one) => record(one[1]?.body["task"])["priority"])).toEqual([2, "p5"]);
+  });
+
+  test("the headers of the batch hold for each request: the administrator key", async () => {
+    const taskId = await addTaskOf(hub, "n1");
+    const asked: readonly Asked[] = [["task/delete", { task_id: taskId }], ["task/delete", {}], CREATE];
+    const refused = ["admin_key_required", "admin_key_required", "ok"];
+    expect(shortly(await batch(hub, asked))).toEqual(refused);
+    expect(shortly(await batch(hub, asked, { headers: { "X-Admin-Key": "wrong" } }))).toEqual(refused);
+    expect(shortly(await batch(hub, asked, { headers: { "X-Admin-Key": ADMIN_KEY } }))).toEqual([
+      "ok",
+      "invalid_request",
+      "ok",
+    ]);
+    expect((await post(hub, asked, { headers: { "X-Matrix-Secret": null } })).status).toBe(401);
+  });
+
+  test("a key that is bound to a node acts for it alone", async () => {
+    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const taskId = await addTask(hub);
+    const answers = await batch(hub, [claim(taskId, "n2"), claim(taskId), CREATE], as(secret));
+    expect(shortly(answers)).toEqual(["key_bound_to_other_node", "ok", "ok"]);
+    expect(answers[2]?.body["task"]).toMatchObject({ creator_node: "n1" });
+  });
+
+  test("wakes a blocked receive and a waiting task", async () => {
+    const taskId = await addTask(hub);
+    const received = hub.post("/message/receive", { node_id: "n1", blocking: true, timeout: 300 });
+    const ended = hub.get(`/task/${taskId}?wait=300`);
+    await batch(hub, [letter("n1", "wake up"), claim(taskId), finish(taskId)]);
+    expect(pick(await ok(received), "messages", "content")).toEqual(["wake up"]);
+    expect((await ok(ended))["task"]).toMatchObject({ status: "completed" });
+  });
+
+  test("after the commit dependents are settled and the balancer fills the room", async () => {
+    await addNode(hub, "m1", { max_tasks: 1, capabilities: ["m"] }, "B");
+    const first = await addTask(hub, { task_type: "m" }, "B");
+    const second = await addTask(hub, { task_type: "m" }, "B");
+    const dependent = await addTask(hub, { depends_on: [first], task_type: "none" });
+    expect(await taskOf(hub, second)).toMatchObject({ status: "open" });
+    await batch(hub, [finish(first, "m1")]);
+    expect(await taskOf(hub, second)).toMatchObject({ status: "assigned", assigned_node: "m1" });
+    expect(await taskOf(hub, dependent)).toMatchObject({ ready: true });
+  });
+
+  test("is replayed whole for its Idempotency-Key, and so is one that was refused throughout", async () => {
+    const taskId = await addTask(hub);
+    const asked = [CREATE, claim(taskId), claim(taskId, "n2")];
+    const first = await post(hub, asked, keyed("b1"));
+    const again = await post(hub, asked, keyed("b1"));
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect(again.body).toEqual(first.body);
+    expect((await post(hub, [CREATE], keyed("b1"))).status).toBe(422);
+    const [refused, then] = [await post(hub, [claim(taskId, "n2")], keyed("b2")), finish(taskId)];
+    await batch(hub, [then]);
+    expect((await post(hub, [claim(taskId, "n2")], keyed("b2"))).body).toEqual(refused.body);
+    const both = await Promise.all([1, 2, 3].map(() => post(hub, [CREATE, CREATE], keyed("b3"))));
+    expect(new Set(both.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+  });
+
+  test("of batches that want the same tasks at once, each task goes to one", async () => {
+    const ids = await Promise.all(Array.from({ length: 10 }, () => addTask(hub)));
+    const answers = await Promise.all(
+      ["n1", "n2", "n3"].map((nodeId) =>
+        batch(
+          hub,
+          ids.map((taskId) => claim(taskId, nodeId)),
+        ),
+      ),
+    );
+    for (const [i] of ids.entries()) expect(answers.filter((one) => one[i]?.status === 200)).toHaveLength(1);
+    expect(answers.filter((one) => one.every(({ status }) => status === 200))).toHaveLength(1);
+  });
+});
+
+test("heartbeats of nodes that were offline, in one batch", async () => {
+  await using hub = await startHub();
+  const nodes = Array.from({ length: 40 }, (_, i) => `n${i}`);
+  await batch(
+    hub,
+    nodes.map((nodeId): Asked => ["node/register", { node_id: nodeId, name: nodeId }]),
+  );
+  await batch(
+    hub,
+    nodes.map((nodeId): Asked => ["node/leave", { node_id: nodeId }]),
+  );
+  await batch(hub, [letter("n0"), letter("n1")]);
+  const answers = await batch(hub, [letter("n1"), ...nodes.map(beat), letter("n0"), beat("n0")]);
+  expect(shortly(answers)).toEqual(answers.map(() => "ok"));
+  expect(answers.map(({ body }) => body["messages_waiting"] ?? null)).toEqual([
+    ...[null, 1, 2],
+    ...nodes.slice(2).map(() => 0),
+    ...[null, 2],
+  ]);
+  const kinds = await eventKinds(hub);
+  const back = kinds.slice(kinds.lastIndexOf("node.left")).filter((kind) => kind === "node.online");
+  expect(back).toHaveLength(nodes.length);
+});
+
+test("a node with 500 tasks leaves alone, because that takes several commits", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const made = await batch(
+    hub,
+    Array.from({ length: 500 }, () => CREATE),
+  );
+  await batch(
+    hub,
+    made.map(({ body }) => claim(String(body["task_id"]))),
+  );
+  const leave: Asked = ["node/leave", { node_id: "n1" }];
+  const answers = await batch(hub, [beat("n1"), leave]);
+  expect(shortly(answers)).toEqual(["ok", "invalid_request"]);
+  expect(await nodeOf(hub, "n1")).toMatchObject({ status: "online", tasks_assigned: 500 });
+  expect(await ok(hub.post("/node/leave", leave[1]))).toMatchObject({ tasks_released: 500 });
+});
+
+test("a batch is replayed after a restart", async () => {
+  const dataDir = newDataDir();
+  try {
+    let first: Answer | null = null;
+    {
+      await using hub = await startHub({ dataDir });
+      await addNode(hub, "n1");
+      first = await post(hub, [CREATE, ["signin", { node_id: "n1" }], claim(NO_ID)], keyed("k"));
+    }
+    await using hub = await startHub({ dataDir });
+    const again = await post(hub, [CREATE, ["signin", { node_id: "n1" }], claim(NO_ID)], keyed("k"));
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect(again.body).toEqual(first.body);
+    expect((await ok(hub.get("/task/stats")))["total"]).toBe(1);
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
+/** What each POST needs to succeed in a batch, in this order. */
+const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
+  () => ["node/register", { node_id: "n1", name: "n1" }],
+  () => beat("n1"),
+  () => ["node/drain", { node_id: "n1", drain: false }],
+  () => CREATE,
+  ({ open = "" }) => claim(open),
+  ({ open = "" }) => ["task/extend", { task_id: open, node_id: "n1", note: "half" }],
+  ({ open = "" }) => ["task/release", { task_id: open, node_id: "n1" }],
+  ({ open = "" }) => ["task/assign", { task_id: open, node_id: "n1" }],
+  ({ open = "" }) => ["task/revoke", { task_id: open }],
+  ({ open = "" }) => claim(open),
+  ({ open = "" }) => ["task/fail", { task_id: open, node_id: "n1", error: "e", retry: false }],
+  ({ open = "" }) => ["task/retry", { task_id: open }],
+  ({ open = "" }) => ["task/cancel", { task_id: open }],
+  () => ["task/next", { node_id: "n1" }],
+  ({ open = "" }) => ["task/delete", { task_id: open }],
+  ({ held = "" }) => finish(held),
+  () => letter("n1"),
+  () => ["agent/message", letter("n1")[1]],
+  () => take("n1"),
+  ({ message = "" }) => ["message/ack", { node_id: "n1", message_id: message }],
+  ({ message = "" }) => ["agent/ack", { node_id: "n1", message_id: message }],
+  ({ parked = "" }) => ["message/redrive", { node_id: "n1", message_id: parked }],
+  () => ["signin", { node_id: "n1" }],
+  ({ file = "" }) => ["file/delete", { file_id: file }],
+  () => ["key/revoke", { name: "spare" }],
+  () => ["node/leave", { node_id: "n1" }],
+  () => ["node/delete", { node_id: "n1" }],
+];
+
+/** They are refused in a batch, whatever the body. */
+const NEVER: readonly string[] = [
+  "batch",
+  "message/broadcast",
+  "agent/broadcast",
+  "task/batch-assign",
+  "file/upload",
+  "key/add",
+];
+
+test("every POST is done in a batch, or refused there", async () => {
+  const posts = [...ENDPOINTS, ...fileEndpoints(1)].filter(({ method }) => method === "POST");
+  const known = [...EACH.map((ask) => ask({})[0]), ...NEVER];
+  const paths = posts.map(({ path }) => path.replace("/api/v1/", ""));
+  expect(paths.toSorted()).toEqual([...new Set(known)].toSorted());
+
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  await ok(hub.admin("/key/add", { name: "spare" }));
+  const form = new FormData();
+  form.append("file", new Blob(["bytes"]), "a.txt");
+  const ids = {
+    open: await addTask(hub),
+    held: await addTaskOf(hub, "n1"),
+    parked: await send(hub, "op", "n1", { require_ack: true }),
+    message: "",
+    file: String((await ok(hub.post("/file/upload", form)))["file_id"]),
+  };
+  for (let i = 0; i <= 5; i++) {
+    await until("the message is there", async () => (await receive(hub, "n1")).length === 1);
+    hub.clock.pass(31_000);
+    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+    await hub.sweep();
+  }
+  ids.message = await send(hub, "op", "n1", { require_ack: true });
+  await ok(hub.post("/message/receive", { node_id: "n1" }));
+  const admin = { headers: { "X-Admin-Key": ADMIN_KEY } };
+  const answers = await batch(
+    hub,
+    EACH.map((ask) => ask(ids)),
+    admin,
+  );
+  expect(shortly(answers)).toEqual(EACH.map(() => "ok"));
+  expect(hub.logged.filter((line) => line.includes("after its commit"))).toEqual([]);
+  const never = await batch(
+    hub,
+    NEVER.map((path): Asked => [path, {}]),
+    admin,
+  );
+  expect(never.map(({ status }) => status)).toEqual(NEVER.map(() => 400));
+});
+
+test("task/next hands out in order, also to a node that was offline; without a task it answers null", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1", { auto_assign: false, capabilities: ["x"] });
+  const [first, second] = [await addTask(hub), await addTask(hub, { task_type: "x" })];
+  const next: Asked = ["task/next", { node_id: "n1" }];
+  const leave: Asked = ["node/leave", { node_id: "n1" }];
+  const answers = await batch(hub, [next, finish(first), leave, next, finish(second), next, beat("n1")]);
+  expect(shortly(answers)).toEqual(answers.map(() => "ok"));
+  const given = [answers[0], answers[3], answers[5]].map((one) => one?.body["task"] ?? null);
+  expect(given).toMatchObject([{ task_id: first, status: "assigned" }, { task_id: second }, null]);
+  expect(answers[5]?.body).toEqual({ success: true, task: null, lease: null, drain: false });
+  expect(shortly(await batch(hub, [["task/next", { node_id: "nobody" }]]))).toEqual(["node_not_found"]);
+});
