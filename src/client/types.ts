@@ -375,8 +375,8 @@ export interface Problem {
     | "internal_error"
     | "content_missing"
     | "outcome_unknown"
-    | "database_unavailable"
     | "batch_full"
+    | "database_unavailable"
     | "overloaded"
     | "insufficient_storage";
   /** Of `invalid_request`: every field that is wrong. */
@@ -1284,6 +1284,9 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** This API as an OpenAPI 3.1 document, in the variant of the caller */
+  "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
+
   /** Does many requests in order and in one transaction */
   batch: {
     request: {
@@ -1306,9 +1309,6 @@ export interface Operations<V extends Variant = "A"> {
       }[];
     };
   };
-
-  /** This API as an OpenAPI 3.1 document, in the variant of the caller */
-  "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
   /** Files, newest first */
   "file/list": {
@@ -1406,8 +1406,8 @@ export const METHODS = {
   events: "GET",
   poll: "GET",
   "pg/diagnostic": "GET",
-  batch: "POST",
   "openapi.json": "GET",
+  batch: "POST",
   "file/list": "GET",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
