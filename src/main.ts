@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),
   doctor: async (argv, env) => (await import("./cli/doctor.ts")).doctorCommand(argv, env),
   move: async (argv, env) => (await import("./cli/move.ts")).moveCommand(argv, env),
+  openapi: async (argv) => (await import("./cli/openapi.ts")).openApiCommand(argv),
   service: async (argv, env) => (await import("./cli/service.ts")).serviceCommand(argv, env),
   status: async (argv, env) => (await import("./cli/status.ts")).statusCommand(argv, env),
   top: async (argv, env) => (await import("./cli/top.ts")).topCommand(argv, env),

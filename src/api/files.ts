@@ -196,7 +196,7 @@ const list = jsonEndpoint({
 const removal = {
   auth: "secret",
   summary: "Deletes a file for good",
-  rejections: ["file_not_found"],
+  rejections: ["file_not_found", "key_bound_to_other_node"],
   answer: () => z.strictObject({ file_id: z.string() }),
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
   handle: async (call: Call, { file_id }: { file_id: string }) => {

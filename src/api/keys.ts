@@ -26,7 +26,7 @@ const add = jsonEndpoint({
   path: "/api/v1/key/add",
   auth: "admin",
   summary: "Makes a key and answers its secret, once",
-  rejections: ["key_exists", "keys_limit"],
+  rejections: ["key_bound_to_other_node", "key_exists", "keys_limit"],
   answersSecret: true,
   input: () =>
     z.object({
@@ -83,7 +83,7 @@ const revoke = jsonEndpoint({
   path: "/api/v1/key/revoke",
   auth: "admin",
   summary: "Ends a key for good; what it has open ends within a second",
-  rejections: ["key_not_found"],
+  rejections: ["key_bound_to_other_node", "key_not_found"],
   input: () => z.object({ name: field.keyName() }),
   answer: () => z.strictObject({ name: z.string(), key: keySchema() }),
   handle: ({ services, transact, key }, { name }) => {

@@ -91,11 +91,11 @@ export const ERRORS = {
     status: 500,
     when: "the database was lost during the commit: the write may be done or not",
   },
+  batch_full: { status: 503, when: "in a batch: the answers before it are large, and it was not done" },
   database_unavailable: {
     status: 503,
     when: "the database cannot be reached; nothing was written; see `Retry-After`",
   },
-  batch_full: { status: 503, when: "in a batch: the answers before it are large, and it was not done" },
   overloaded: { status: 503, when: "a limit of the hub is reached; see `Retry-After`" },
   insufficient_storage: { status: 507, when: "the disk is full; nothing was written" },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>;
@@ -107,7 +107,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   success: "Always true: errors are problems.",
 
   // Nodes
-  node_id: "The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.",
+  node_id: "The id of the node.",
   "node_register.node_id":
     "The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.",
   node: "The node as it is now.",
@@ -227,6 +227,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_stats.completed": "How many tasks are completed; in `top_nodes`, by this node.",
   "task_stats.lux_earned": "LUX that the node earned with them.",
   wait: "Seconds to wait until the task is completed or has failed.",
+
+  "task_next.wait": "Seconds to wait for a task; 0, the default, answers at once.",
+  task_types: "Only tasks of these types; what is assigned to the node already comes all the same.",
+  resume: "Hands out again first what the node had begun and not finished, each with a new epoch.",
+  "task_next.task": "The task that was handed out; null if none came in time.",
+  "task_next.lease": "The node's hold on it; null without a task.",
+  "task_next.drain": "Whether the node drains: it is handed nothing new.",
 
   // Lists
   page: "The number of the page, from 1.",

@@ -7,13 +7,13 @@
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
+import type { VariantName } from "../domain/model.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
-import { fileEndpoints } from "./files.ts";
+import * as field from "./request-fields.ts";
+import recorded from "./openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
-import { ENDPOINTS } from "./routes.ts";
-import { STREAM } from "./stream.ts";
 import { eventBatchSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
 
@@ -39,6 +39,7 @@ export type Schema = {
   items?: Schema;
   anyOf?: Schema[];
   allOf?: Schema[];
+  contentSchema?: Schema;
 };
 
 type Ref = { readonly $ref: string };
@@ -49,13 +50,13 @@ export type Parameter = {
   readonly required?: boolean;
   readonly description: string;
   readonly schema: Schema;
-  example?: unknown;
+  readonly example?: unknown;
 };
 
 export type Media = {
   readonly schema: Schema;
   readonly encoding?: Readonly<Record<string, { readonly contentType: string }>>;
-  example?: unknown;
+  readonly example?: unknown;
 };
 
 export type Content = Readonly<Record<string, Media>>;
@@ -96,16 +97,16 @@ export type OpenApiDocument = {
   };
 };
 
-/** Every endpoint; the limit on files is not part of the document. */
-const DECLARED: readonly (Endpoint | Declared)[] = [...ENDPOINTS, ...fileEndpoints(1), STREAM];
-
-export function openApi(variant: Variant): OpenApiDocument {
+/** @param endpoints those that it describes: DECLARED of routes.ts */
+export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): OpenApiDocument {
   const records = new Records(variant);
   const paths: Record<string, Partial<Record<OperationMethod, Operation>>> = {};
-  for (const endpoint of DECLARED) {
+  for (const endpoint of endpoints) {
     const path = endpoint.path.replaceAll(/:(\w+)/g, "{$1}");
     const method = METHODS[endpoint.method];
-    paths[path] = { ...paths[path], [method]: operation(endpoint, variant, records) };
+    const id = operationId(endpoint);
+    const bare = operation(endpoint, variant, records);
+    paths[path] = { ...paths[path], [method]: withExample(bare, EXAMPLES[variant.name][id] ?? {}) };
   }
   return {
     openapi: "3.1.1",
@@ -135,6 +136,48 @@ export function openApi(variant: Variant): OpenApiDocument {
       },
     },
   };
+}
+
+/** A request and its answer. */
+type Example = {
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+  readonly answer?: unknown;
+};
+
+/** Recorded from a hub: see test/api/openapi.test.ts. */
+const EXAMPLES: Readonly<Record<VariantName, Readonly<Record<string, Example | undefined>>>> = recorded;
+
+function withExample(operation: Operation, { parameters = {}, body, answer }: Example): Operation {
+  const { requestBody, responses } = operation;
+  const success = responses["200"];
+  const withIt = (content: Content, example: unknown): Content =>
+    example === undefined ? content : mapped(content, (media) => ({ ...media, example }));
+  return {
+    ...operation,
+    ...(operation.parameters
+      ? {
+          parameters: operation.parameters.map((one) => {
+            const example = "name" in one ? parameters[one.name] : undefined;
+            return example === undefined ? one : { ...one, example };
+          }),
+        }
+      : {}),
+    ...(requestBody ? { requestBody: { ...requestBody, content: withIt(requestBody.content, body) } } : {}),
+    responses:
+      success && "description" in success && success.content
+        ? { ...responses, 200: { ...success, content: withIt(success.content, answer) } }
+        : responses,
+  };
+}
+
+const encoded = new Map<VariantName, string>();
+
+/** The document's JSON, made once. */
+export function encodedOpenApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): string {
+  const text = encoded.get(variant.name) ?? JSON.stringify(openApi(variant, endpoints));
+  encoded.set(variant.name, text);
+  return text;
 }
 
 const METHODS = { GET: "get", POST: "post", DELETE: "delete" } as const;
@@ -176,7 +219,7 @@ function operation(endpoint: Endpoint | Declared, variant: Variant, records: Rec
     security: securityOf(endpoint, variant),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: body } : {}),
-    responses: { ...answer, ...errorAnswers(endpoint, parameters) },
+    responses: { ...answer, ...errorAnswers(endpoint) },
   };
 }
 
@@ -291,12 +334,9 @@ class Records {
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
     const schema = "_zod" in made ? toSchema(made, "output") : made;
-    const key = JSON.stringify(schema);
-    this.schemas[name] = described(
-      name,
-      mapParts(schema, (part) => this.refer(part)),
-    );
-    this.#names.set(key, name);
+    const own = mapParts(schema, (part) => this.refer(part));
+    this.schemas[name] = described(name, own);
+    this.#names.set(JSON.stringify(schema), name);
   }
 
   /** The schema, with references to the named schemas in it. */
@@ -438,6 +478,7 @@ const RAW: Readonly<
     {
       readonly parameters?: readonly Parameter[];
       readonly body?: NonNullable<Operation["requestBody"]>;
+      readonly errors?: readonly ErrorCode[];
       readonly answer: (records: Records) => Operation["responses"];
     }
   >
@@ -468,6 +509,7 @@ const RAW: Readonly<
     }),
   },
   file_download: {
+    errors: ["range_not_satisfiable", "content_missing"],
     parameters: [
       parameter("file_download", "Range", "header", TEXT, false),
       parameter("file_download", "If-Range", "header", TEXT, false),
@@ -488,16 +530,30 @@ const RAW: Readonly<
       304: { description: "The file is the one that the caller has." },
     }),
   },
+  openapi_json: {
+    answer: () => ({
+      200: {
+        description: "This document",
+        content: { "application/json": { schema: { type: "object", additionalProperties: {} } } },
+      },
+    }),
+  },
   agent_sse: {
+    errors: ["invalid_request"],
     parameters: [
-      parameter("agent_sse", "node_id", "query", TEXT, true),
-      parameter("agent_sse", "Last-Event-ID", "header", TEXT, false),
+      parameter("agent_sse", "node_id", "query", toSchema(field.nodeId(), "input"), true),
+      parameter("agent_sse", "Last-Event-ID", "header", { type: "integer", minimum: 0 }, false),
     ],
     answer: () => ({
       200: {
         description:
           "An endless stream of Server-Sent Events. `event: message` has a Message as its data, every other event the Event of that kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
-        content: { "text/event-stream": { schema: TEXT } },
+        content: {
+          "text/event-stream": {
+            // The content of the stream, event by event: OpenAPI 3.1 has no word for it.
+            schema: { ...TEXT, contentSchema: { anyOf: [referTo("Message"), referTo("Event")] } },
+          },
+        },
       },
     }),
   },
@@ -512,6 +568,8 @@ const BYTES: Content = { "application/octet-stream": { schema: { type: "string",
 
 // ---- Errors
 
+const PROBLEM_TYPE = "application/problem+json";
+
 const PROBLEM: Schema = {
   type: "object",
   description: "An error (RFC 9457, problem details).",
@@ -520,7 +578,7 @@ const PROBLEM: Schema = {
     title: { type: "string", description: "The error in a few words; the same for each error of this code." },
     status: { type: "integer", description: "The status of the answer." },
     detail: { type: "string", description: "A sentence that says what to do." },
-    success: { const: false },
+    success: { const: false, description: "Always false." },
     error: { type: "string", enum: Object.keys(ERRORS), description: "The code. Rely on it." },
     errors: {
       type: "array",
@@ -577,36 +635,37 @@ const OF_EVERY_POST: readonly ErrorCode[] = [
   "too_many_calls", // a repeat waits for the first
 ];
 
-/** The codes with which an operation may answer. */
-function codesOf(
-  endpoint: Endpoint | Declared,
-  parameters: readonly (Parameter | Ref)[],
-): readonly ErrorCode[] {
-  const named = parameters.flatMap((one) => ("name" in one ? [one] : []));
-  const waits = named.some(({ name }) => name === "wait" || name === "timeout");
-  const bound = "actsFor" in endpoint && endpoint.actsFor !== undefined;
-  return [
+/** The codes with which an endpoint may answer. */
+export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode> {
+  const { method, path, auth, rejections } = endpoint;
+  const id = operationId(endpoint);
+  const names = inputNames(endpoint);
+  const waits = names.includes("wait") || names.includes("timeout");
+  const hasQuery = method === "GET" && names.some((name) => !path.includes(`:${name}`));
+  const isBound = "actsFor" in endpoint && endpoint.actsFor !== undefined;
+  return new Set<ErrorCode>([
     ...OF_EVERY_REQUEST,
-    ...endpoint.rejections,
-    ...(endpoint.method === "GET" ? [] : OF_EVERY_WRITE),
-    ...(endpoint.method === "POST" ? OF_EVERY_POST : []),
-    ...(named.some((one) => one.in === "query") ? (["invalid_request"] as const) : []),
+    ...rejections,
+    ...(method === "GET" ? [] : OF_EVERY_WRITE),
+    ...(method === "POST" ? OF_EVERY_POST : []),
+    ...(hasQuery ? (["invalid_request"] as const) : []),
     ...(waits ? (["too_many_calls"] as const) : []),
-    ...(bound ? (["key_bound_to_other_node"] as const) : []),
-    ...(endpoint.method !== "GET" || endpoint.showsMessages ? (["viewer_not_allowed"] as const) : []),
-    ...(endpoint.auth === "admin" ? (["admin_key_required"] as const) : []),
-    ...(operationId(endpoint) === "file_download"
-      ? (["range_not_satisfiable", "content_missing"] as const)
-      : []),
-  ];
+    ...(isBound ? (["key_bound_to_other_node"] as const) : []),
+    ...(method !== "GET" || endpoint.showsMessages ? (["viewer_not_allowed"] as const) : []),
+    ...(auth === "admin" ? (["admin_key_required"] as const) : []),
+    ...(RAW[id]?.errors ?? []),
+  ]);
+}
+
+function inputNames(endpoint: Endpoint | Declared): readonly string[] {
+  if (!("kind" in endpoint) || endpoint.kind === "raw") return [];
+  const input = endpoint.input();
+  return input instanceof z.ZodMiniObject ? Object.keys(input.shape) : [];
 }
 
 /** The error answers by status. */
-function errorAnswers(
-  endpoint: Endpoint | Declared,
-  parameters: readonly (Parameter | Ref)[],
-): Operation["responses"] {
-  const codes = [...new Set(codesOf(endpoint, parameters))].toSorted();
+function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
+  const codes = [...errorCodes(endpoint)].toSorted();
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
   return Object.fromEntries(
     [...byStatus]
@@ -618,6 +677,37 @@ function errorAnswers(
   );
 }
 
+/** The codes with which an operation may answer, by status. */
+export function errorCodesOf(
+  { components }: OpenApiDocument,
+  { responses }: Operation,
+): ReadonlyMap<number, readonly ErrorCode[]> {
+  const found = new Map<number, readonly ErrorCode[]>();
+  for (const [status, answer] of Object.entries(responses)) {
+    const one = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
+    const parts = one?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
+    const codes = parts.flatMap(({ properties }) => properties?.["error"]?.enum ?? []).filter(isErrorCode);
+    if (codes.length > 0) found.set(Number(status), codes);
+  }
+  return found;
+}
+
+/** The parameters of an operation, those that it shares with others too. */
+export function parametersOf(
+  { components }: OpenApiDocument,
+  { parameters = [] }: Operation,
+): readonly Parameter[] {
+  return parameters.flatMap((one) => ("name" in one ? [one] : (components.parameters[nameIn(one)] ?? [])));
+}
+
+function nameIn({ $ref }: Ref): string {
+  return $ref.slice($ref.lastIndexOf("/") + 1);
+}
+
+function isErrorCode(word: unknown): word is ErrorCode {
+  return typeof word === "string" && Object.hasOwn(ERRORS, word);
+}
+
 function problemAnswer(codes: readonly ErrorCode[]): Answer {
   const lines = codes.map((code) => `\`${code}\`: ${ERRORS[code].when}`);
   const status = ERRORS[codes[0] ?? "internal_error"].status;
@@ -626,7 +716,7 @@ function problemAnswer(codes: readonly ErrorCode[]): Answer {
     description: lines.length === 1 ? (lines[0] ?? "") : lines.map((line) => `- ${line}`).join("\n"),
     ...(status === 429 || status === 503 ? { headers } : {}),
     content: {
-      "application/problem+json": {
+      [PROBLEM_TYPE]: {
         schema: { allOf: [referTo("Problem"), { properties: { error: { enum: [...codes] } } }] },
       },
     },

@@ -372,7 +372,7 @@ const batchAssign = jsonEndpoint<{ assignments?: unknown }, readonly BatchItem[]
   path: "/api/v1/task/batch-assign",
   auth: "secret",
   summary: "A: assigns each task of a list; B: lets the balancer assign open tasks",
-  rejections: [],
+  rejections: ["key_bound_to_other_node"],
   notInBatch: "must be sent alone: it is a batch itself",
   // Only variant A reads the list: on B `assignments` is an unknown field, which is ignored.
   input: () => z.object({ assignments: z.optional(z.unknown()) }),

@@ -260,6 +260,12 @@ export const COMMANDS: readonly Command[] = [
     summary: "restore a backup into an empty directory",
     flags: { data: DATA },
   },
+  {
+    name: "openapi",
+    words: "",
+    summary: "print the API as an OpenAPI document",
+    flags: { variant: { value: "A|B", help: "the variant that it describes (A)", choices: ["A", "B"] } },
+  },
   { name: "doctor", words: "", summary: "check everything in the data directory", flags: { data: DATA } },
   {
     name: "move",

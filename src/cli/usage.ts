@@ -99,6 +99,12 @@ Installing again updates the program and restarts it.
 With the environment variable DESTDIR the files are written below that directory, and nothing else is
 done: neither a user nor a service.`;
 
+export const OPENAPI_HELP = `luxhub openapi: print the API as an OpenAPI 3.1 document in JSON; no hub needs to run
+
+  --variant A|B   the variant that it describes (A)
+
+A hub answers the same at GET /api/v1/openapi.json, and as a page at /docs.`;
+
 /**
  * Prints to standard output and answers exit code 0. Not by console, which ignores a failed write: a new secret would be
  * lost without a word.

@@ -3,7 +3,8 @@
  * twice. Both are cursors in the hub's log. Must not: keep events.
  */
 import { type CallOptions, type Http, HubUnreachable, linked, sleep } from "./http.ts";
-import type { Call, Event, EventBatch, EventKind, Message, Variant } from "./types.ts";
+import type { Call } from "./call.ts";
+import type { Event, EventBatch, EventKind, Message, Variant } from "./types.ts";
 
 export type EventFilter = CallOptions & {
   /** The id of the last event that you have seen; 0: from the oldest that is kept. Left out: from now on. */

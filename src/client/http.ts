@@ -2,6 +2,7 @@
  * HTTP client of the typed client: one request with its retries (exponential backoff with jitter, Retry-After), its
  * deadline and its errors. Uses only what Bun, Node and browsers share. Must not: know an endpoint.
  */
+import type { ErrorCode } from "./types.ts";
 
 /** One wrong field of a request: its dotted path, and what to send instead. */
 export type FieldError = { readonly path: string; readonly message: string };
@@ -10,8 +11,8 @@ export type FieldError = { readonly path: string; readonly message: string };
 export class LuxHubError extends Error {
   override readonly name = "LuxHubError";
   readonly status: number;
-  /** Stable, for example `task_not_open`; `http_502` when the answer did not come from a hub. */
-  readonly code: string;
+  /** Stable; `http_502`, for example, when the answer did not come from a hub. */
+  readonly code: ErrorCode | (string & {});
   /** A sentence that says what to do. */
   readonly detail: string;
   /** The wrong fields of a 400. */
@@ -68,6 +69,8 @@ export type HttpOptions = {
   /** Replaces the platform's fetch. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Hears of each fault after which a call is repeated, for a log. */
+  readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
 };
 
 /** What every call takes. */
@@ -97,18 +100,19 @@ export type HttpRequest = {
 
 export class Http {
   readonly #base: string;
-  readonly #headers: Readonly<Record<string, string>>;
+  readonly #headers: Headers;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
+  readonly #onRetry: HttpOptions["onRetry"];
 
-  constructor({ url, secret, adminKey, fetch: given, retry }: HttpOptions) {
+  constructor({ url, secret, adminKey, fetch: given, retry, onRetry }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
-    this.#headers = {
-      ...(secret !== undefined && { "X-Matrix-Secret": secret }),
-      ...(adminKey !== undefined && { "X-Admin-Key": adminKey }),
-    };
+    this.#headers = new Headers();
+    if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
+    if (adminKey !== undefined) this.#headers.set("X-Admin-Key", adminKey);
     this.#fetch = given ?? ((address, init) => fetch(address, init));
     this.#retry = { ...RETRY, ...retry };
+    this.#onRetry = onRetry;
   }
 
   /**
@@ -129,18 +133,21 @@ export class Http {
         const pause = pauseAfter(error, attempt, policy);
         giveUpAt ??= now() + policy.forMs;
         if (!request.isRepeatable || !isTemporary(error) || now() + pause > giveUpAt) throw error;
+        this.#onRetry?.(error, pause);
         await sleep(pause, signal);
       }
     }
   }
 
   async #attempt<T>(
-    { method, path, headers, body, waitMs = 0, isStreamed = false }: HttpRequest,
+    { method, path, headers = {}, body, waitMs = 0, isStreamed = false }: HttpRequest,
     read: (response: Response) => Promise<T>,
     signal: AbortSignal | undefined,
   ): Promise<T> {
     signal?.throwIfAborted();
     const content = body?.();
+    const sent = new Headers(this.#headers);
+    for (const [name, value] of Object.entries(headers)) sent.set(name, value);
     const abort = linked(signal);
     const deadlineMs = ATTEMPT_MS + waitMs;
     const deadline = Number.isFinite(deadlineMs)
@@ -150,7 +157,7 @@ export class Http {
     try {
       const response = await this.#fetch(this.#base + path, {
         method,
-        headers: { ...this.#headers, ...headers },
+        headers: sent,
         redirect: "manual", // another host must not get the secret
         signal: abort.signal,
         ...(content !== undefined && { body: content, duplex: "half" }), // Node wants to be told so for a body that is a stream
@@ -210,7 +217,7 @@ function parseObject(text: string): object | null {
 }
 
 /** Whether the same request may succeed later. After `outcome_unknown` it is repeated to learn what became of it. */
-export function isTemporary(error: unknown): boolean {
+export function isTemporary(error: unknown): error is HubUnreachable | LuxHubError {
   if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
   return [408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown";
 }

@@ -5,28 +5,31 @@
  */
 import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
 import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJson } from "./http.ts";
-import {
-  type AnswerOf,
-  type Arguments,
-  type Event,
-  type FileRecord,
-  METHODS,
-  type Operation,
-  type Variant,
-} from "./types.ts";
+import type { AnswerOf, Arguments, Operation } from "./call.ts";
+import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
+import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
 
-export * from "./types.ts";
-export {
-  type CallOptions,
-  type FieldError,
-  type HttpOptions,
-  HubUnreachable,
-  LuxHubError,
-  type RetryPolicy,
-} from "./http.ts";
+export type * from "./call.ts";
+export type * from "./types.ts";
+export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type RetryPolicy } from "./http.ts";
 export type { FileContent, UploadFields } from "./upload.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
+export {
+  FatalError,
+  type Handler,
+  type TaskContext,
+  type WorkerEvent,
+  type WorkerOptions,
+} from "./worker.ts";
+
+export type LuxHubOptions = HttpOptions & {
+  /**
+   * A longer wait is asked for in parts of this many seconds: proxies cut connections that are silent for too long, most
+   * of them after a minute. 50 if left out; the hub takes at most 300.
+   */
+  readonly longestAskS?: number | undefined;
+};
 
 /**
  * A hub. Methods take the fields and answer the objects of the endpoint after which they are named. `V` is the variant
@@ -34,9 +37,11 @@ export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
  */
 export class LuxHub<V extends Variant = "A"> {
   readonly #http: Http;
+  readonly #longestAskS: number;
 
-  constructor(options: HttpOptions) {
+  constructor({ longestAskS = 50, ...options }: LuxHubOptions) {
     this.#http = new Http(options);
+    this.#longestAskS = longestAskS;
   }
 
   readonly nodes = {
@@ -51,6 +56,8 @@ export class LuxHub<V extends Variant = "A"> {
 
   readonly tasks = {
     create: this.#method("task/create"),
+    /** Hands the node its next task. Waits for `wait` seconds, however long that is. */
+    next: this.#method("task/next"),
     assign: this.#method("task/assign"),
     claim: this.#method("task/claim"),
     complete: this.#method("task/complete"),
@@ -112,6 +119,11 @@ export class LuxHub<V extends Variant = "A"> {
     return readStream<V>(this.#http, this.call.bind(this), nodeId, options);
   }
 
+  /** Registers a node and does tasks with it until a signal of the options stops it. */
+  worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
+    return runWorker<V>(this.call.bind(this), nodeId, handler, options);
+  }
+
   /**
    * Calls any operation that takes and answers JSON, by its path without `/api/v1/`: `call("task/claim", {…})`.
    * @throws {LuxHubError} the hub refused it
@@ -127,7 +139,7 @@ export class LuxHub<V extends Variant = "A"> {
     const until = now() + wait.seconds * 1_000;
     for (;;) {
       const askedAt = now();
-      const seconds = Math.max(0, Math.min(LONGEST_ASK_S, (until - askedAt) / 1_000));
+      const seconds = Math.max(0, Math.min(this.#longestAskS, (until - askedAt) / 1_000));
       const asked = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
       const answer = await this.#ask(operation, asked, seconds, options);
       const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
@@ -221,8 +233,6 @@ function queryOf(fields: Fields): string {
   return query.size === 0 ? "" : `?${query}`;
 }
 
-/** A longer wait is asked for in parts: proxies cut connections that are silent for a minute. */
-const LONGEST_ASK_S = 50;
 /** An answer that comes this much before its time ends the wait: the node leaves or drains, or the hub stops. */
 const EARLY_MS = 500;
 
@@ -235,7 +245,7 @@ function waitOf(
     const seconds = Number(fields[field] ?? unasked);
     return seconds > 0 ? { field, seconds } : null;
   };
-  if (operation === "task/{task_id}") return wait("wait", 0);
+  if (operation === "task/next" || operation === "task/{task_id}") return wait("wait", 0);
   if (operation === "poll") return wait("timeout", 25);
   if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
   return null;

@@ -2,8 +2,6 @@
  * The records, requests and answers of the API. Generated from the declarations of the endpoints by
  * `bun run client-types`: do not edit. `V` is the variant in which the hub answers.
  */
-import type { CallOptions } from "./http.ts";
-
 export type Variant = "A" | "B";
 
 /** What differs between the variants. */
@@ -39,6 +37,8 @@ export type EventKind =
   | "file.deleted"
   | "hub.started"
   | "transport.changed";
+
+export type ErrorCode = Problem["error"];
 
 export interface Lease {
   /**
@@ -124,7 +124,7 @@ export interface Task<V extends Variant = "A"> {
 }
 
 export interface Node<V extends Variant = "A"> {
-  /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+  /** The id of the node. */
   node_id: string;
   /** The name that people see. */
   name: string;
@@ -430,12 +430,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Keeps a node online; answers how many tasks and messages wait for it */
   "node/heartbeat": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The node is online. */
       status: "online";
@@ -455,12 +455,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Puts a node offline at once and gives its tasks back */
   "node/leave": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The node is offline. */
       status: "offline";
@@ -472,14 +472,14 @@ export interface Operations<V extends Variant = "A"> {
   /** Lets a node finish what it has and get nothing new, or ends that */
   "node/drain": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** Whether the node drains: it finishes what it has and gets nothing new. */
       drain: boolean;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** Whether the node drains: it finishes what it has and gets nothing new. */
       drain: boolean;
@@ -491,12 +491,12 @@ export interface Operations<V extends Variant = "A"> {
   /** Deletes a node; its tasks are open again, its ledger and messages stay */
   "node/delete": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
       success: true;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
   };
@@ -514,7 +514,7 @@ export interface Operations<V extends Variant = "A"> {
   /** One node */
   "node/{node_id}": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
@@ -566,20 +566,22 @@ export interface Operations<V extends Variant = "A"> {
   /** Hands a worker its next task, and may wait for one */
   "task/next": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
-      /** Seconds to wait until the task is completed or has failed. */
+      /** Seconds to wait for a task; 0, the default, answers at once. */
       wait?: number | undefined;
+      /** Only tasks of these types; what is assigned to the node already comes all the same. */
       task_types?: readonly string[] | undefined;
+      /** Hands out again first what the node had begun and not finished, each with a new epoch. */
       resume?: boolean | undefined;
     };
     answer: {
       success: true;
-      /** The task as it is now. */
+      /** The task that was handed out; null if none came in time. */
       task: Task<V> | null;
-      /** The node's hold on the task. */
+      /** The node's hold on it; null without a task. */
       lease: Lease | null;
-      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      /** Whether the node drains: it is handed nothing new. */
       drain: boolean;
     };
   };
@@ -589,7 +591,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: TaskAnswer<V>;
@@ -600,7 +602,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: TaskAnswer<V>;
@@ -611,7 +613,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -645,7 +647,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -660,7 +662,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -677,7 +679,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The epoch of the lease, as it was answered: any but the current one is refused with `stale_lease`. */
       epoch?: number | undefined;
@@ -731,7 +733,7 @@ export interface Operations<V extends Variant = "A"> {
         assignments: readonly {
           /** The id of the task. */
           task_id: string;
-          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          /** The id of the node. */
           node_id: string;
         }[];
       },
@@ -745,7 +747,7 @@ export interface Operations<V extends Variant = "A"> {
         results: {
           /** The id of the task. */
           task_id: string;
-          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          /** The id of the node. */
           node_id: string;
           success: boolean;
           /** The code of the refusal; null if it succeeded. */
@@ -762,7 +764,7 @@ export interface Operations<V extends Variant = "A"> {
         assignments: {
           /** The id of the task. */
           task_id: string;
-          /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+          /** The id of the node. */
           node_id: string;
         }[];
       }
@@ -822,7 +824,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The open tasks that a node could claim, best first */
   "task/pull": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** How many to answer at most. */
       limit?: number | undefined;
@@ -865,7 +867,7 @@ export interface Operations<V extends Variant = "A"> {
       >;
       /** The nodes that completed most, at most 10. */
       top_nodes: {
-        /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+        /** The id of the node. */
         node_id: string;
         /** How many tasks are completed; in `top_nodes`, by this node. */
         completed: number;
@@ -916,7 +918,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Takes messages out of a mailbox, oldest first, and may wait for the first */
   "message/receive": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** How many to answer at most. */
       count?: number | undefined;
@@ -960,7 +962,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Confirms a message */
   "message/ack": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of the message. */
       message_id: string;
@@ -973,7 +975,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The messages that a node sent or got, newest first */
   "message/history": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of a message: only those before it. */
       before?: string | undefined;
@@ -994,7 +996,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The messages that a node never confirmed, oldest first */
   "message/parked": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The number of the page, from 1. */
       page?: number | undefined;
@@ -1019,7 +1021,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Lets a parked message wait again, as if it had never been delivered */
   "message/redrive": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of the message. */
       message_id: string;
@@ -1055,7 +1057,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The messages that a node got, newest first; the mailbox keeps them */
   "agent/messages": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of a message: only those after it. */
       since?: string | undefined;
@@ -1097,7 +1099,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Confirms a message */
   "agent/ack": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The id of the message. */
       message_id: string;
@@ -1110,7 +1112,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Signs a node in for the day and pays it 10 LUX */
   signin: {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
     };
     answer: {
@@ -1129,7 +1131,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The ledger entries of a node, newest first */
   "lux/ledger": {
     request: {
-      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The number of the page, from 1. */
       page?: number | undefined;
@@ -1309,6 +1311,9 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** This API as an OpenAPI 3.1 document, in the variant of the caller */
+  "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
+
   /** Files, newest first */
   "file/list": {
     request: {
@@ -1406,24 +1411,8 @@ export const METHODS = {
   poll: "GET",
   "pg/diagnostic": "GET",
   batch: "POST",
+  "openapi.json": "GET",
   "file/list": "GET",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
 } as const;
-
-/** An operation is named by its path, without `/api/v1/`. */
-export type Operation = keyof typeof METHODS;
-export type RequestOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["request"];
-export type AnswerOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["answer"];
-
-/** The request may be left out where no field is required. */
-export type Arguments<O extends Operation, V extends Variant> =
-  Record<never, never> extends RequestOf<O, V>
-    ? [request?: RequestOf<O, V>, options?: CallOptions]
-    : [request: RequestOf<O, V>, options?: CallOptions];
-
-/** Calls an operation. */
-export type Call<V extends Variant> = <O extends Operation>(
-  operation: O,
-  ...args: Arguments<O, V>
-) => Promise<AnswerOf<O, V>>;

@@ -132,6 +132,8 @@ describe("every endpoint on both variants", () => {
     await get("/events", "?since=0");
     await get("/poll", "?since=0");
     await get("/pg/diagnostic");
+    expect((await hub.get("/openapi.json", { variant })).status).toBe(200);
+    seen.set("GET /openapi.json", {});
     return seen;
   }
 

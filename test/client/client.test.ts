@@ -1,10 +1,10 @@
 /** The typed client (src/client) against real hubs, on Bun and, as a bundle, on Node. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as client from "../../src/client/luxhub.ts";
 import { clientTypes } from "../support/client-types.ts";
+import { TempDir, until } from "../e2e/program.ts";
+import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, startHub } from "../support/hub.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { session } from "./session.ts";
@@ -29,34 +29,101 @@ test("a session through faults on Bun", async () => {
 const node = Bun.which("node");
 if (node === null) console.log("The client is not tested on Node: there is none on the path.");
 
+/** A directory with the client as one ES module, as it is shipped, and an empty place for what imports it. */
+async function bundled(): Promise<TempDir> {
+  const dir = new TempDir();
+  const entrypoints = [join(CLIENT, "luxhub.ts")];
+  const { success } = await Bun.build({ entrypoints, outdir: dir.path, target: "browser", format: "esm" });
+  expect(success).toBe(true);
+  await Bun.write(dir.join("package.json"), '{"type":"module"}');
+  return dir;
+}
+
 test.skipIf(node === null)("a session through faults on Node, from the bundle", async () => {
+  using dir = await bundled();
   await using hub = await startHub();
   using proxy = new FaultyProxy(hub.port(), 5);
-  const dir = mkdtempSync(join(tmpdir(), "luxhub-client-"));
-  try {
-    const entrypoints = [join(CLIENT, "luxhub.ts"), join(import.meta.dir, "session.ts")];
-    for (const entrypoint of entrypoints) {
-      const target = entrypoint.endsWith("session.ts") ? "node" : "browser";
-      await Bun.build({
-        entrypoints: [entrypoint],
-        outdir: dir,
-        target,
-        format: "esm",
-        naming: "[name].mjs",
-      });
-    }
-    const hubOf = { url: proxy.url, secret: SECRET, adminKey: ADMIN_KEY };
-    await Bun.write(
-      join(dir, "main.mjs"),
-      `import * as client from "./luxhub.mjs";
-       import { session } from "./session.mjs";
-       await session(client, ${JSON.stringify(hubOf)});`,
-    );
-    const run = Bun.spawn([node ?? "", "main.mjs"], { cwd: dir, stdout: "pipe", stderr: "pipe" });
-    const [out, err, code] = await Promise.all([run.stdout.text(), run.stderr.text(), run.exited]);
-    expect({ out, err, code }).toEqual({ out: "", err: "", code: 0 });
-    expect(proxy.faults).toBeGreaterThan(20);
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
+  const entrypoints = [join(import.meta.dir, "session.ts")];
+  await Bun.build({ entrypoints, outdir: dir.path, target: "node", format: "esm" });
+  await Bun.write(
+    dir.join("main.js"),
+    `import * as client from "./luxhub.js";
+     import { session } from "./session.js";
+     await session(client, ${JSON.stringify({ url: proxy.url, secret: SECRET, adminKey: ADMIN_KEY })});`,
+  );
+  const run = Bun.spawn([node ?? "", "main.js"], { cwd: dir.path, stdout: "pipe", stderr: "pipe" });
+  const [out, err, code] = await Promise.all([run.stdout.text(), run.stderr.text(), run.exited]);
+  expect({ out, err, code }).toEqual({ out: "", err: "", code: 0 });
+  expect(proxy.faults).toBeGreaterThan(20);
+});
+
+test("the examples of docs/typescript.md", async () => {
+  using dir = await bundled();
+  await using hub = await startHub();
+  const page = await Bun.file(join(PROJECT, "docs/typescript.md")).text();
+  const examples = [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
+  expect(examples).toHaveLength(5);
+  const program = examples.join("\n");
+  expect(program.match(/http:\/\/127\.0\.0\.1:19104/g)).toHaveLength(1);
+  await Bun.write(dir.join("page.ts"), program.replace("http://127.0.0.1:19104", hub.base()));
+  const run = Bun.spawn([process.execPath, "page.ts"], {
+    cwd: dir.path,
+    env: { LUXHUB_SECRET: SECRET },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  // Its worker works until it is told to stop.
+  await until(async () => {
+    const { body } = await hub.get("/task/list?status=completed");
+    return body["total"] === 1 || run.exitCode !== null;
+  });
+  run.kill("SIGTERM");
+  const [out, err, code] = await Promise.all([run.stdout.text(), run.stderr.text(), run.exited]);
+  expect({ err, code }).toEqual({ err: "", code: 0 });
+  expect(out.replace(/\d+ task.created/, "1 task.created").split("\n")).toEqual([
+    "open",
+    "404 task_not_found",
+    "1 task.created",
+    "Hello, everyone.",
+    "",
+  ]);
+});
+
+test("a wait is asked for in parts until it is over or work comes", async () => {
+  await using server = await startHub();
+  let asked = 0;
+  const hub = new client.LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    longestAskS: 0.1,
+    fetch: (url, init) => {
+      asked++;
+      return fetch(url, init);
+    },
+  });
+  await hub.nodes.register({ node_id: "n", name: "N" });
+  const { task_id } = await hub.tasks.create({ title: "t", description: "d", delay_s: 3_600 });
+  asked = 0;
+  const wait = { node_id: "n", wait: 1 };
+  expect(await hub.tasks.next(wait)).toMatchObject({ task: null });
+  expect(asked).toBeGreaterThan(1);
+  asked = 0;
+  const ended = hub.tasks.get({ task_id, wait: 3_600 });
+  await until(async () => asked > 2);
+  await hub.tasks.cancel({ task_id });
+  expect((await ended).task.status).toBe("failed");
+});
+
+test("a stream says which events are no longer kept", async () => {
+  await using server = await startHub({ alone: "firstCome" });
+  const hub = new client.LuxHub<"B">({ url: server.base("B"), secret: SECRET });
+  await hub.nodes.register({ node_id: "n", name: "N" });
+  const { task } = await hub.tasks.create({ title: "t", description: "d", priority: "p5" });
+  expect([task.status, task.priority, task.assigned_node]).toEqual(["pending", "p5", "n"]);
+  server.clock.pass(8 * 86_400_000);
+  await server.sweep();
+  const stream = hub.stream("n", { lastEventId: 0 });
+  const { value } = await stream.next();
+  expect(value).toMatchObject({ event: "gap", data: { after: 0 } });
+  await stream.return();
 });

@@ -11,7 +11,9 @@ const RESULT = { problem: "p", improvement: "i", lesson: "l" };
 const QUICK = { firstPauseMs: 5, maxPauseMs: 50 };
 
 export async function session(client: typeof Client, { url, ...keys }: Hub): Promise<void> {
-  const hub = new client.LuxHub({ url, ...keys, retry: QUICK });
+  const faults: Error[] = [];
+  const onRetry = (fault: Error): void => void faults.push(fault);
+  const hub = new client.LuxHub({ url, ...keys, retry: QUICK, onRetry });
   const end = new AbortController();
   const { signal } = end;
 
@@ -51,6 +53,25 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
   }
   assert.equal((await hub.nodes.get({ node_id: "w" })).node.lux_balance, tasks.length);
   assert.equal((await hub.lux.ledger({ node_id: "w", per_page: 50 })).total, tasks.length);
+
+  // A worker takes what is created while it waits, and leaves when it is told to.
+  const stop = new AbortController();
+  const work: string[] = [];
+  const working = hub.worker(
+    "worker",
+    ({ task_id }) => {
+      if (work.push(task_id) === 5) stop.abort();
+      return RESULT;
+    },
+    { concurrency: 2, signal: stop.signal },
+  );
+  const given: string[] = [];
+  for (let i = 0; i < 5; i++) given.push((await hub.tasks.create({ title: "w", description: "d" })).task_id);
+  await working;
+  assert.deepEqual(work.sort(), given.sort());
+  const waited = await Promise.all(given.map((task_id) => hub.tasks.get({ task_id, wait: 10 })));
+  assert.deepEqual([...new Set(waited.map(({ task }) => task.status))], ["completed"]);
+  assert.equal((await hub.nodes.get({ node_id: "worker" })).node.status, "offline");
 
   // Messages: a receive waits through the faults, and none is taken twice or lost.
   const received: string[] = [];
@@ -109,8 +130,8 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
   // A network fault that lasts, and a signal.
   const away = new client.LuxHub({ url: "http://127.0.0.1:1", retry: { ...QUICK, forMs: 20 } });
   await assert.rejects(away.status(), client.HubUnreachable);
-  const stop = AbortSignal.timeout(20);
-  await assert.rejects(away.status({}, { signal: stop, retry: { forMs: 60_000 } }), { name: "TimeoutError" });
+  const soon = AbortSignal.timeout(20);
+  await assert.rejects(away.status({}, { signal: soon, retry: { forMs: 60_000 } }), { name: "TimeoutError" });
   await assert.rejects(hub.tasks.get({ task_id: tasks[0] ?? "", wait: 0 }, { signal: AbortSignal.abort() }));
 
   // No event was missed, and none came twice.
@@ -129,6 +150,8 @@ export async function session(client: typeof Client, { url, ...keys }: Hub): Pro
 
   end.abort();
   await Promise.all(following);
+  assert(faults.some((fault) => fault instanceof client.HubUnreachable));
+  assert(faults.some((fault) => fault instanceof client.LuxHubError && fault.status === 503));
 }
 
 function pause(): Promise<void> {

@@ -8,9 +8,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { ENDPOINTS } from "../../src/api/routes.ts";
+import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
+import { ERRORS } from "../../src/api/openapi-texts.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import {
   deliverySchema,
@@ -23,7 +24,6 @@ import {
   nodeSchema,
   taskSchema,
 } from "../../src/api/response-schemas.ts";
-import { STREAM } from "../../src/api/stream.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -91,7 +91,7 @@ function rowsOf(text: string): readonly (readonly string[])[] {
   );
 }
 
-const ALL_ENDPOINTS: readonly Declared[] = [...ENDPOINTS, ...fileEndpoints(1), STREAM];
+const ALL_ENDPOINTS: readonly Declared[] = DECLARED;
 
 /** `node/<node_id>` of /api/v1/node/:node_id. */
 function shortPath({ path }: Pick<Declared, "path">): string {
@@ -328,6 +328,15 @@ describe("the pages", () => {
     expect(found.size).toBeGreaterThan(20);
     expect(named.toSorted()).toEqual([...found].toSorted());
     expect(new Set(named).size).toBe(named.length);
+    // The OpenAPI document says the same, but nothing of the probes.
+    const rows = rowsOf(marked("docs/errors-and-limits.md", "errors"));
+    const ofApi = rows.filter(([, , when]) => !when?.startsWith("only of `readyz`"));
+    const described = Object.entries(ERRORS).map(([code, { status, when }]) => [
+      `${status}`,
+      `\`${code}\``,
+      when,
+    ]);
+    expect(ofApi).toEqual(described);
   });
 });
 

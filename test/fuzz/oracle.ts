@@ -7,12 +7,11 @@
  */
 import { Rejection, reject, REJECTION_CODES } from "../../src/domain/decision.ts";
 import { JSON_BODY_MAX_BYTES, JSON_DEPTH_MAX, JSON_VALUES_MAX } from "../../src/domain/limits.ts";
-import type { AnswerSchema } from "../../src/api/endpoint.ts";
 import { problemOf } from "../../src/api/error-table.ts";
 import { withoutAbsent } from "../../src/api/input.ts";
 import type { VariantName } from "../../src/domain/model.ts";
 import { hasMoreValues, isNestedDeeper } from "../../src/http/json-body.ts";
-import { VARIANTS } from "../../src/variant/by-name.ts";
+import { answerFault } from "../support/answers.ts";
 import { TARGETS, type Target } from "./requests.ts";
 import { type Sent, objectOf } from "./sent.ts";
 import type { WireAnswer } from "./wire.ts";
@@ -88,27 +87,13 @@ function problemFault(answer: WireAnswer, body: Readonly<Record<string, unknown>
 }
 
 function successFault(target: Target | undefined, answer: WireAnswer, variant: VariantName): string | null {
-  if (target?.kind === "raw" && target.method === "GET") return null; // bytes, or an endless stream
+  if (!target) return "a success of no endpoint";
+  if (target.kind === "raw" && target.method === "GET") return null; // bytes, or an endless stream
   const body = objectOf(answer.body.toString());
   if (answer.status !== 200 || body?.["success"] !== true)
     return `a success that does not say so: ${answer.status}`;
-  const { success: _, ...fields } = body;
-  const schema = target && schemaOf(target, variant);
-  const checked = schema?.safeParse(fields);
-  return checked && !checked.success ? `not as declared: ${checked.error.message}` : null;
-}
-
-const schemas = new Map<string, ReturnType<AnswerSchema>>();
-
-/** The schema of an endpoint's answers in a variant, made once. */
-function schemaOf(
-  { method, path, answer }: Target,
-  variant: VariantName,
-): ReturnType<AnswerSchema> | undefined {
-  const key = `${variant} ${method} ${path}`;
-  const schema = schemas.get(key) ?? answer?.(VARIANTS[variant]);
-  if (schema) schemas.set(key, schema);
-  return schema;
+  const path = target.path.replaceAll(/:\w+/g, "x");
+  return answerFault(variant, target.method, path, answer.status, body);
 }
 
 /** All correct outcomes of a request. */

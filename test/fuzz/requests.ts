@@ -4,9 +4,10 @@
  */
 import fc from "fast-check";
 import type * as z from "zod/mini";
-import type { AnswerSchema, Endpoint } from "../../src/api/endpoint.ts";
+import type { Endpoint } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
+import { STREAM } from "../../src/api/stream.ts";
 import { JSON_BODY_MAX_BYTES } from "../../src/domain/limits.ts";
 import { placeholder } from "./id-pool.ts";
 import { multipart } from "./multipart.ts";
@@ -17,21 +18,13 @@ const BATCH = `${PREFIX}batch`;
 
 export const MAX_FILE_BYTES = 8 * 1024;
 
-/** The declaration of an endpoint; only a JSON endpoint has schemas. */
+/** The declaration of an endpoint; only a JSON endpoint has a schema. */
 export type Target = Pick<Endpoint, "kind" | "method" | "path" | "auth" | "rejections"> & {
   readonly input?: z.ZodMiniType;
-  readonly answer?: AnswerSchema;
   readonly emptyBody?: boolean;
 };
 
-/** A copy of the stream's declaration: the endpoint itself is created with a hub. */
-const SSE: Target = {
-  kind: "raw",
-  method: "GET",
-  path: "/api/v1/agent/sse",
-  auth: "secret",
-  rejections: ["node_not_found"],
-};
+const SSE: Target = { kind: "raw", ...STREAM };
 
 export const TARGETS: readonly Target[] = [
   ...[...ENDPOINTS, ...fileEndpoints(MAX_FILE_BYTES)].map((endpoint): Target =>

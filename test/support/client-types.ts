@@ -4,42 +4,22 @@
  */
 import { join } from "node:path";
 import { type Operation, type Schema, openApi } from "../../src/api/openapi.ts";
+import { DECLARED } from "../../src/api/routes.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
 
 const FILE = join(import.meta.dir, "../../src/client/types.ts");
-const A = openApi(VARIANTS.A);
-const B = openApi(VARIANTS.B);
+const A = openApi(VARIANTS.A, DECLARED);
+const B = openApi(VARIANTS.B, DECLARED);
 
 const HEAD = `/**
  * The records, requests and answers of the API. Generated from the declarations of the endpoints by
  * \`bun run client-types\`: do not edit. \`V\` is the variant in which the hub answers.
  */
-import type { CallOptions } from "./http.ts";
-
 export type Variant = "A" | "B";
 
 /** What differs between the variants. */
 export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
-`;
-
-const TAIL = `
-/** An operation is named by its path, without \`/api/v1/\`. */
-export type Operation = keyof typeof METHODS;
-export type RequestOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["request"];
-export type AnswerOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["answer"];
-
-/** The request may be left out where no field is required. */
-export type Arguments<O extends Operation, V extends Variant> =
-  Record<never, never> extends RequestOf<O, V>
-    ? [request?: RequestOf<O, V>, options?: CallOptions]
-    : [request: RequestOf<O, V>, options?: CallOptions];
-
-/** Calls an operation. */
-export type Call<V extends Variant> = <O extends Operation>(
-  operation: O,
-  ...args: Arguments<O, V>
-) => Promise<AnswerOf<O, V>>;
 `;
 
 /** The records whose fields differ between the variants. */
@@ -159,6 +139,7 @@ export function clientTypes(): string {
   return [
     HEAD,
     `export type EventKind = ${wordsOf(EVENT_KINDS)};\n`,
+    'export type ErrorCode = Problem["error"];\n',
     records,
     `/** What each operation takes and answers. */
 export interface Operations<V extends Variant = "A"> {
@@ -170,7 +151,6 @@ export const METHODS = {
 ${all.map(({ name, method }) => `"${name}": "${method}",`).join("\n")}
 } as const;
 `,
-    TAIL,
   ].join("\n");
 }
 

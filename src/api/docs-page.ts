@@ -1,0 +1,463 @@
+/**
+ * The page /docs: the OpenAPI document of a variant for people, as one HTML page without a script, an image or a request
+ * to anywhere. Made once a variant, at the first request.
+ */
+import type { VariantName } from "../domain/model.ts";
+import type { Variant } from "../variant/variant.ts";
+import type { Declared, Endpoint } from "./endpoint.ts";
+import {
+  type Media,
+  type OpenApiDocument,
+  type Operation,
+  type Parameter,
+  type Schema,
+  errorCodesOf,
+  openApi,
+  parametersOf,
+} from "./openapi.ts";
+import { ERRORS, type ErrorCode } from "./openapi-texts.ts";
+
+export type DocsPage = {
+  readonly html: string;
+  /** The Content-Security-Policy: its own style and nothing else. */
+  readonly policy: string;
+};
+
+const made = new Map<VariantName, DocsPage>();
+
+export function docsPage(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): DocsPage {
+  const page = made.get(variant.name) ?? makePage(openApi(variant, endpoints), variant.name);
+  made.set(variant.name, page);
+  return page;
+}
+
+function makePage(document: OpenApiDocument, variant: VariantName): DocsPage {
+  const hash = new Bun.CryptoHasher("sha256").update(STYLE).digest("base64");
+  const policy = `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+  return { html: pageOf(document, variant).text, policy };
+}
+
+// ---- HTML
+
+/** Text that is HTML already; every other text is escaped where it is put into a page. */
+class Html {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = Html | string | number | readonly Part[];
+
+function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return new Html(texts.reduce((page, text, i) => page + textOf(parts[i - 1] ?? "") + text));
+}
+
+function textOf(part: Part): string {
+  if (part instanceof Html) return part.text;
+  if (typeof part === "string" || typeof part === "number") return Bun.escapeHTML(String(part));
+  return part.map(textOf).join("");
+}
+
+/** The little Markdown of the document: paragraphs, lists and code. */
+function prose(markdown: string): Html {
+  const blocks = markdown.split("\n\n").map((block) => {
+    if (!block.startsWith("- ")) return html`<p>${inline(block)}</p>`;
+    const items = block.slice(2).split("\n- ");
+    return html`<ul>
+      ${items.map((item) => html`<li>${inline(item)}</li>`)}
+    </ul>`;
+  });
+  return html`${blocks}`;
+}
+
+function inline(markdown: string): Html {
+  const parts = markdown.split("`");
+  return html`${parts.map((part, i) => (i % 2 === 1 ? html`<code>${part}</code>` : part))}`;
+}
+
+// ---- The page
+
+type Listed = { readonly method: string; readonly path: string; readonly operation: Operation };
+
+function pageOf(document: OpenApiDocument, variant: VariantName): Html {
+  const all = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]): Listed => ({
+      method: method.toUpperCase(),
+      path,
+      operation,
+    })),
+  );
+  const ofTag = (tag: string): readonly Listed[] =>
+    all.filter(({ operation }) => operation.tags.includes(tag));
+  const common = commonCodes(document, all);
+  const other = variant === "A" ? "B" : "A";
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>luxhub API, variant ${variant}</title>
+        ${new Html(`<style>${STYLE}</style>`)}
+      </head>
+      <body>
+        <nav aria-label="Contents">
+          <p class="brand"><a href="#top">luxhub</a> <span>variant ${variant}</span></p>
+          ${document.tags.map(
+            ({ name }) =>
+              html`<h2><a href="#${name}">${name}</a></h2>
+                <ul>
+                  ${ofTag(name).map(
+                    ({ method, path, operation }) =>
+                      html`<li>
+                        <a href="#${operation.operationId}"
+                          ><b class="${method}">${method}</b> ${shortPath(path)}</a
+                        >
+                      </li> `,
+                  )}
+                </ul> `,
+          )}
+          <h2><a href="#records">records</a></h2>
+          <ul>
+            ${Object.keys(document.components.schemas).map(
+              (name) => html`<li><a href="#${name}">${name}</a></li> `,
+            )}
+          </ul>
+          <h2><a href="#errors">errors</a></h2>
+        </nav>
+        <main id="top">
+          <h1>The API of this hub, variant ${variant}</h1>
+          ${prose(String(document.info["description"]))}
+          <p>
+            The same as an OpenAPI 3.1 document:
+            <a href="/api/v1/openapi.json"><code>GET /api/v1/openapi.json</code></a
+            >, or <code>luxhub openapi --variant ${variant}</code>; the other variant:
+            <code>luxhub openapi --variant ${other}</code>. In the examples, <code>$HUB</code> is the address
+            of the hub, <code>$SECRET</code> its secret and <code>$ADMIN_KEY</code> the administrator key.
+          </p>
+          ${document.tags.map(
+            ({ name, description }) =>
+              html`<section>
+                <h2 id="${name}">${name} <a href="#${name}" aria-label="link to ${name}">#</a></h2>
+                <p>${description}</p>
+                ${ofTag(name).map((listed) => article(document, listed, common))}
+              </section> `,
+          )}
+          <section>
+            <h2 id="records">records <a href="#records" aria-label="link to records">#</a></h2>
+            <p>The objects in requests and answers.</p>
+            ${Object.entries(document.components.schemas).map(
+              ([name, schema]) =>
+                html`<article>
+                  <h3 id="${name}">${name} <a href="#${name}" aria-label="link to ${name}">#</a></h3>
+                  ${schema.description === undefined ? "" : html`<p>${inline(schema.description)}</p>`}${fieldsOf(schema)}
+                </article> `,
+            )}
+          </section>
+          <section>
+            <h2 id="errors">errors <a href="#errors" aria-label="link to errors">#</a></h2>
+            <p>Each is a <a href="#Problem">Problem</a> with the code in <code>error</code>.</p>
+            ${[...common].map(
+              ([of, codes]) =>
+                html`<p id="errors-of-${of}">Every ${of} may answer ${codeLinks([...codes])}.</p> `,
+            )}${table(
+              ["Status", "Code", "When"],
+              Object.entries(ERRORS).map(([code, { status, when }]) => [
+                html`${status}`,
+                html`<code id="${code}">${code}</code>`,
+                inline(when),
+              ]),
+            )}
+          </section>
+        </main>
+      </body>
+    </html> `;
+}
+
+function shortPath(path: string): string {
+  return path.replace("/api/v1/", "");
+}
+
+/** The codes with which every request, and every POST, may be refused. */
+function commonCodes(
+  document: OpenApiDocument,
+  all: readonly Listed[],
+): ReadonlyMap<"request" | "POST", ReadonlySet<ErrorCode>> {
+  const shared = (some: readonly Listed[]): ReadonlySet<ErrorCode> =>
+    some
+      .map(({ operation }) => new Set(errorCodesOf(document, operation).values().toArray().flat()))
+      .reduce((kept, codes) => kept.intersection(codes));
+  const ofAll = shared(all);
+  const ofPosts = shared(all.filter(({ method }) => method === "POST"));
+  return new Map([
+    ["request", ofAll],
+    ["POST", ofPosts.difference(ofAll)],
+  ]);
+}
+
+function article(
+  document: OpenApiDocument,
+  { method, path, operation }: Listed,
+  common: ReturnType<typeof commonCodes>,
+): Html {
+  const { operationId: id, summary, requestBody, responses } = operation;
+  const parameters = parametersOf(document, operation);
+  const success = Object.entries(responses).flatMap(([status, answer]) =>
+    Number(status) < 400 && "description" in answer ? [{ status, answer }] : [],
+  );
+  const media = Object.values(requestBody?.content ?? {})[0];
+  return html`<article>
+    <h3 id="${id}">
+      <b class="${method}">${method}</b> ${path} <a href="#${id}" aria-label="link to ${id}">#</a>
+    </h3>
+    <p>${inline(summary)}. ${accessOf(operation)}</p>
+    ${takes(parameters, media)}${success.map(
+      ({ status, answer }) =>
+        html`<h4>Answers ${status}</h4>
+          ${Object.entries(answer.content ?? {}).map(([type, { schema }]) =>
+            type === "application/json" && !isPlain(schema)
+              ? fieldsOf(schema)
+              : html`<p>${inline(answer.description)}</p>`,
+          )}${answer.content ? "" : html`<p>${inline(answer.description)}</p>`}`,
+    )}${refusals(document, operation, method, common)}${exampleOf(document, { method, path, operation })}
+  </article> `;
+}
+
+function accessOf({ security }: Operation): Html {
+  const [first = {}] = security;
+  if ("admin_key" in first) return html`<span class="access">secret and administrator key</span>`;
+  if ("secret" in first) return html`<span class="access">secret</span>`;
+  return html`<span class="access">public</span>`;
+}
+
+function takes(parameters: readonly Parameter[], media: Media | undefined): Html {
+  const places = { path: "In the path", query: "In the query", header: "Header" };
+  const ofPlace = (...wanted: readonly Parameter["in"][]) =>
+    parameters
+      .filter((one) => wanted.includes(one.in))
+      .map(({ name, in: place, required, description, schema }) =>
+        row(name, required === true, schema, html`${places[place]}. ${inline(description)}`),
+      );
+  const rows = [...ofPlace("path", "query"), ...rowsOf(media?.schema ?? {}), ...ofPlace("header")];
+  if (rows.length === 0) return html``;
+  return html`<h4>Takes</h4>
+    ${table(["Field", "Type", "Meaning"], rows)}`;
+}
+
+function refusals(
+  document: OpenApiDocument,
+  operation: Operation,
+  method: string,
+  common: ReturnType<typeof commonCodes>,
+): Html {
+  const isPost = method === "POST";
+  const own = [...errorCodesOf(document, operation)].flatMap(([status, codes]) => {
+    const some = codes.filter(
+      (code) => !common.get("request")?.has(code) && !(isPost && common.get("POST")?.has(code)),
+    );
+    return some.length === 0 ? [] : [html`${status} ${codeLinks(some)}`];
+  });
+  const shared = isPost
+    ? html`<a href="#errors-of-POST">every POST</a>`
+    : html`<a href="#errors-of-request">every request</a>`;
+  return html`<p class="errors">Errors: ${own.map((part) => html`${part}; `)}those of ${shared}.</p> `;
+}
+
+function codeLinks(codes: readonly ErrorCode[]): Html {
+  return html`${codes.map((code, i) => html`${i === 0 ? "" : ", "}<a href="#${code}"><code>${code}</code></a>`)}`;
+}
+
+// ---- Fields
+
+function table(heads: readonly string[], rows: readonly (readonly Html[])[]): Html {
+  return html`<div class="table">
+    <table>
+      <thead>
+        <tr>
+          ${heads.map((head) => html`<th>${head}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (cells) =>
+            html`<tr>
+              ${cells.map((cell) => html`<td>${cell}</td>`)}
+            </tr> `,
+        )}
+      </tbody>
+    </table>
+  </div> `;
+}
+
+function isPlain(schema: Schema): boolean {
+  return schema.$ref === undefined && schema.properties === undefined && schema.allOf === undefined;
+}
+
+function fieldsOf(schema: Schema): Html {
+  if (schema.$ref !== undefined) return html`<p>${typeOf(schema)}</p>`;
+  if (schema.allOf) {
+    const bases = schema.allOf.filter(({ $ref }) => $ref !== undefined).map(typeOf);
+    return html`<p>All fields of ${bases}, and:</p>
+      ${schema.allOf.filter(({ $ref }) => $ref === undefined).map(fieldsOf)}`;
+  }
+  const rows = rowsOf(schema);
+  return rows.length === 0 ? html`` : table(["Field", "Type", "Meaning"], rows);
+}
+
+function rowsOf({ properties = {}, required = [] }: Schema, within = ""): readonly (readonly Html[])[] {
+  const fields = Object.entries(properties).filter(([, schema]) => schema.const !== true); // `success`: said once
+  return fields.flatMap(([name, schema]) => {
+    const path = `${within}${name}`;
+    const inner = schema.items?.properties ? schema.items : schema;
+    const innerPath = inner === schema ? `${path}.` : `${path}[].`;
+    return [
+      row(path, required.includes(name), schema, inline(schema.description ?? "")),
+      ...rowsOf(inner, innerPath),
+    ];
+  });
+}
+
+function row(name: string, required: boolean, schema: Schema, meaning: Html): readonly Html[] {
+  return [
+    html`<code>${name}</code>${required ? "" : html`<i title="may be left out">?</i>`}`,
+    typeOf(schema),
+    meaning,
+  ];
+}
+
+function typeOf(schema: Schema): Html {
+  const { $ref, type, anyOf, items, format } = schema;
+  if ($ref !== undefined) {
+    const name = $ref.slice($ref.lastIndexOf("/") + 1);
+    return html`<a href="#${name}">${name}</a>`;
+  }
+  if (anyOf) return html`${anyOf.map((one, i) => html`${i === 0 ? "" : " or "}${typeOf(one)}`)}`;
+  if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`;
+  if (schema.enum) return html`${words(schema.enum)}`;
+  if (type === "array")
+    return html`array of ${items && Object.keys(items).length > 0 ? typeOf(items) : "any"}`;
+  if (format === "date-time") return html`time`;
+  if (format === "binary") return html`bytes`;
+  const plain = [type ?? "any"].flat().map((one) => (one === "string" ? "text" : one));
+  return html`${plain.join(" or ")}${boundsOf(schema)}`;
+}
+
+function words(values: readonly unknown[]): Html {
+  return html`${values.map((value, i) => html`${i === 0 ? "" : ", "}<code>${typeof value === "string" ? value : JSON.stringify(value)}</code>`)}`;
+}
+
+function boundsOf({ minimum, maximum, maxLength }: Schema): string {
+  const text = (bound: number): string => bound.toLocaleString("en-US");
+  if (maxLength !== undefined) return `, at most ${text(maxLength)} long`;
+  if (minimum !== undefined && maximum !== undefined) return `, ${text(minimum)} to ${text(maximum)}`;
+  if (minimum !== undefined) return `, from ${text(minimum)}`;
+  return maximum === undefined ? "" : `, up to ${text(maximum)}`;
+}
+
+// ---- Examples
+
+function exampleOf(document: OpenApiDocument, listed: Listed): Html {
+  const answer = listed.operation.responses["200"];
+  const media = answer && "content" in answer ? Object.values(answer.content ?? {})[0] : undefined;
+  if (media?.example === undefined) return html``;
+  const text = typeof media.example === "string" ? media.example : JSON.stringify(media.example, null, 2);
+  return html`<h4>Example</h4>
+    <pre><code>${curlOf(document, listed)}</code></pre>
+    <pre class="answer"><code>${text}</code></pre> `;
+}
+
+/** The example as a command of a POSIX shell. */
+function curlOf(document: OpenApiDocument, { method, path, operation }: Listed): string {
+  const examples = parametersOf(document, operation).filter(({ example }) => example !== undefined);
+  const filled = examples
+    .filter((one) => one.in === "path")
+    .reduce((text, { name, example }) => text.replace(`{${name}}`, String(example)), path);
+  const query = new URLSearchParams(
+    Object.fromEntries(
+      examples.filter((one) => one.in === "query").map(({ name, example }) => [name, String(example)]),
+    ),
+  ).toString();
+  const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
+  const [access = {}] = operation.security;
+  const lines = [
+    `curl ${method === "DELETE" ? "-X DELETE " : ""}"$HUB${filled}${query === "" ? "" : `?${query}`}"`,
+    ...("secret" in access ? ['-H "X-Matrix-Secret: $SECRET"'] : []),
+    ...("admin_key" in access ? ['-H "X-Admin-Key: $ADMIN_KEY"'] : []),
+    ...examples
+      .filter((one) => one.in === "header")
+      .map(({ name, example }) => `-H ${quoted(`${name}: ${String(example)}`)}`),
+    ...(media?.example === undefined ? (method === "POST" ? ["-X POST"] : []) : bodyOf(type, media.example)),
+  ];
+  return lines.join(" \\\n  ");
+}
+
+function bodyOf(type: string | undefined, example: unknown): readonly string[] {
+  if (type !== "multipart/form-data") return [`-d ${quoted(JSON.stringify(example))}`];
+  const fields = Object.entries({ ...(example as object) });
+  return fields.map(([name, value]) =>
+    name === "file" ? "-F file=@report.txt" : `-F ${quoted(`${name}=${JSON.stringify(value)}`)}`,
+  );
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+const STYLE = `
+:root { --ink: #1c2024; --soft: #5a6470; --line: #dfe3e8; --back: #ffffff; --block: #f5f7f9; --link: #1f5fbf;
+  --get: #1a7f4b; --post: #1f5fbf; --delete: #b42318; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7eb; --soft: #98a2ad; --line: #30363d; --back: #14171a; --block: #1c2126; --link: #7fb2ff;
+    --get: #5ecb92; --post: #7fb2ff; --delete: #ff8f84; }
+}
+* { box-sizing: border-box; }
+html { scroll-padding-top: 1rem; }
+body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 1fr); color: var(--ink);
+  background: var(--back); font: 15px/1.55 system-ui, sans-serif; }
+a { color: var(--link); text-decoration: none; }
+a:hover { text-decoration: underline; }
+nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.2rem 1rem 2rem 1.4rem;
+  border-right: 1px solid var(--line); font-size: 13px; }
+nav .brand { margin: 0; font-size: 16px; font-weight: 600; }
+nav .brand a { color: inherit; }
+nav .brand span { color: var(--soft); font-weight: 400; font-size: 13px; }
+nav h2 { margin: 1.1rem 0 .2rem; font-size: 13px; }
+nav h2 a { color: inherit; }
+nav ul { margin: 0; padding: 0; list-style: none; }
+nav li a { display: block; padding: .08rem 0; color: var(--soft); overflow-wrap: anywhere; }
+nav li b { display: inline-block; width: 4.4em; font-size: 10px; }
+main { max-width: 62rem; padding: 1.6rem 2.2rem 6rem; }
+h1 { margin: 0 0 1rem; font-size: 26px; line-height: 1.25; }
+main h2 { margin: 3rem 0 .4rem; padding-bottom: .3rem; border-bottom: 1px solid var(--line); font-size: 21px; }
+h3 { margin: 2.4rem 0 .3rem; font-size: 16px; overflow-wrap: anywhere; }
+h4 { margin: 1rem 0 .3rem; font-size: 12px; color: var(--soft); text-transform: uppercase; letter-spacing: .05em; }
+main h2 > a, h3 > a { visibility: hidden; font-weight: 400; }
+main h2:hover > a, h3:hover > a, main h2 > a:focus, h3 > a:focus { visibility: visible; }
+p { margin: .4rem 0 .7rem; }
+b.GET { color: var(--get); } b.POST { color: var(--post); } b.DELETE { color: var(--delete); }
+.access { padding: .05rem .5rem; border: 1px solid var(--line); border-radius: 1rem; color: var(--soft);
+  font-size: 12px; white-space: nowrap; }
+.errors { font-size: 13.5px; color: var(--soft); }
+code { font: .88em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+p code, li code, td code { padding: .05em .3em; border-radius: 3px; background: var(--block); }
+pre { margin: .3rem 0; padding: .7rem .9rem; overflow-x: auto; border: 1px solid var(--line); border-radius: 6px;
+  background: var(--block); line-height: 1.45; }
+pre.answer { max-height: 24rem; overflow-y: auto; }
+.table { overflow-x: auto; }
+table { width: 100%; border-collapse: collapse; font-size: 14px; }
+th, td { padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th { color: var(--soft); font-weight: 500; font-size: 12.5px; }
+td:first-child { white-space: nowrap; }
+td:nth-child(2) { min-width: 9rem; max-width: 18rem; overflow-wrap: anywhere; }
+td i { color: var(--soft); font-style: normal; }
+:target { background: color-mix(in srgb, var(--link) 18%, transparent); border-radius: 3px; }
+main:target { background: none; }
+@media (max-width: 56rem) {
+  body { display: block; }
+  nav { position: static; height: auto; max-height: 40vh; border-right: 0; border-bottom: 1px solid var(--line); }
+  main { padding: 1.2rem 1.2rem 4rem; }
+}
+@media print { body { display: block; } nav { display: none; } pre.answer { max-height: none; } }
+`;

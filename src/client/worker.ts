@@ -1,0 +1,449 @@
+/**
+ * A worker: registers a node, takes tasks with task/next, runs the handler for each, and reports what came of it. Sends
+ * heartbeats, extends leases, and goes on through restarts of the hub. Must not: know what a task is about.
+ *
+ * A task is the worker's as long as the hub accepts its epoch. What the hub refuses because the epoch is old, or because
+ * the task was ended or taken away, is lost: its handler is told by its signal, and what it returns is dropped.
+ */
+import { type CallOptions, LuxHubError, isTemporary, linked, now, sleep, slept } from "./http.ts";
+import type { AnswerOf, Call, RequestOf } from "./call.ts";
+import type { Lease, Task, TaskResult, Variant } from "./types.ts";
+
+/** Does one task and returns its result. A handler that throws has failed; it is tried again unless it throws a FatalError. */
+export type Handler<V extends Variant = "A"> = (
+  task: Task<V>,
+  context: TaskContext,
+) => TaskResult | Promise<TaskResult>;
+
+export type TaskContext = {
+  /** Aborts when the result is no longer wanted: the task was taken away, or the worker gives it back. */
+  readonly signal: AbortSignal;
+  /** The number of this hand-out of the task. */
+  readonly epoch: number;
+  /** Notes the progress of the task, and extends its lease; the worker extends it by itself too. */
+  readonly extend: (note?: string) => Promise<void>;
+};
+
+/** Thrown by a handler: the task cannot be done, by nobody. It has failed for good. */
+export class FatalError extends Error {
+  override readonly name = "FatalError";
+}
+
+export type WorkerOptions<V extends Variant = "A"> = {
+  /** The display name of the node; its id if left out. */
+  readonly name?: string | undefined;
+  readonly capabilities?: RequestOf<"node/register">["capabilities"];
+  /** Only open tasks of these types. */
+  readonly taskTypes?: readonly string[] | undefined;
+  /** How many tasks it does at once; 1 if left out. */
+  readonly concurrency?: number | undefined;
+  /** Stops the worker in order: it takes no more tasks, finishes those it has, and leaves. */
+  readonly signal?: AbortSignal | undefined;
+  /** Stops it now: it aborts its handlers, gives their tasks back, and leaves. */
+  readonly release?: AbortSignal | undefined;
+  /** Hears what happens, for a log. */
+  readonly onEvent?: ((event: WorkerEvent<V>) => void) | undefined;
+};
+
+export type WorkerEvent<V extends Variant = "A"> =
+  | { readonly kind: "registered"; readonly nodeId: string }
+  | { readonly kind: "started"; readonly task: Task<V>; readonly epoch: number }
+  | { readonly kind: "completed"; readonly task: Task<V>; readonly luxPaid: number }
+  | { readonly kind: "failed"; readonly task: Task<V>; readonly error: unknown }
+  | { readonly kind: "released"; readonly task: Task<V> }
+  /** It was taken away; the error says how the hub put it. */
+  | { readonly kind: "lost"; readonly task: Task<V>; readonly error: LuxHubError }
+  /** A fault that the worker survives. */
+  | { readonly kind: "fault"; readonly error: unknown }
+  | { readonly kind: "left"; readonly nodeId: string };
+
+/** Runs a worker until a signal stops it. @throws {LuxHubError} the hub does not let it work: a wrong secret, for example */
+export function runWorker<V extends Variant>(
+  call: Call<V>,
+  nodeId: string,
+  handler: Handler<V>,
+  options: WorkerOptions<V>,
+): Promise<void> {
+  return new Worker(call, nodeId, handler, options).run();
+}
+
+/** While the hub is away the worker waits for it. */
+const FOREVER = { forMs: Number.POSITIVE_INFINITY };
+const WAIT_S = 300;
+/** Before the worker asks again after a fault, or after an answer that came at once and without a task. */
+const PAUSE_MS = 1_000;
+/** How long a handler may take to end after its signal, before its task is given back all the same. */
+const GRACE_MS = 10_000;
+const ERROR_MAX_CHARS = 4_000;
+/** Refusals that say that a task is no longer this worker's. */
+const LOST: readonly string[] = [
+  "stale_lease",
+  "not_assigned_to_node",
+  "task_not_assigned",
+  "task_completed",
+  "task_failed",
+  "task_not_found",
+];
+
+type Job<V extends Variant> = {
+  readonly task: Task<V>;
+  readonly epoch: number;
+  /** Aborts when the result is no longer wanted. */
+  readonly abort: AbortController;
+  /** Aborts when the hub has been told what came of it. */
+  readonly end: AbortController;
+  /** Its handler has ended, and the hub is being told. */
+  isEnding: boolean;
+  /** Why it is no longer this worker's. */
+  lost: LuxHubError | null;
+};
+
+class Worker<V extends Variant> {
+  readonly #call: Call<V>;
+  readonly #nodeId: string;
+  readonly #handler: Handler<V>;
+  readonly #options: WorkerOptions<V>;
+  readonly #concurrency: number;
+  /** Aborts when the worker is to take no more tasks. */
+  readonly #stop: AbortController;
+  /** Aborts when nothing more is to be said of its tasks. */
+  readonly #end = new AbortController();
+  readonly #jobs = new Set<Job<V>>();
+  /** Ends the wait for room: a job has ended, or the worker stops. */
+  #wake = (): void => {};
+  /** Why the hub does not let it work. */
+  #refusal: LuxHubError | null = null;
+
+  constructor(call: Call<V>, nodeId: string, handler: Handler<V>, options: WorkerOptions<V>) {
+    this.#call = call;
+    this.#nodeId = nodeId;
+    this.#handler = handler;
+    this.#options = options;
+    this.#concurrency = options.concurrency ?? 1;
+    this.#stop = linked(options.signal);
+    this.#stop.signal.addEventListener("abort", () => this.#wake());
+  }
+
+  async run(): Promise<void> {
+    const { release } = this.#options;
+    const onRelease = (): void => this.#release(release?.reason);
+    release?.addEventListener("abort", onRelease, { signal: this.#end.signal });
+    if (release?.aborted) onRelease();
+    const heartbeats = new AbortController();
+    try {
+      const beating = this.#sendHeartbeats(await this.#register(), heartbeats.signal);
+      await this.#takeTasks();
+      if (this.#jobs.size > 0) await this.#giveBackRest();
+      while (this.#jobs.size > 0) await this.#jobEnd();
+      heartbeats.abort();
+      await beating;
+      await this.#leave();
+    } catch (error) {
+      if (!this.#stop.signal.aborted) throw error;
+    } finally {
+      this.#stop.abort();
+      this.#end.abort();
+    }
+    if (this.#refusal !== null) throw this.#refusal;
+  }
+
+  #release(reason: unknown): void {
+    this.#stop.abort();
+    for (const { abort } of this.#jobs) abort.abort(reason);
+    void slept(2 * GRACE_MS, this.#end.signal).then(() => this.#end.abort());
+  }
+
+  // ---- The node
+
+  /** @returns the interval of the heartbeats in milliseconds */
+  async #register(): Promise<number> {
+    const { name = this.#nodeId, capabilities } = this.#options;
+    const { heartbeat_interval } = await this.#call(
+      "node/register",
+      { node_id: this.#nodeId, name, capabilities, max_tasks: this.#concurrency, auto_assign: false },
+      { signal: this.#stop.signal, retry: FOREVER },
+    );
+    this.#tell({ kind: "registered", nodeId: this.#nodeId });
+    return heartbeat_interval * 1_000;
+  }
+
+  /** While no task/next waits, nothing else says that the node is alive. */
+  async #sendHeartbeats(everyMs: number, signal: AbortSignal): Promise<void> {
+    while (await slept(everyMs, signal)) {
+      try {
+        const { tasks_assigned } = await this.#call(
+          "node/heartbeat",
+          { node_id: this.#nodeId },
+          { signal, retry: { forMs: everyMs } },
+        );
+        // The node was taken for dead meanwhile, or somebody took a task from it.
+        if (tasks_assigned < this.#jobs.size) await this.#findLost();
+      } catch (error) {
+        if (!signal.aborted) await this.#survive(error);
+      }
+    }
+  }
+
+  /** What cannot be said is no fault: without heartbeats the node is offline soon. */
+  async #leave(): Promise<void> {
+    try {
+      await this.#call("node/leave", { node_id: this.#nodeId }, { retry: { forMs: GRACE_MS } });
+      this.#tell({ kind: "left", nodeId: this.#nodeId });
+    } catch (error) {
+      this.#tell({ kind: "fault", error });
+    }
+  }
+
+  /** After a fault of a call that is made again and again. Ends the worker when the hub does not let it work. */
+  async #survive(fault: unknown): Promise<void> {
+    if (fault instanceof LuxHubError && fault.code === "node_not_found") {
+      try {
+        await this.#register();
+        return;
+      } catch (error) {
+        fault = error;
+      }
+    }
+    if (this.#stop.signal.aborted) return;
+    this.#tell({ kind: "fault", error: fault });
+    if (fault instanceof LuxHubError && fault.status < 500 && fault.status !== 409 && !isTemporary(fault)) {
+      this.#refusal = fault;
+      this.#stop.abort();
+    }
+    await slept(PAUSE_MS, this.#stop.signal);
+  }
+
+  // ---- Its tasks
+
+  async #takeTasks(): Promise<void> {
+    const { signal } = this.#stop;
+    await this.#resume();
+    while (!signal.aborted) {
+      if (this.#jobs.size >= this.#concurrency) {
+        await this.#jobEnd();
+        continue;
+      }
+      const askedAt = now();
+      const taken = await this.#next({ wait: WAIT_S, task_types: this.#options.taskTypes });
+      if (signal.aborted) return;
+      if (taken?.task && taken.lease) this.#start(taken.task, taken.lease);
+      else if (now() - askedAt < PAUSE_MS) await slept(PAUSE_MS, signal); // it drains, or the hub stops
+    }
+  }
+
+  /**
+   * Goes on with what the node had started before the worker was restarted. The hub hands that out in a circle, each
+   * time with a new epoch: all of it is known when one comes again.
+   */
+  async #resume(): Promise<void> {
+    const found = new Map<string, { readonly task: Task<V>; readonly lease: Lease }>();
+    for (;;) {
+      const { task = null, lease } = (await this.#next({ resume: true })) ?? {};
+      if (!task || !lease) break;
+      const isKnown = found.has(task.task_id);
+      found.set(task.task_id, { task, lease });
+      if (isKnown) break;
+    }
+    if (this.#stop.signal.aborted) return;
+    for (const { task, lease } of [...found.values()].slice(0, this.#concurrency)) this.#start(task, lease);
+    if (found.size > this.#concurrency) await this.#giveBackRest();
+  }
+
+  /** What the node holds and the worker does not run goes to others: what runs may take long. */
+  async #giveBackRest(): Promise<void> {
+    const own = new Set([...this.#jobs].map(({ task }) => task.task_id));
+    try {
+      const held = { node_id: this.#nodeId, status: "assigned", per_page: 50 } as const;
+      const options = { signal: this.#end.signal };
+      const { tasks } = await this.#call("task/list", held, options);
+      for (const { task_id } of tasks)
+        if (!own.has(task_id)) await this.#call("task/release", { task_id, node_id: this.#nodeId }, options);
+    } catch (error) {
+      this.#tell({ kind: "fault", error });
+    }
+  }
+
+  /** Null: the call failed. */
+  async #next(asked: Omit<RequestOf<"task/next">, "node_id">): Promise<AnswerOf<"task/next", V> | null> {
+    const { signal } = this.#stop;
+    try {
+      // Repeated without end with one Idempotency-Key, so that a task whose hand-out was not heard is not lost.
+      return await this.#call("task/next", { node_id: this.#nodeId, ...asked }, { signal, retry: FOREVER });
+    } catch (error) {
+      if (!signal.aborted) await this.#survive(error);
+      return null;
+    }
+  }
+
+  #start(task: Task<V>, { epoch }: Lease): void {
+    const job: Job<V> = {
+      task,
+      epoch,
+      abort: new AbortController(),
+      end: new AbortController(),
+      isEnding: false,
+      lost: null,
+    };
+    for (const before of this.#jobs)
+      if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // it had been taken away
+    this.#jobs.add(job);
+    this.#tell({ kind: "started", task, epoch });
+    void this.#extendLease(job);
+    void this.#work(job).finally(() => {
+      this.#jobs.delete(job);
+      job.end.abort();
+      this.#wake();
+    });
+  }
+
+  /** Resolves when a job ends, or when the worker is told to stop. */
+  #jobEnd(): Promise<void> {
+    return new Promise((resolve) => (this.#wake = resolve));
+  }
+
+  /** Never rejects. */
+  async #work(job: Job<V>): Promise<void> {
+    const outcome = await this.#handle(job);
+    job.isEnding = true;
+    const { task, lost } = job;
+    try {
+      if (lost !== null) throw lost;
+      if (outcome.isDone) await this.#complete(job, outcome.result);
+      else if (job.abort.signal.aborted) await this.#giveBack(job);
+      else await this.#fail(job, outcome.error);
+    } catch (error) {
+      this.#tell(isLoss(error) ? { kind: "lost", task, error } : { kind: "fault", error });
+    }
+  }
+
+  /** Runs the handler. One that does not end after its signal counts as failed. */
+  #handle(job: Job<V>): Promise<Outcome> {
+    const { task, epoch, abort } = job;
+    const { signal } = abort;
+    const extend = async (note?: string): Promise<void> => {
+      const refusal = await this.#extend(job, note);
+      if (refusal !== null) throw refusal;
+    };
+    return new Promise((resolve) => {
+      const ended = new AbortController();
+      const end = (outcome: Outcome): void => {
+        ended.abort();
+        resolve(outcome);
+      };
+      const onAbort = async (): Promise<void> => {
+        if (await slept(GRACE_MS, ended.signal)) end({ isDone: false, error: signal.reason });
+      };
+      signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
+      Promise.resolve()
+        .then(() => this.#handler(task, { signal, epoch, extend }))
+        .then(
+          (result) => end({ isDone: true, result }),
+          (error: unknown) => end({ isDone: false, error }),
+        );
+    });
+  }
+
+  async #complete(job: Job<V>, result: TaskResult): Promise<void> {
+    const { task } = job;
+    try {
+      const { lux_paid } = await this.#insist((options) =>
+        this.#call("task/complete", { ...this.#holder(job), result }, options),
+      );
+      this.#tell({ kind: "completed", task, luxPaid: lux_paid });
+    } catch (error) {
+      if (isLoss(error) || this.#end.signal.aborted) throw error;
+      await this.#fail(job, error); // the hub does not take this result
+    }
+  }
+
+  async #fail(job: Job<V>, error: unknown): Promise<void> {
+    const retry = !(error instanceof FatalError);
+    const text = (error instanceof Error ? error.message : String(error)).toWellFormed().replaceAll("\0", "");
+    const said = text.trim() === "" ? "The handler failed." : text.slice(0, ERROR_MAX_CHARS).toWellFormed();
+    await this.#insist((options) =>
+      this.#call("task/fail", { ...this.#holder(job), error: said, retry }, options),
+    );
+    this.#tell({ kind: "failed", task: job.task, error });
+  }
+
+  async #giveBack(job: Pick<Job<V>, "task" | "epoch">): Promise<void> {
+    await this.#insist((options) => this.#call("task/release", this.#holder(job), options));
+    this.#tell({ kind: "released", task: job.task });
+  }
+
+  /** A result is not thrown away because the hub is away, or because its disk is full. */
+  async #insist<T>(tell: (options: CallOptions) => Promise<T>): Promise<T> {
+    const { signal } = this.#end;
+    for (;;) {
+      try {
+        return await tell({ signal, retry: FOREVER });
+      } catch (error) {
+        if (!(error instanceof LuxHubError) || error.status < 500) throw error;
+        this.#tell({ kind: "fault", error });
+        await sleep(PAUSE_MS, signal);
+      }
+    }
+  }
+
+  #holder({ task, epoch }: Pick<Job<V>, "task" | "epoch">): Holder {
+    return { task_id: task.task_id, node_id: this.#nodeId, epoch };
+  }
+
+  // ---- Leases
+
+  async #extendLease(job: Job<V>): Promise<void> {
+    const { timeout_s } = job.task;
+    if (timeout_s === null) return;
+    while (await slept((timeout_s * 1_000) / 3, job.end.signal)) await this.#check(job);
+  }
+
+  /** The node has fewer tasks than it runs: finds out which are no longer its own. */
+  async #findLost(): Promise<void> {
+    await Promise.all([...this.#jobs].map((job) => this.#check(job)));
+  }
+
+  async #check(job: Job<V>): Promise<void> {
+    if (job.isEnding) return;
+    const refusal = await this.#extend(job);
+    if (refusal !== null && job.lost === null && !job.end.signal.aborted)
+      this.#tell({ kind: "fault", error: refusal });
+  }
+
+  /** Extends the lease. Returns why it could not; a task that is lost is ended. */
+  async #extend(job: Job<V>, note?: string): Promise<unknown> {
+    try {
+      await this.#call("task/extend", { ...this.#holder(job), note }, { signal: job.end.signal });
+      return null;
+    } catch (error) {
+      if (isLoss(error)) this.#lose(job, error);
+      return error;
+    }
+  }
+
+  #lose(job: Job<V>, error: LuxHubError): void {
+    if (job.isEnding) return; // the hub says so when it is told the outcome
+    job.lost = error;
+    job.abort.abort(error);
+  }
+
+  #tell(event: WorkerEvent<V>): void {
+    this.#options.onEvent?.(event);
+  }
+}
+
+type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
+
+/** What came of a handler. */
+type Outcome =
+  | { readonly isDone: true; readonly result: TaskResult }
+  | { readonly isDone: false; readonly error: unknown };
+
+function handedOutAgain(): LuxHubError {
+  const detail = "The task was taken from this worker, which then got it again.";
+  return new LuxHubError({ status: 409, code: "stale_lease", detail });
+}
+
+/** Whether the hub says that a task is no longer this worker's. */
+function isLoss(error: unknown): error is LuxHubError {
+  return error instanceof LuxHubError && LOST.includes(error.code);
+}

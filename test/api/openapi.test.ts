@@ -1,0 +1,441 @@
+/**
+ * The OpenAPI documents: every operation has a text for each field and a real exchange as its example, the hub answers
+ * the document, and shows it as a page. test/support/answers.ts holds every answer of the other tests to the declarations;
+ * here an independent validator shows that these and the document say the same.
+ *
+ * The examples in src/api/openapi-examples.json are what a hub answered to the session below. After a change of the API,
+ * LUXHUB_RECORD_EXAMPLES=1 bun test test/api/openapi.test.ts writes them again.
+ */
+import { describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parametersOf } from "../../src/api/openapi.ts";
+import { FIELDS } from "../../src/api/openapi-texts.ts";
+import { ADMIN_KEY, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { answerFault } from "../support/answers.ts";
+import { DocumentChecks } from "../support/openapi.ts";
+import { VARIANTS, type VariantName, list, record, refused } from "./scene.ts";
+
+const EXAMPLES_PATH = join(import.meta.dir, "../../src/api/openapi-examples.json");
+/** Its answer is the document itself. */
+const WITHOUT_EXAMPLE = ["openapi_json"];
+
+type Fields = Readonly<Record<string, unknown>>;
+type Example = { parameters?: Fields; body?: unknown; answer?: unknown };
+type Asked = {
+  readonly parameters?: Fields;
+  readonly body?: Fields;
+};
+
+/** A clock that stands still, so that a session gives the same answers each time. */
+class StoppedClock extends TestClock {
+  #passed = 0;
+
+  override now(): number {
+    return Date.UTC(2030, 0, 31, 12) + this.#passed;
+  }
+
+  override steady(): number {
+    return 1_000_000 + this.#passed;
+  }
+
+  override pass(ms: number): void {
+    this.#passed += ms;
+  }
+}
+
+/** A session of a planner and its workers that uses every operation of a variant; the first call of each is kept. */
+class Session {
+  readonly examples: Record<string, Example> = {};
+  readonly #hub: TestHub;
+  readonly #variant: VariantName;
+  readonly #checks: DocumentChecks;
+
+  constructor(hub: TestHub, variant: VariantName) {
+    this.#hub = hub;
+    this.#variant = variant;
+    this.#checks = DocumentChecks.of(variant);
+  }
+
+  /** Calls an operation as the document describes it. */
+  async call(id: string, { parameters = {}, body }: Asked = {}): Promise<Record<string, unknown>> {
+    const { method, path, operation } = this.#find(id);
+    const declared = parametersOf(this.#checks.document, operation);
+    const query = new URLSearchParams();
+    const headers: Record<string, string> = {};
+    let target = path;
+    for (const [name, value] of Object.entries(parameters)) {
+      const place = declared.find((one) => one.name === name)?.in;
+      if (place === "path") target = target.replace(`{${name}}`, encodeURIComponent(String(value)));
+      else if (place === "query") query.set(name, String(value));
+      else if (place === "header") headers[name] = String(value);
+      else throw new Error(`${id} has no parameter ${name}`);
+    }
+    if ("admin_key" in (operation.security[0] ?? {})) headers["X-Admin-Key"] = ADMIN_KEY;
+    const isUpload = operation.requestBody?.content["multipart/form-data"] !== undefined;
+    if (!isUpload) expect(this.#checks.bodyFault(operation, body)).toBeNull();
+    const url = `${this.#hub.base(this.#variant)}${target}${query.size > 0 ? `?${query}` : ""}`;
+    const response = await fetch(url, {
+      method,
+      headers: { "X-Matrix-Secret": SECRET, ...headers },
+      ...(body === undefined ? {} : { body: isUpload ? formOf(body) : JSON.stringify(body) }),
+    });
+    const answer = id === "agent_sse" ? await beginning(response) : await response.text();
+    const isJson = response.headers.get("content-type") === "application/json";
+    const parsed: unknown = isJson ? JSON.parse(answer) : answer;
+    expect([id, response.status, answer]).toEqual([id, 200, answer]);
+    if (isJson) expect(this.#checks.answerFault(method, target, 200, parsed)).toBeNull();
+    this.examples[id] ??= {
+      ...(Object.keys(parameters).length > 0 ? { parameters } : {}),
+      ...(body === undefined ? {} : { body }),
+      answer: parsed,
+    };
+    return isJson ? record(parsed) : {};
+  }
+
+  #find(id: string) {
+    for (const [path, item] of Object.entries(this.#checks.document.paths))
+      for (const [method, operation] of Object.entries(item))
+        if (operation.operationId === id) return { method: method.toUpperCase(), path, operation };
+    throw new Error(`there is no operation ${id}`);
+  }
+}
+
+function formOf({ file, metadata }: Fields): FormData {
+  const form = new FormData();
+  form.set("file", new File([String(file)], "report.txt", { type: "text/plain" }));
+  form.set("metadata", JSON.stringify(metadata));
+  return form;
+}
+
+/** The first two events of a stream. */
+async function beginning({ body }: Response): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.split("\n\n").length > 3) break;
+  }
+  return `${text.split("\n\n").slice(0, 3).join("\n\n")}\n\n`;
+}
+
+async function recordSession(hub: TestHub, clock: TestClock, variant: VariantName): Promise<Fields> {
+  const session = new Session(hub, variant);
+  const isA = variant === "A";
+  const call = (id: string, parameters: Fields = {}): Promise<Fields> => session.call(id, { parameters });
+  const post = (id: string, body?: Fields): Promise<Fields> => session.call(id, body ? { body } : {});
+  const create = async (title: string, fields: Fields = {}): Promise<string> => {
+    const description = "Read report.txt and name its three main points.";
+    const made = await post("task_create", { title, description, ...fields, creator_node: "planner" });
+    return String(made["task_id"]);
+  };
+  const worker = { node_id: "worker-1" };
+
+  await post("node_register", {
+    ...worker,
+    name: "Worker 1",
+    capabilities: isA ? "coding,research" : ["coding", "research"],
+    max_tasks: 4,
+    auto_assign: false,
+  });
+  await post("node_register", { node_id: "worker-2", name: "Worker 2", auto_assign: false });
+  await post("node_heartbeat", worker);
+
+  const task_id = await create("Summarise the report", {
+    task_type: "research",
+    priority: isA ? 0 : "high",
+    lux_reward: 2.5,
+    timeout_s: 600,
+  });
+  await call("task_pull", { ...worker, limit: 5 });
+  const { lease } = await post("task_claim", { task_id, ...worker });
+  const { epoch } = record(lease);
+  await post("task_extend", { task_id, ...worker, epoch, note: "two points of three" });
+  const metadata = { task_id, node: "worker-1", pages: 12 };
+  const { file_id } = await post("file_upload", { file: "Three points.\n", metadata });
+  await post("task_complete", {
+    task_id,
+    ...worker,
+    epoch,
+    result: {
+      problem: "The report is long and its points are hard to find.",
+      improvement: "Named the three points, each with its page.",
+      lesson: "The summary on page 2 is out of date.",
+      points: 3,
+    },
+  });
+  await call("task_get", { task_id, wait: 10 });
+  await call("task_list", { status: "completed", per_page: 1 });
+  await call("task_stats");
+  await call("events", { since: 1, limit: 2 });
+  await call("poll", { since: 3, timeout: 25 });
+  await call("agent_sse", { ...worker, "Last-Event-ID": 0 });
+
+  const second = await create("Check the figures");
+  await post("task_assign", { task_id: second, node_id: "worker-2" });
+  await post("task_release", { task_id: second, node_id: "worker-2", reason: "out of memory" });
+  await post("task_claim", { task_id: second, node_id: "worker-2" });
+  await post("task_fail", {
+    task_id: second,
+    node_id: "worker-2",
+    error: "report.txt is empty",
+    retry: false,
+  });
+  await post("task_retry", { task_id: second });
+  await post("task_cancel", { task_id: second, reason: "no longer needed" });
+  const third = await create("Translate the report", { task_type: "research" });
+  await post("task_next", { ...worker, wait: 30, task_types: ["research", "coding"] });
+  await post("task_claim", { task_id: third, ...worker });
+  await post("task_revoke", { task_id: third, node_id: "worker-2", reason: "worker-1 is restarted" });
+  await post("task_delete", { task_id: third });
+  if (isA) {
+    const fourth = await create("Print the report");
+    const assignments = [{ task_id: fourth, node_id: "worker-1" }];
+    await post("task_batch_assign", { assignments });
+  } else {
+    const fields = { title: "Print the report", description: "On both sides." };
+    await hub.post("/task/create", fields, { variant: "A" }); // the balancer of B leaves it until it is asked
+    await post("node_register", { node_id: "worker-3", name: "Worker 3" });
+    await post("task_batch_assign");
+  }
+
+  const hello = {
+    from_node: "planner",
+    to_node: "worker-1",
+    content: "The deadline is Friday.",
+    require_ack: true,
+  };
+  await post("message_send", hello);
+  await call("agent_messages", { ...worker, limit: 1 });
+  const received = await post("message_receive", { ...worker, count: 10, blocking: true, timeout: 20 });
+  const message_id = list(received, "messages")[0]?.["id"];
+  await post("message_ack", { ...worker, message_id });
+  await post("message_broadcast", {
+    from_node: "planner",
+    content: "The hub restarts at noon.",
+    type: "alert",
+  });
+  await call("message_history", { ...worker, count: 2 });
+  const sent = await post("agent_message", { ...hello, to_node: "worker-2" });
+  await post("agent_broadcast", { from_node: "planner", content: "Back again.", type: "update" });
+  await post("message_receive", { node_id: "worker-2", count: 10 });
+  await post("agent_ack", { node_id: "worker-2", message_id: sent["message_id"] });
+
+  const parked = await post("message_send", { ...hello, to_node: "worker-2" });
+  for (let delivery = 0; delivery <= 6; delivery++) {
+    for (const node_id of ["worker-1", "worker-2"]) await post("node_heartbeat", { node_id });
+    await post("message_receive", { node_id: "worker-2", count: 10 });
+    clock.pass(31_000);
+    await hub.sweep();
+  }
+  await call("message_parked", { node_id: "worker-2" });
+  await post("message_redrive", { node_id: "worker-2", message_id: parked["message_id"] });
+
+  await post("signin", worker);
+  await call("lux_ledger", { ...worker, per_page: 2 });
+  await call("file_list", { per_page: 1 });
+  await call("file_download", { file_id });
+  await post("file_delete", { file_id });
+  const other = await post("file_upload", { file: "A draft.\n", metadata: {} });
+  await call("file_remove", { file_id: other["file_id"] });
+  await post("key_add", { name: "dashboard", role: "viewer", expires_in_s: 86_400 });
+  await call("key_list");
+  await post("key_revoke", { name: "dashboard" });
+  await call("status");
+  await call("pg_diagnostic");
+  await call("openapi_json");
+  await post("node_drain", { node_id: "worker-2", drain: true });
+  await call("node_get", worker);
+  await post("node_leave", { node_id: "worker-2" });
+  await post("node_delete", { node_id: "worker-2" });
+  await call("node_list");
+  return stable(session.examples);
+}
+
+/** With ids by order of appearance, and without what differs from machine to machine. */
+function stable(examples: Readonly<Record<string, Example>>): Fields {
+  const ids: string[] = [];
+  const written = JSON.stringify(examples, (name, value: unknown) =>
+    WITHOUT_EXAMPLE.includes(name) ? undefined : value,
+  );
+  const numbered = written.replaceAll(
+    /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g,
+    (id) => {
+      if (!ids.includes(id)) ids.push(id);
+      return `0194b000-0000-7000-8000-${String(ids.indexOf(id) + 1).padStart(12, "0")}`;
+    },
+  );
+  const parsed = record(JSON.parse(numbered));
+  for (const [id, fields] of Object.entries(VOLATILE)) {
+    const answer = record(record(parsed[id])["answer"]);
+    expect(Object.keys(answer)).toEqual(expect.arrayContaining(Object.keys(fields)));
+    parsed[id] = { ...record(parsed[id]), answer: { ...answer, ...fields } };
+  }
+  return parsed;
+}
+
+/** What depends on the machine, or changes with each version. */
+const VOLATILE: Readonly<Record<string, Fields>> = {
+  key_add: { secret: "K3m8Qx0vT2yRw7ZpLd4NcB9sHfJ6aUe1" },
+  status: { software: "luxhub 1.0.0" },
+  pg_diagnostic: {
+    latency_ms: 0.125,
+    engine_version: "3.51.3",
+    size_bytes: 249_856,
+    migration: 12,
+    queued: 0,
+    details: { journal_mode: "wal" },
+  },
+};
+
+describe("examples", () => {
+  const recorded: Record<string, Fields> = {};
+
+  for (const variant of VARIANTS)
+    test(`a hub answers as the examples of ${variant} say`, async () => {
+      const clock = new StoppedClock();
+      await using hub = await startHub({ clock, alone: "ownHead" });
+      recorded[variant] = await recordSession(hub, clock, variant);
+      if (process.env["LUXHUB_RECORD_EXAMPLES"] !== undefined) return;
+      const kept = record(JSON.parse(readFileSync(EXAMPLES_PATH, "utf8")));
+      expect(recorded[variant]).toEqual(record(kept[variant]));
+    });
+
+  test("every operation has one", () => {
+    if (process.env["LUXHUB_RECORD_EXAMPLES"] !== undefined)
+      writeFileSync(EXAMPLES_PATH, JSON.stringify(recorded, null, 1));
+    for (const variant of VARIANTS) {
+      const ids = Object.values(DocumentChecks.of(variant).document.paths).flatMap((item) =>
+        Object.values(item).map((operation) => operation.operationId),
+      );
+      expect(Object.keys(recorded[variant] ?? {}).toSorted()).toEqual(
+        ids.filter((id) => !WITHOUT_EXAMPLE.includes(id)).toSorted(),
+      );
+      expect(new Set(ids).size).toBe(ids.length);
+    }
+  });
+});
+
+describe("the document", () => {
+  /** Every schema of a document that has properties, with where it is. */
+  function* objectsIn(value: unknown, at = ""): Generator<readonly [at: string, schema: Fields]> {
+    if (typeof value !== "object" || value === null) return;
+    if ("properties" in value && !at.endsWith("/properties")) yield [at, { ...value }];
+    for (const [name, part] of Object.entries(value))
+      if (name !== "example") yield* objectsIn(part, `${at}/${name}`);
+  }
+
+  test("says what each field means, in texts that are all used", () => {
+    const used = new Set<unknown>();
+    const bare: string[] = [];
+    for (const variant of VARIANTS) {
+      const { document } = DocumentChecks.of(variant);
+      for (const [at, { properties }] of objectsIn(document))
+        for (const [name, schema] of Object.entries(record(properties))) {
+          const { description } = record(schema);
+          used.add(description);
+          if (!description && !at.includes("/allOf/")) bare.push(`${at} ${name}`);
+        }
+      for (const item of Object.values(document.paths))
+        for (const operation of Object.values(item))
+          for (const { name, description } of parametersOf(document, operation)) {
+            used.add(description);
+            if (description === "") bare.push(`${operation.operationId} ${name}`);
+          }
+    }
+    expect(bare).toEqual([]);
+    expect(Object.keys(FIELDS).filter((field) => !used.has(FIELDS[field]))).toEqual([]);
+  });
+
+  /** Copies of an answer, each with one fault: a field that is missing, of another type, or too many. */
+  function* damaged(value: unknown): Generator<unknown> {
+    if (Array.isArray(value)) {
+      for (const [i, part] of value.entries())
+        for (const bad of damaged(part)) yield value.map((one: unknown, at) => (at === i ? bad : one));
+      return;
+    }
+    if (typeof value !== "object" || value === null) {
+      yield { of: "another type" };
+      return;
+    }
+    yield { ...value, unknown_field: 1 };
+    for (const [name, part] of Object.entries(value)) {
+      const { [name]: _, ...others } = record(value);
+      yield others;
+      for (const bad of damaged(part)) yield { ...value, [name]: bad };
+    }
+  }
+
+  test("and the declarations judge answers alike, right ones and damaged ones", () => {
+    const kept = record(JSON.parse(readFileSync(EXAMPLES_PATH, "utf8")));
+    let refusals = 0;
+    for (const variant of VARIANTS) {
+      const checks = DocumentChecks.of(variant);
+      for (const [path, item] of Object.entries(checks.document.paths))
+        for (const [method, { operationId, responses }] of Object.entries(item)) {
+          const isRaw =
+            !("200" in responses) ||
+            ["file_upload", "file_download", "agent_sse", "openapi_json"].includes(operationId);
+          if (isRaw) continue; // their declarations have no schema
+          const { answer } = record(record(kept[variant])[operationId]);
+          const ask = [method.toUpperCase(), path.replaceAll(/\{\w+\}/g, "x"), 200] as const;
+          expect(answerFault(variant, ...ask, answer)).toBeNull();
+          for (const bad of damaged(answer)) {
+            const faults = [checks.answerFault(...ask, bad), answerFault(variant, ...ask, bad)];
+            if ((faults[0] === null) !== (faults[1] === null))
+              throw new Error(`${ask.join(" ")}: ${faults.join(" but ")}`);
+            if (faults[0] !== null) refusals += 1;
+          }
+        }
+    }
+    expect(refusals).toBeGreaterThan(2_000);
+  });
+
+  test("differs between the variants where they answer differently", () => {
+    const [a, b] = VARIANTS.map((variant) => DocumentChecks.of(variant).document);
+    const priority = [a, b].map((one) => one?.components.schemas["Task"]?.properties?.["priority"]?.enum);
+    expect(priority).toEqual([
+      [0, 1, 2],
+      ["high", "medium", "low", "p5"],
+    ]);
+    const access = [a, b].map((one) => one?.paths["/api/v1/task/list"]?.get?.security);
+    expect(access).toEqual([[{}, { secret: [] }], [{ secret: [] }]]);
+  });
+
+  test("is answered in the variant of the caller, as other public reads are", async () => {
+    await using hub = await startHub();
+    const open = { "X-Matrix-Secret": null };
+    const a = await hub.get("/openapi.json", { headers: open });
+    expect(a.body).toEqual({ ...DocumentChecks.of("A").document });
+    const b = await hub.get("/openapi.json", { variant: "B" });
+    expect(b.body).toEqual({ ...DocumentChecks.of("B").document });
+    await refused(hub.get("/openapi.json", { variant: "B", headers: open }), 401, "unauthorized");
+    await using closed = await startHub({ isPrivate: true, variants: ["A"] });
+    await refused(closed.get("/openapi.json", { headers: open }), 401, "unauthorized");
+  });
+});
+
+test("/docs is a page of its own under a strict policy, open on both variants of a private hub", async () => {
+  await using hub = await startHub({ isPrivate: true });
+  for (const variant of VARIANTS) {
+    const answer = await fetch(`${hub.base(variant)}/docs`);
+    const page = await answer.text();
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    const policy = answer.headers.get("content-security-policy") ?? "";
+    const [, style = ""] = /<style>([\s\S]*)<\/style>/.exec(page) ?? [];
+    const hash = new Bun.CryptoHasher("sha256").update(style).digest("base64");
+    expect(policy).toStartWith(`default-src 'none'; style-src 'sha256-${hash}';`);
+    expect(page).not.toMatch(/<script|<img|<link|<iframe|\sstyle=|\son\w+=|https?:\/\/|@import|url\(/i);
+    const ids = [...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    const links = [...page.matchAll(/ href="([^"]+)"/g)].map(([, link]) => link);
+    const lost = links.filter((link) => link !== "/api/v1/openapi.json" && !ids.includes(link?.slice(1)));
+    expect(lost).toEqual([]);
+    const { document } = DocumentChecks.of(variant);
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+    for (const { operationId, summary } of operations) {
+      expect(ids).toContain(operationId);
+      expect(page).toContain(Bun.escapeHTML(summary));
+    }
+  }
+});

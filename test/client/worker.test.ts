@@ -1,0 +1,277 @@
+/** The worker of the typed client against a real hub: through faults, refusals, restarts, and its own end. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import {
+  type Event,
+  FatalError,
+  type Handler,
+  LuxHub,
+  type TaskAnswer,
+  type WorkerEvent,
+  type WorkerOptions,
+} from "../../src/client/luxhub.ts";
+import { until } from "../e2e/program.ts";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { FaultyProxy } from "./faulty-proxy.ts";
+
+const RESULT = { problem: "p", improvement: "i", lesson: "l" };
+const QUICK = { firstPauseMs: 5, maxPauseMs: 50 };
+
+const dataDir = newDataDir();
+let server: TestHub;
+let proxy: FaultyProxy;
+let hub: LuxHub;
+
+beforeAll(async () => {
+  server = await startHub({ dataDir });
+  proxy = new FaultyProxy(server.port(), 7);
+  hub = new LuxHub({ url: proxy.url, secret: SECRET, adminKey: ADMIN_KEY, retry: QUICK });
+});
+
+afterAll(async () => {
+  proxy[Symbol.dispose]();
+  await server.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+/** A worker, and what it tells. */
+class TestWorker implements AsyncDisposable {
+  readonly events: WorkerEvent[] = [];
+  readonly stop = new AbortController();
+  readonly release = new AbortController();
+  readonly ended: Promise<void>;
+
+  constructor(node: string, handler: Handler, options: WorkerOptions = {}, by: LuxHub = hub) {
+    const { signal } = this.stop;
+    const onEvent = (event: WorkerEvent): void => void this.events.push(event);
+    this.ended = by.worker(node, handler, {
+      signal,
+      release: this.release.signal,
+      onEvent,
+      capabilities: node,
+      ...options,
+    });
+  }
+
+  count(kind: WorkerEvent["kind"]): number {
+    return this.events.filter((event) => event.kind === kind).length;
+  }
+
+  async heard(kind: WorkerEvent["kind"]): Promise<void> {
+    await until(() => this.count(kind) > 0);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.release.abort();
+    await this.ended.catch(() => undefined);
+  }
+}
+
+/** A task for the worker of that name. */
+function create(
+  node: string,
+  fields: Partial<Parameters<LuxHub["tasks"]["create"]>[0]> = {},
+): Promise<TaskAnswer> {
+  return hub.tasks.create({ title: "t", description: "d", task_type: node, ...fields });
+}
+
+async function eventsOf(taskId: string): Promise<readonly Event["kind"][]> {
+  const { events } = await hub.call("events", { since: 0, task_id: taskId, limit: 1_000 });
+  return events.map(({ kind }) => kind);
+}
+
+test("each task is done once, through faults and a restart of the hub", async () => {
+  const runs = new Map<string, number>();
+  await using worker = new TestWorker(
+    "many",
+    async ({ task_id }) => {
+      runs.set(task_id, (runs.get(task_id) ?? 0) + 1);
+      await Bun.sleep(10);
+      return { ...RESULT, of: task_id };
+    },
+    { concurrency: 3 },
+  );
+  const tasks: string[] = [];
+  for (let i = 0; i < 40; i++) tasks.push((await create("many")).task_id);
+  await until(() => worker.count("completed") > 5);
+  await server.close();
+  server = await startHub({ dataDir });
+  proxy.port = server.port();
+  await until(() => worker.count("completed") === tasks.length);
+  expect([...runs].toSorted()).toEqual(tasks.map((id) => [id, 1] as [string, number]).toSorted());
+  for (const task_id of tasks)
+    expect((await hub.tasks.get({ task_id })).task.result).toEqual({ ...RESULT, of: task_id });
+  expect(proxy.faults).toBeGreaterThan(10);
+  worker.stop.abort();
+  await worker.ended;
+  expect((await hub.nodes.get({ node_id: "many" })).node).toMatchObject({
+    status: "offline",
+    max_tasks: 3,
+    auto_assign: false,
+  });
+});
+
+test("a handler that throws has failed; a FatalError ends the task; a bad result is a failure", async () => {
+  const { task_id: again } = await create("throws", { backoff_s: 0, title: "again" });
+  const { task_id: never } = await create("throws", { title: "never" });
+  const { task_id: blank } = await create("throws", { title: "blank", max_attempts: 1 });
+  await using worker = new TestWorker("throws", ({ title, attempts }) => {
+    if (title === "never") throw new FatalError("cannot be done");
+    if (title === "blank") return { ...RESULT, lesson: "" };
+    if (attempts === 0) throw new Error("not yet");
+    return RESULT;
+  });
+  await until(() => worker.count("failed") === 3 && worker.count("completed") === 1);
+  expect((await hub.tasks.get({ task_id: again })).task).toMatchObject({
+    status: "completed",
+    failure: { kind: "failed", message: "not yet", node_id: "throws" },
+  });
+  expect((await hub.tasks.get({ task_id: never })).task).toMatchObject({
+    status: "failed",
+    failure: { message: "cannot be done" },
+  });
+  expect((await hub.tasks.get({ task_id: blank })).task.failure?.message).toMatch("result.lesson");
+});
+
+test("a lease is extended while the handler works, and its loss aborts the handler", async () => {
+  let lost: unknown = null;
+  await using worker = new TestWorker("leases", async ({ title }, { signal, extend }) => {
+    if (title === "long") {
+      await extend("begun");
+      await Bun.sleep(2_500); // longer than the timeout and the hub's look at timeouts
+      return RESULT;
+    }
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    lost = signal.reason;
+    return RESULT;
+  });
+  const { task_id: long } = await create("leases", { title: "long", timeout_s: 1 });
+  await worker.heard("completed");
+  expect((await hub.tasks.get({ task_id: long })).task).toMatchObject({ attempts: 0, progress: "begun" });
+
+  const { task_id: taken } = await create("leases", { title: "taken", timeout_s: 1, task_type: "leases" });
+  await until(() => worker.count("started") === 2);
+  await hub.tasks.cancel({ task_id: taken });
+  await worker.heard("lost");
+  expect(lost).toMatchObject({ name: "LuxHubError", status: 409 });
+  expect(await eventsOf(taken)).not.toContain("task.completed");
+});
+
+test("a heartbeat finds the loss of a task without a timeout", async () => {
+  // The hub asks for a heartbeat a minute: this client is told to send them faster.
+  const impatient = new LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      if (!url.endsWith("/node/register")) return response;
+      return Response.json(Object.assign(Object(await response.json()), { heartbeat_interval: 0.1 }));
+    },
+  });
+  await using worker = new TestWorker(
+    "beats",
+    (_, { signal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    {},
+    impatient,
+  );
+  const { task_id } = await create("beats");
+  await worker.heard("started");
+  await hub.tasks.revoke({ task_id });
+  await worker.heard("lost");
+});
+
+test("a result survives a hub that cannot write it", async () => {
+  let faults = 0;
+  const unlucky = new LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    fetch: async (url, init) => {
+      if (!url.endsWith("/task/complete") || faults++ > 0) return fetch(url, init);
+      return Response.json({ error: "insufficient_storage", detail: "The disk is full." }, { status: 507 });
+    },
+  });
+  await using worker = new TestWorker("disk", () => RESULT, {}, unlucky);
+  const { task_id } = await create("disk");
+  await worker.heard("completed");
+  expect(worker.events).toContainEqual({ kind: "fault", error: expect.objectContaining({ status: 507 }) });
+  expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "completed", attempts: 0 });
+});
+
+test("it stops in order: takes no more, gives back what it has not begun, finishes, and leaves", async () => {
+  const { promise: finish, resolve } = Promise.withResolvers<void>();
+  await using worker = new TestWorker("stops", async () => {
+    await finish;
+    return RESULT;
+  });
+  const [first, second] = [await create("stops"), await create("stops")];
+  await worker.heard("started");
+  await hub.tasks.assign({ task_id: second.task_id, node_id: "stops" });
+  worker.stop.abort();
+  // What it was given and has not begun goes back before the other is done.
+  await until(async () => (await hub.tasks.get({ task_id: second.task_id })).task.status === "open");
+  resolve();
+  await worker.ended;
+  expect(worker.events.map(({ kind }) => kind)).toEqual(["registered", "started", "completed", "left"]);
+  expect((await hub.tasks.get({ task_id: first.task_id })).task.status).toBe("completed");
+  expect((await hub.tasks.get({ task_id: second.task_id })).task.status).toBe("open");
+});
+
+test("it gives back what runs when it is told to, and goes on with it after a restart", async () => {
+  const epochs: number[] = [];
+  const handler: Handler = (_, { signal, epoch }) => {
+    epochs.push(epoch);
+    if (epochs.length === 3) return RESULT;
+    return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  };
+  const { task_id } = await create("back");
+  {
+    await using worker = new TestWorker("back", handler);
+    await worker.heard("started");
+    worker.release.abort();
+    await worker.ended;
+    expect(worker.events.map(({ kind }) => kind)).toEqual(["registered", "started", "released", "left"]);
+    expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "open", attempts: 0 });
+  }
+  // One that vanishes, and its successor, which takes the task over.
+  await using vanished = new TestWorker("back", handler);
+  await vanished.heard("started");
+  await using successor = new TestWorker("back", handler);
+  await successor.heard("completed");
+  expect(epochs[2]).toBeGreaterThan(epochs[1] ?? 0);
+  expect((await hub.tasks.get({ task_id })).task.attempts).toBe(0);
+});
+
+test("it goes on with what its node had begun, as much as it does at once", async () => {
+  await hub.nodes.register({ node_id: "begun", name: "B", capabilities: "begun" });
+  const begun = [await create("begun"), await create("begun"), await create("begun")].map(
+    ({ task_id }) => task_id,
+  );
+  for (const task_id of begun) await hub.tasks.claim({ task_id, node_id: "begun" });
+  const { promise: finish, resolve } = Promise.withResolvers<void>();
+  const epochs: number[] = [];
+  await using _worker = new TestWorker(
+    "begun",
+    async (_, { epoch }) => {
+      epochs.push(epoch);
+      await finish;
+      return RESULT;
+    },
+    { concurrency: 2 },
+  );
+  const statuses = async (): Promise<readonly string[]> =>
+    Promise.all(begun.map(async (task_id) => (await hub.tasks.get({ task_id })).task.status));
+  await until(async () => (await statuses()).join() === "assigned,assigned,open");
+  resolve();
+  await until(async () => (await statuses()).every((status) => status === "completed"));
+  expect(epochs.length).toBe(3);
+  expect(Math.min(...epochs)).toBeGreaterThan(1);
+});
+
+test("it rejects when the hub does not let it work", async () => {
+  const stranger = new LuxHub({ url: server.base(), secret: "wrong" });
+  await expect(stranger.worker("stranger", () => RESULT)).rejects.toMatchObject({
+    status: 401,
+    code: "unauthorized",
+  });
+});
