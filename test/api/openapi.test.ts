@@ -238,6 +238,13 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("file_delete", { file_id });
   const other = await post("file_upload", { file: "A draft.\n", metadata: {} });
   await call("file_remove", { file_id: other["file_id"] });
+  const { require_ack: _, ...plain } = hello;
+  await post("batch", {
+    requests: [
+      { path: "task/create", body: { title: "Archive the report", description: "As PDF." } },
+      { path: "message/send", body: { ...plain, content: "The report is archived today." } },
+    ],
+  });
   await post("key_add", { name: "dashboard", role: "viewer", expires_in_s: 86_400 });
   await call("key_list");
   await post("key_revoke", { name: "dashboard" });
