@@ -5,7 +5,7 @@
  */
 import { type EventFilter, type StreamItem, type StreamOptions, readLog, readStream } from "./events.ts";
 import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, now, readJson } from "./http.ts";
-import type { AnswerOf, Arguments, Operation } from "./call.ts";
+import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
 import { type Event, type FileRecord, METHODS, type Variant } from "./types.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
 import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
@@ -106,8 +106,24 @@ export class LuxHub<V extends Variant = "A"> {
     delete: this.#method("file/delete"),
   };
 
+  readonly keys = {
+    list: this.#method("key/list"),
+    /** Not repeated after a fault: the hub keeps no secret that it could answer again. */
+    add: this.#method("key/add"),
+    revoke: this.#method("key/revoke"),
+  };
+
   readonly status = this.#method("status");
   readonly diagnostic = this.#method("pg/diagnostic");
+
+  /** Does the requests in order, in one transaction. A refusal stops nothing: look at the answer of each. */
+  async batch<const O extends readonly BatchOperation[]>(
+    requests: { readonly [I in keyof O]: { readonly path: O[I]; readonly body: RequestOf<O[I], V> } },
+    options?: CallOptions,
+  ): Promise<{ readonly [I in keyof O]: BatchAnswer<O[I], V> }> {
+    const { answers } = await this.#ask("batch", { requests }, 0, options);
+    return answers as { readonly [I in keyof O]: BatchAnswer<O[I], V> }; // one for each request, in its order
+  }
 
   /** The events of the hub's log, from now or from `since` on, as they come. Ends with its signal. */
   events(filter: EventFilter = {}): AsyncGenerator<Event, void, undefined> {
@@ -170,7 +186,7 @@ export class LuxHub<V extends Variant = "A"> {
             path: `/api/v1/${path}`,
             headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
             body: () => JSON.stringify(fields),
-            isRepeatable: true,
+            isRepeatable: operation !== NOT_REPEATABLE,
             waitMs: waitSeconds * 1_000,
           }
         : {
@@ -218,11 +234,13 @@ export class LuxHub<V extends Variant = "A"> {
 
 type Fields = Record<string, unknown>;
 
+/** The hub stores no answer with a secret in it: a repeat would be refused, and the secret lost. */
+const NOT_REPEATABLE = "key/add";
 /** Repeating it does no harm, and there are many: the hub need not store their answers. */
 const NEEDS_NO_KEY = "node/heartbeat";
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
-  if (operation === NEEDS_NO_KEY) return {};
+  if (operation === NEEDS_NO_KEY || operation === NOT_REPEATABLE) return {};
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 

@@ -1292,9 +1292,7 @@ export interface Operations<V extends Variant = "A"> {
         /** The path of a POST of JSON without `/api/v1/`, such as `task/claim`. */
         path: string;
         /** Its body. */
-        body: {
-          [key: string]: unknown;
-        };
+        body: Record<string, unknown>;
       }[];
     };
     answer: {
@@ -1304,9 +1302,7 @@ export interface Operations<V extends Variant = "A"> {
         /** The status that the request alone would have been answered with. */
         status: number;
         /** Its body. */
-        body: {
-          [key: string]: unknown;
-        };
+        body: Record<string, unknown>;
       }[];
     };
   };

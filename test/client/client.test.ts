@@ -127,3 +127,44 @@ test("a stream says which events are no longer kept", async () => {
   expect(value).toMatchObject({ event: "gap", data: { after: 0 } });
   await stream.return();
 });
+
+test("a batch is answered item by item, each typed as its operation", async () => {
+  await using server = await startHub();
+  const hub = new client.LuxHub({ url: server.base(), secret: SECRET });
+  const [made, refused] = await hub.batch([
+    { path: "task/create", body: { title: "t", description: "d" } },
+    { path: "task/claim", body: { task_id: "none", node_id: "n" } },
+  ]);
+  if (!made.body.success) throw new Error(made.body.detail);
+  const id: string = made.body.task.task_id;
+  expect((await hub.tasks.get({ task_id: id })).task.title).toBe("t");
+  if (refused.body.success) throw new Error("claimed a task that does not exist");
+  expect([refused.status, refused.body.error]).toEqual([404, "task_not_found"]);
+  const titles = ["a", "b", "c"];
+  const many = await hub.batch(
+    titles.map((title) => ({ path: "task/create" as const, body: { title, description: "d" } })),
+  );
+  expect(many.map(({ body }) => (body.success ? body.task.title : null))).toEqual(titles);
+});
+
+test("a key is made once or not at all: it is not repeated, and has no Idempotency-Key", async () => {
+  await using server = await startHub();
+  let asked = 0;
+  const hub = new client.LuxHub({
+    url: server.base(),
+    secret: SECRET,
+    adminKey: ADMIN_KEY,
+    fetch: async (url, init) => {
+      asked++;
+      expect(new Headers(init.headers).has("idempotency-key")).toBe(false);
+      await (await fetch(url, init)).text();
+      throw new TypeError("the connection broke");
+    },
+  });
+  await expect(hub.keys.add({ name: "laptop" })).rejects.toBeInstanceOf(client.HubUnreachable);
+  expect(asked).toBe(1);
+  const other = new client.LuxHub({ url: server.base(), secret: SECRET, adminKey: ADMIN_KEY });
+  const { keys } = await other.keys.list();
+  expect(keys.map(({ name }) => name)).toContain("laptop");
+  await other.keys.revoke({ name: "laptop" });
+});

@@ -53,6 +53,7 @@ function objectOf(a: Schema, b: Schema, isSent: boolean): string {
     const doc = name === "success" ? "" : docOf(ofA.description);
     return `${doc}${name}${isOptional ? "?" : ""}: ${type}${isOptional ? " | undefined" : ""};`;
   });
+  if (fields.length === 0 && a.additionalProperties) return "Record<string, unknown>";
   if (a.additionalProperties) fields.push("[key: string]: unknown;");
   return fields.length === 0 ? "Record<never, never>" : `{\n${fields.join("\n")}\n}`;
 }
