@@ -11,7 +11,7 @@ import { type BalanceReport, type BatchItem, type TaskService, UnknownTasks } fr
 import type { PageRequest } from "../service/list-pages.ts";
 import { isSearch } from "../service/task-lists.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Call, type Endpoint, type JsonAnswer, jsonEndpoint } from "./endpoint.ts";
+import { type Call, type Endpoint, type JsonAnswer, MUST_NOT_WAIT, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
 import { inputParser } from "./input.ts";
@@ -126,6 +126,7 @@ const next = jsonEndpoint({
   path: "/api/v1/task/next",
   auth: "secret",
   summary: "Hands a worker its next task, and may wait for one",
+  notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   rejections: ["node_not_found"],
   input: () =>
     z.object({
