@@ -470,6 +470,7 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   ({ open = "" }) => ["task/retry", { task_id: open }],
   ({ open = "" }) => ["task/cancel", { task_id: open }],
   ({ open = "" }) => ["task/delete", { task_id: open }],
+  () => ["task/next", { node_id: "n1", task_types: ["none"] }],
   ({ held = "" }) => finish(held),
   () => letter("n1"),
   () => ["agent/message", letter("n1")[1]],
