@@ -126,7 +126,6 @@ const next = jsonEndpoint({
   path: "/api/v1/task/next",
   auth: "secret",
   summary: "Hands a worker its next task, and may wait for one",
-  notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   rejections: ["node_not_found"],
   input: () =>
     z.object({
@@ -136,6 +135,7 @@ const next = jsonEndpoint({
       resume: z.optional(z.boolean()),
     }),
   actsFor: (input) => [input.node_id],
+  notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: (variant) =>
     z.strictObject({
       task: z.nullable(taskSchema(variant)),
@@ -143,10 +143,12 @@ const next = jsonEndpoint({
       drain: z.boolean(),
     }),
   handle: (
-    { services, transact, exchange, repeatable, hold },
+    { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
   ) => {
     const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume };
+    if (inBatch)
+      return services.next.nextAtOnce(transact, asked, { signal: exchange.request.signal, repeatable });
     const take = (signal: AbortSignal) =>
       services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);

@@ -173,7 +173,8 @@ export function recordOf<T extends object>(answer: T): Omit<T, "success"> {
   return record;
 }
 
-const PAGE = 50;
+/** Rows that one call asks for. */
+export const PAGE = 50;
 /** Rows of a table unless --limit says otherwise; JSON has all. */
 const TABLE_ROWS = 50;
 

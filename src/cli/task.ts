@@ -14,7 +14,7 @@ import {
   limitOf,
   readStandardInput,
   recordOf,
-  rowsOf,
+  PAGE,
   runGroup,
 } from "./remote.ts";
 import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
@@ -93,28 +93,24 @@ const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const
 
 async function list(remote: Remote): Promise<number> {
   const { hub, values, json } = remote;
-  const [creator, type] = [values.text("creator"), values.text("type")];
   const where = {
     status: values.choice("status", STATUSES),
     node_id: values.text("node"),
-    creator_node: creator,
-    task_type: type,
+    creator_node: values.text("creator"),
+    task_type: values.text("type"),
   };
-  // A hub that does not know a filter ignores it.
-  const isWanted = ({ creator_node, task_type }: Task): boolean =>
-    (creator === undefined || creator_node === creator) && (type === undefined || task_type === type);
-  let total = 0;
-  const load = async (page: { readonly page: number; readonly per_page: number }) => {
-    const answer = await hub.tasks.list({ ...where, ...page });
-    total = answer.total;
-    return { rows: answer.tasks, pages: answer.pages };
+  let total: number | null = null;
+  const every = async function* (): AsyncGenerator<Task, void, undefined> {
+    for (let cursor: string | undefined; ;) {
+      const page = await hub.tasks.list({ ...where, per_page: PAGE, cursor });
+      if (cursor === undefined) total = page.total;
+      yield* page.tasks;
+      if (page.next_cursor === null) return;
+      cursor = page.next_cursor;
+    }
   };
   const limit = limitOf(remote);
-  const tasks = wanted(
-    rowsOf(load, ({ task_id }) => task_id, Number.POSITIVE_INFINITY),
-    isWanted,
-    limit,
-  );
+  const tasks = firstOf(every(), limit);
   if (json) {
     await printJsonList(tasks);
     return EXIT.OK;
@@ -124,18 +120,14 @@ async function list(remote: Remote): Promise<number> {
     TASK_HEAD,
     rows.map((task) => taskRow(task)),
   );
-  if (rows.length === limit && total > limit) console.error(`The newest ${limit}; --limit shows more.`);
+  if (rows.length === limit && (total ?? Infinity) > limit)
+    console.error(`The newest ${limit}; --limit shows more.`);
   return EXIT.OK;
 }
 
-async function* wanted(
-  tasks: AsyncIterable<Task>,
-  isWanted: (task: Task) => boolean,
-  limit: number,
-): AsyncGenerator<Task, void, undefined> {
+async function* firstOf(tasks: AsyncIterable<Task>, limit: number): AsyncGenerator<Task, void, undefined> {
   let count = 0;
   for await (const task of tasks) {
-    if (!isWanted(task)) continue;
     yield task;
     if (++count >= limit) return;
   }

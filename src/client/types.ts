@@ -563,6 +563,27 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
+  /** Hands a worker its next task, and may wait for one */
+  "task/next": {
+    request: {
+      /** The id of the node: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      node_id: string;
+      /** Seconds to wait until the task is completed or has failed. */
+      wait?: number | undefined;
+      task_types?: readonly string[] | undefined;
+      resume?: boolean | undefined;
+    };
+    answer: {
+      success: true;
+      /** The task as it is now. */
+      task: Task<V> | null;
+      /** The node's hold on the task. */
+      lease: Lease | null;
+      /** Whether the node drains: it finishes what it has and gets nothing new. */
+      drain: boolean;
+    };
+  };
+
   /** Assigns an open task to a node */
   "task/assign": {
     request: {
@@ -761,30 +782,40 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first */
+  /** Tasks, newest first; selected by state, nodes, type and title */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
       /** Only tasks that this node holds or completed. */
       node_id?: string | undefined;
+      /** Only tasks that were created with this `creator_node`. */
+      creator_node?: string | undefined;
+      /** Only tasks of this type. */
+      task_type?: string | undefined;
+      /** Only tasks whose title has words that begin with each of these, among the newest 10,000. */
+      q?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
+      /** The `next_cursor` of the page before, with the same filters and without `page`. */
+      cursor?: string | undefined;
     };
     answer: {
       success: true;
       /** The tasks. */
       tasks: Task<V>[];
       /** The number of the page, from 1. */
-      page: number;
+      page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
-      total: number;
-      /** How many pages there are. */
-      pages: number;
+      /** How many there are in all; null if that was not counted. */
+      total: number | null;
+      /** How many pages there are; null if that was not counted. */
+      pages: number | null;
+      /** Send it as `cursor` for what comes after this page; null at the end. */
+      next_cursor: string | null;
     };
   };
 
@@ -1338,6 +1369,7 @@ export const METHODS = {
   "node/list": "GET",
   "node/{node_id}": "GET",
   "task/create": "POST",
+  "task/next": "POST",
   "task/assign": "POST",
   "task/claim": "POST",
   "task/complete": "POST",

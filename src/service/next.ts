@@ -8,10 +8,10 @@
  * Must not: answer with a task before its commit.
  */
 import { typesFor } from "../domain/balancer.ts";
-import { type Decision, Rejection, UNDECIDED, type Undecided, accept } from "../domain/decision.ts";
+import { Rejection, UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
 import type { Moment, Node, VariantName } from "../domain/model.ts";
-import { beaten } from "../domain/node.ts";
-import { giveAgain, next } from "../domain/task.ts";
+import { beaten, comeBack } from "../domain/node.ts";
+import { type Next, giveAgain, next } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
@@ -37,18 +37,8 @@ export type NextAsked = {
 /** `task` is null when there is none in time; `draining`: the node is to finish what it has. */
 export type NextAnswer = { readonly task: Taken["task"] | null; readonly draining: boolean };
 
-/** What a transaction decided. */
-type Answered = NextAnswer & {
-  readonly kind: "answered";
-  readonly taken: Taken | null;
-  readonly isFull: boolean;
-};
-
-/** Why a transaction must be decided again, if at all. `changed`: the node takes other types. */
-type Again =
-  | { readonly kind: "gone" }
-  | { readonly kind: "offline" }
-  | { readonly kind: "changed"; readonly node: Node };
+/** The node is not as it was when the types of its tasks were found. */
+type Changed = { readonly kind: "changed"; readonly node: Node };
 
 export class NextService {
   readonly #store: Store;
@@ -78,38 +68,34 @@ export class NextService {
     const worker = this.#idle.join(nodeId);
     let taken: Taken | null = null;
     let isBeaten = false;
-    let cameBack = false;
     try {
       let node = await this.#store.read(nodeById(nodeId));
       while (!signal.aborted && !worker.hasLeft) {
         const types = node ? typesFor(node, asked.taskTypes) : [];
         worker.reads(types, node?.variant ?? null);
         const found = await this.#handOut(transact, asked, { node, types }, signal);
-        if (found.kind === "gone") break;
+        if (!found) continue; // the caller is gone
         if (found.kind === "changed") {
           node = found.node;
           continue;
         }
-        if (found.kind === "offline") {
-          if (cameBack) break; // it has left again
-          await this.#nodes.heartbeat(this.#store.transact, nodeId, leaseOf);
-          isBeaten = true;
-          cameBack = true;
-          continue;
-        }
-        if (found.taken) {
-          taken = found.taken;
+        if (found.kind === "taken") {
+          taken = found;
           if (!repeatable) await socketsPolled(); // to notice a caller who hung up during the commit
           if (repeatable || !signal.aborted) return found;
-          await this.#putBack(nodeId, taken);
+          await this.#putBack(nodeId, found);
           break;
+        }
+        if (found.kind === "offline") {
+          await this.#nodes.heartbeat(this.#store.transact, nodeId, leaseOf);
+          isBeaten = true;
+          continue;
         }
         if (!isBeaten) await this.#nodes.beatTogether([nodeId]);
         isBeaten = true;
-        if (found.draining) return found;
-        cameBack = false;
+        if (found.kind === "draining") return { task: null, draining: true };
         const leftMs = deadline - this.#clock.steady();
-        if ((await worker.sleep(found.isFull, leftMs, signal)) !== "woken") break;
+        if ((await worker.sleep(found.kind === "full", leftMs, signal)) !== "woken") break;
       }
       if (signal.aborted) throw new WaitAborted();
       return { task: null, draining: false };
@@ -118,13 +104,60 @@ export class NextService {
     }
   }
 
-  /** An answer is decided in the form in which it is answered and stored; all else is undecided. */
-  async #handOut(
+  /**
+   * In one transaction and without waiting, for a batch.
+   * @throws {Rejection} node_not_found
+   * @throws {WaitAborted} when the caller is gone: what was taken is put back
+   */
+  async nextAtOnce(
+    transact: Transact,
+    { nodeId, taskTypes, resume }: NextAsked,
+    { signal, repeatable }: Omit<Patience, "waitMs">,
+  ): Promise<NextAnswer> {
+    const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
+    let known = await this.#store.read(nodeById(nodeId));
+    for (;;) {
+      const load = {
+        node: nodeById(nodeId),
+        started: resume ? firstStarted(nodeId) : NOTHING,
+        gifts: bestGift(nodeId),
+        open: bestReady(known ? typesFor(known, taskTypes) : []),
+      };
+      let taken: Taken | null = null;
+      const answer = await transact(load, ({ node, ...found }) => {
+        taken = null;
+        if (!node) return nodeNotFound(nodeId);
+        if (!isSame(node, known)) {
+          known = node;
+          return UNDECIDED;
+        }
+        const back = comeBack(node, nodeId, [], { ...at, leaseMs: leaseOf(node) });
+        if (back.kind === "rejected") return back;
+        const decision = next(back.answer, nodeId, found, at);
+        if (decision.kind === "rejected") return decision;
+        if (decision.answer.kind === "taken") taken = decision.answer;
+        const draining = decision.answer.kind === "taken" ? decision.answer.draining : node.draining;
+        return accept<NextAnswer>({ task: taken?.task ?? null, draining }, [
+          ...back.changes,
+          ...decision.changes,
+        ]);
+      });
+      if (!answer) continue;
+      if (taken === null || repeatable) return answer;
+      await socketsPolled(); // to notice a caller who hung up during the commit
+      if (!signal.aborted) return answer;
+      await this.#putBack(nodeId, taken);
+      throw new WaitAborted();
+    }
+  }
+
+  /** Undefined: the caller was gone before anything was decided. */
+  #handOut(
     transact: Transact,
     { nodeId, resume }: NextAsked,
     known: { readonly node: Node | null; readonly types: readonly string[] | null },
     signal: AbortSignal,
-  ): Promise<Answered | Again> {
+  ): Promise<Next | Changed | undefined> {
     const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
     const load = {
       node: nodeById(nodeId),
@@ -132,30 +165,16 @@ export class NextService {
       gifts: bestGift(nodeId),
       open: bestReady(known.types),
     };
-    let undecided: Again = { kind: "gone" };
-    const answer = await transact(load, ({ node, ...found }): Decision<Answered> | Undecided => {
+    return transact(load, ({ node, ...found }) => {
       if (signal.aborted) return UNDECIDED;
-      if (node && !isSame(node, known.node)) {
-        undecided = { kind: "changed", node };
-        return UNDECIDED;
-      }
+      if (node && !isSame(node, known.node)) return accept<Next | Changed>({ kind: "changed", node });
       const decision = next(node, nodeId, found, at);
-      if (decision.kind === "rejected") return decision;
-      const { answer, changes } = decision;
-      if (!node || answer.kind === "offline") {
-        undecided = { kind: "offline" };
-        return UNDECIDED;
-      }
-      const taken = answer.kind === "taken" ? answer : null;
-      const beat = taken ? [beaten(nodeId, { ...at, leaseMs: leaseOf(node) })] : [];
-      const { draining } = node;
-      const isFull = answer.kind === "full";
-      return accept({ kind: "answered", task: taken?.task ?? null, draining, taken, isFull }, [
-        ...beat,
-        ...changes,
+      if (decision.kind === "rejected" || !node || decision.answer.kind !== "taken") return decision;
+      return accept<Next>(decision.answer, [
+        beaten(nodeId, { ...at, leaseMs: leaseOf(node) }),
+        ...decision.changes,
       ]);
     });
-    return answer ?? undecided;
   }
 
   /** The heartbeats of the nodes of a variant for which calls wait. */

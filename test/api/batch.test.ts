@@ -253,6 +253,7 @@ describe("a batch", () => {
       ["task/batch-assign", {}],
       ["message/receive", { node_id: "n1", blocking: true }],
       ["message/receive", { node_id: "n1", blocking: true, timeout: 1 }],
+      ["task/next", { node_id: "n1", wait: 1 }],
       ["file/upload", {}],
       ["task/list", {}],
       ["", {}],
@@ -469,8 +470,8 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   ({ open = "" }) => ["task/fail", { task_id: open, node_id: "n1", error: "e", retry: false }],
   ({ open = "" }) => ["task/retry", { task_id: open }],
   ({ open = "" }) => ["task/cancel", { task_id: open }],
+  () => ["task/next", { node_id: "n1" }],
   ({ open = "" }) => ["task/delete", { task_id: open }],
-  () => ["task/next", { node_id: "n1", task_types: ["none"] }],
   ({ held = "" }) => finish(held),
   () => letter("n1"),
   () => ["agent/message", letter("n1")[1]],
@@ -535,4 +536,18 @@ test("every POST is done in a batch, or refused there", async () => {
     admin,
   );
   expect(never.map(({ status }) => status)).toEqual(NEVER.map(() => 400));
+});
+
+test("task/next hands out in order, also to a node that was offline; without a task it answers null", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1", { auto_assign: false, capabilities: ["x"] });
+  const [first, second] = [await addTask(hub), await addTask(hub, { task_type: "x" })];
+  const next: Asked = ["task/next", { node_id: "n1" }];
+  const leave: Asked = ["node/leave", { node_id: "n1" }];
+  const answers = await batch(hub, [next, finish(first), leave, next, finish(second), next, beat("n1")]);
+  expect(shortly(answers)).toEqual(answers.map(() => "ok"));
+  const given = [answers[0], answers[3], answers[5]].map((one) => one?.body["task"] ?? null);
+  expect(given).toMatchObject([{ task_id: first, status: "assigned" }, { task_id: second }, null]);
+  expect(answers[5]?.body).toEqual({ success: true, task: null, lease: null, drain: false });
+  expect(shortly(await batch(hub, [["task/next", { node_id: "nobody" }]]))).toEqual(["node_not_found"]);
 });

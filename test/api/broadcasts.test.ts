@@ -1,51 +1,60 @@
 /** Broadcasts to more nodes than one commit takes, and the bound on nodes (docs/endpoints.md, docs/errors-and-limits.md). */
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { BROADCAST_STEP_NODES } from "../../src/domain/limits.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { addNode, list, ok, pick, receive, refused, send } from "./scene.ts";
 
 const MANY = 2 * BROADCAST_STEP_NODES + 30;
 
-async function openMany(): Promise<TestHub> {
-  const hub = await startHub();
-  const nodeIds = Array.from({ length: MANY }, (_, i) => `n${i}`);
-  for (let i = 0; i < MANY; i += 50)
-    await Promise.all(nodeIds.slice(i, i + 50).map((nodeId) => addNode(hub, nodeId)));
-  return hub;
-}
+const nodeIds = Array.from({ length: MANY }, (_, i) => `n${i}`);
 
 const broadcast = (hub: TestHub, content: string, headers: Readonly<Record<string, string>> = {}) =>
   hub.post("/message/broadcast", { from_node: "n0", content }, { headers });
 
 describe("a broadcast to many nodes", () => {
+  let hub: TestHub;
+
+  beforeAll(async () => {
+    hub = await startHub();
+    for (let i = 0; i < MANY; i += 50)
+      await Promise.all(nodeIds.slice(i, i + 50).map((nodeId) => addNode(hub, nodeId)));
+  });
+  afterAll(() => hub.close());
+
   test("reaches each of them once, and is one event", async () => {
-    await using hub = await openMany();
     const { receivers, message_id } = await ok(broadcast(hub, "to all"));
     expect(receivers).toHaveLength(MANY - 1);
     expect(receivers).not.toContain("n0");
     const got = await Promise.all(
-      Array.from({ length: MANY }, async (_, i) =>
-        pick({ messages: await receive(hub, `n${i}`) }, "messages", "id"),
-      ),
+      nodeIds.map(async (nodeId) => pick({ messages: await receive(hub, nodeId) }, "messages", "id")),
     );
-    expect(got).toEqual(Array.from({ length: MANY }, (_, i) => (i === 0 ? [] : [message_id])));
+    expect(got).toEqual(nodeIds.map((_, i) => (i === 0 ? [] : [message_id])));
     const events = list(await ok(hub.get("/events?since=0&limit=1000&kind=message.sent")), "events");
     expect(events).toMatchObject([{ node_id: null, data: { message_id, receivers: MANY - 1 } }]);
   });
 
+  // Each has an empty mailbox by now.
   test("wakes every receive that waits", async () => {
-    await using hub = await openMany();
-    const waiting = Array.from({ length: 120 }, (_, i) =>
-      receive(hub, `n${i + 1}`, { blocking: true, timeout: 30 }),
-    );
+    const waiting = nodeIds
+      .slice(1, 121)
+      .map((nodeId) => receive(hub, nodeId, { blocking: true, timeout: 30 }));
     await Bun.sleep(200);
     await ok(broadcast(hub, "wake up"));
     for (const messages of await Promise.all(waiting))
       expect(messages).toMatchObject([{ content: "wake up" }]);
   });
 
+  test("is repeated by its Idempotency-Key without being sent again", async () => {
+    const headers = { "Idempotency-Key": "once" };
+    const first = await broadcast(hub, "x", headers);
+    const again = await broadcast(hub, "x", headers);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect(again.body).toEqual(first.body);
+    for (const nodeId of ["n1", "n300", `n${MANY - 1}`])
+      expect((await receive(hub, nodeId)).filter(({ content }) => content === "x")).toHaveLength(1);
+  });
+
   test("eight at once: all reach all, in one order, and others are served between their steps", async () => {
-    await using hub = await openMany();
     let isOver = false;
     let served = 0;
     const all = Promise.all(Array.from({ length: 8 }, (_, i) => ok(broadcast(hub, `${i}`)))).finally(
@@ -56,22 +65,12 @@ describe("a broadcast to many nodes", () => {
       served++;
     }
     for (const { receivers } of await all) expect(receivers).toHaveLength(MANY - 1);
-    expect(served).toBeGreaterThan(8);
+    expect(served).toBeGreaterThan(2); // if each send waited for all of the broadcasts: one or two
     const orders = new Set<string>();
     for (const nodeId of ["n1", "n300", `n${MANY - 1}`])
       orders.add((await receive(hub, nodeId, { count: 100 })).map(({ content }) => content).join());
     expect(orders.size).toBe(1);
     expect([...orders][0]?.split(",").toSorted()).toEqual(["0", "1", "2", "3", "4", "5", "6", "7"]);
-  });
-
-  test("is repeated by its Idempotency-Key without being sent again", async () => {
-    await using hub = await openMany();
-    const headers = { "Idempotency-Key": "once" };
-    const first = await broadcast(hub, "x", headers);
-    const again = await broadcast(hub, "x", headers);
-    expect(again.headers.get("idempotent-replayed")).toBe("true");
-    expect(again.body).toEqual(first.body);
-    expect(await receive(hub, "n1")).toHaveLength(1);
   });
 });
 

@@ -1,14 +1,12 @@
 /** The real `luxhub keys …` for tests of the API, on the data directory or the database of a running hub. */
 import { expect } from "bun:test";
-import { join } from "node:path";
+import { PROGRAM } from "../support/executable.ts";
 import { ADMIN_KEY, type CallOptions, SECRET, type TestHub } from "../support/hub.ts";
-
-const MAIN = join(import.meta.dir, "../../src/main.ts");
 
 /** Runs `luxhub keys …` on the hub's data directory. Returns the output. */
 export async function runKeys(hub: TestHub, ...words: string[]): Promise<string> {
   const database = hub.database === null ? {} : { LUXHUB_DATABASE: hub.database };
-  const child = Bun.spawn([process.execPath, MAIN, "keys", ...words, "--data", hub.dataDir], {
+  const child = Bun.spawn([...PROGRAM, "keys", ...words, "--data", hub.dataDir], {
     env: { ...process.env, ...database, LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: ADMIN_KEY },
     stdout: "pipe",
     stderr: "pipe",

@@ -596,7 +596,7 @@ describe("reconnecting with Last-Event-ID", () => {
     expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
   });
 
-  for (const seed of [1, 2])
+  for (const seed of [1])
     test(`again and again while events are committed: each arrives once, in order (seed ${seed})`, async () => {
       await using hub = await startHub();
       await addNodes(hub, ["n1", "n2", "n3"]);
@@ -653,12 +653,12 @@ describe("a slow client", () => {
     const [slow, quick] = [await clients.open(hub, "n1"), await clients.open(hub, "n1")];
     slow.pause();
     const content = "x".repeat(60_000); // together more than the sockets hold
-    for (let i = 0; i < 20; i++)
+    for (let i = 0; i < 12; i++)
       await Promise.all(
         Array.from({ length: 25 }, (_, j) => send(hub, "op", "n1", { content: `${i * 25 + j} ${content}` })),
       );
     const all = await shownIds(hub, "n1");
-    expect(all).toHaveLength(500);
+    expect(all).toHaveLength(300);
     await quick.take(all.length);
     expect(quick.ids).toEqual(all);
     expect(slow.frames.length).toBeLessThan(all.length);

@@ -1,5 +1,5 @@
 /** The contract of src/blobs/blobs.ts, tested on every engine; then the guarantees of the disk engine alone. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import { type DiskIo, openDiskBlobs } from "../../src/blobs/disk.ts";
 import { FailingDisk } from "../support/failing-disk.ts";
 import { openPostgresBlobs } from "../../src/blobs/postgres.ts";
 import { openPool } from "../../src/store/postgres/connection.ts";
-import { migrate } from "../../src/store/postgres/migrations.ts";
-import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
+import { dropSchemas, takeSchema } from "../support/schemas.ts";
 
 const MIB = 1024 * 1024;
 const folders: string[] = [];
@@ -22,6 +22,8 @@ afterEach(async () => {
   for (const remove of removing.splice(0).toReversed()) await remove();
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
 });
+
+afterAll(dropSchemas);
 
 async function newFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-blobs-"));
@@ -56,11 +58,10 @@ const ENGINES: readonly Engine[] = [
     name: "postgresql",
     skip: POSTGRES_MISSING,
     async start() {
-      const { url, remove } = await newSchema();
-      removing.push(remove);
+      const { url, giveBack } = await takeSchema();
+      removing.push(async () => giveBack());
       const pool = openPool(url, 1);
       removing.push(() => pool.close());
-      await migrate(pool);
       const reopen = async (): Promise<Blobs> => {
         // Simulates a minute in which no hub has touched its uploads.
         await pool`UPDATE blobs SET touched_at = touched_at - interval '61 seconds'`;

@@ -34,7 +34,9 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Load, Loaded, Query, Store, Transact } from "../../src/store/store.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { NOW, STEADY, message, node } from "../domain/samples.ts";
-import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { provideDatabase } from "../support/new-database.ts";
+import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
+import { dropSchemas, takeSchema } from "../support/schemas.ts";
 import { OWN_HOST, freePort } from "../support/keeper.ts";
 import { type SharedRedis, openRedis, withoutRedis } from "../support/redis.ts";
 
@@ -66,8 +68,8 @@ type Engine = {
 };
 
 async function openPostgresStore(): Promise<Store> {
-  const { url, remove } = await newSchema();
-  closing.push(remove);
+  const { url, giveBack } = await takeSchema();
+  closing.push(async () => giveBack());
   return openPostgres(url, systemClock(), (error) => {
     throw error;
   });
@@ -104,6 +106,7 @@ const ENGINES: readonly Engine[] = [
 
 let redis: Promise<SharedRedis> | null = null;
 afterAll(async () => (await redis)?.close());
+afterAll(dropSchemas);
 
 async function openRedisMail(store: Store, url: string): Promise<Mail> {
   const clock = systemClock();
@@ -124,7 +127,9 @@ type Opened = { readonly mail: Mail; readonly store: Store };
 async function openSqliteStore(): Promise<Store> {
   const folder = await mkdtemp(join(tmpdir(), "luxhub-mail-"));
   closing.push(() => rm(folder, { recursive: true }));
-  return openSqlite(join(folder, "db"), (error) => {
+  const path = join(folder, "db");
+  await provideDatabase(path);
+  return openSqlite(path, (error) => {
     throw error;
   });
 }

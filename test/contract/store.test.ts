@@ -59,7 +59,9 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { statementOf } from "../../src/store/sql/statements.ts";
 import { type Member, type Query, type Store, StoreBusy, StoreFull } from "../../src/store/store.ts";
 import { ANY_TASK, message, node, tally, task } from "../domain/samples.ts";
-import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { provideDatabase } from "../support/new-database.ts";
+import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
+import { dropSchemas, takeSchema } from "../support/schemas.ts";
 
 const { oldAnswers, oldDeliveries, oldEvents, oldMessages } = retention;
 
@@ -103,7 +105,7 @@ async function sqlitePlace(): Promise<Place & { readonly path: string }> {
 }
 
 async function postgresPlace(): Promise<Place> {
-  const { url, remove } = await newSchema();
+  const { url, giveBack } = await takeSchema();
   const beside = new SQL(url, { max: 1 });
   await beside`SELECT 1`; // so that a look is at once
   return {
@@ -111,7 +113,7 @@ async function postgresPlace(): Promise<Place> {
     look: async (sql) => Number((await beside.unsafe(sql))[0]?.n),
     remove: async () => {
       await beside.close();
-      await remove();
+      giveBack();
     },
   };
 }
@@ -120,7 +122,11 @@ const SQLITE: Engine = {
   name: "sqlite",
   skip: null,
   migrations: SQLITE_MIGRATIONS.length,
-  place: sqlitePlace,
+  place: async () => {
+    const place = await sqlitePlace();
+    await provideDatabase(place.path);
+    return place;
+  },
 };
 const ENGINES: readonly Engine[] = [
   SQLITE,
@@ -167,6 +173,8 @@ async function outcome(promise: Promise<unknown>): Promise<unknown> {
     (error: unknown) => (error instanceof Rejection ? error.code : error),
   );
 }
+
+afterAll(dropSchemas);
 
 if (POSTGRES_MISSING === null) await sharedServer(); // so that no test's time goes into its start
 

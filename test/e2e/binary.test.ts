@@ -2,7 +2,7 @@
  * The executable as `bun run build` makes it, alone in an empty directory with no home and no Bun on the path: it speaks
  * both variants, TLS, streams, and files. What the bundler leaves out shows here and nowhere else.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import {
   chmodSync,
   existsSync,
@@ -13,28 +13,18 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import packageJson from "../../package.json";
-import { ADMIN_KEY, Hub, PROJECT, SECRET, TempDir, objectOf, run } from "./program.ts";
+import { EXECUTABLE, FROM_SOURCE } from "../support/executable.ts";
+import { ADMIN_KEY, Hub, SECRET, TempDir, objectOf, run } from "./program.ts";
 import { RawConnection, headOf } from "./raw.ts";
 
 const place = new TempDir();
-const EXECUTABLE = place.join("luxhub");
 const NOWHERE = { PATH: "/nonexistent", HOME: "" };
 
 const openssl = Bun.which("openssl");
 
-beforeAll(async () => {
-  const build = packageJson.scripts.build.split(" && ").at(-1) ?? "";
-  const [bun = "", ...words] = build.replace("dist/luxhub", EXECUTABLE).split(" ");
-  expect(bun).toBe("bun");
-  const child = Bun.spawn([process.execPath, ...words], { cwd: PROJECT, stdout: "ignore", stderr: "pipe" });
-  const [err, code] = await Promise.all([child.stderr.text(), child.exited]);
-  if (code !== 0) throw new Error(`bun build: ${err}`);
-});
-
 afterAll(() => place[Symbol.dispose]());
 
-/** An empty directory within the place of the executable. */
+/** An empty directory. */
 function emptyDir(name: string): string {
   mkdirSync(place.join(name));
   return place.join(name);
@@ -99,7 +89,7 @@ describe("the executable", () => {
     const added = await run(["keys", "add", "second"], { command: [EXECUTABLE], cwd, env });
     expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(/^This is the secret of second\./)]);
     const listed = await run(["keys", "list"], { command: [EXECUTABLE], cwd, env });
-    expect(listed.stdout).toMatch(/\nsecond +secret/);
+    expect(listed.stdout).toMatch(/\nsecond +full/);
   });
 
   test.skipIf(openssl === null)(
@@ -174,7 +164,7 @@ describe("luxhub service", () => {
 
   test("says what it needs", async () => {
     const env = { ...NOWHERE, DESTDIR: emptyDir("source") };
-    const source = await run(["service", "install"], { env });
+    const source = await run(["service", "install"], { command: FROM_SOURCE, env });
     expect([source.code, source.stderr]).toEqual([1, expect.stringContaining("needs the executable")]);
     expect((await run(["service", "instal"])).stderr).toContain("install");
     expect((await run(["service", "print", "more"])).code).toBe(2);
@@ -184,7 +174,6 @@ describe("luxhub service", () => {
   test.skipIf(setpriv === null)(
     `refuses without root${setpriv === null ? " (skipped: needs root and setpriv)" : ""}`,
     async () => {
-      chmodSync(place.path, 0o755);
       for (const word of ["install", "remove"]) {
         const command = [setpriv ?? "", "--reuid=65534", "--clear-groups", EXECUTABLE];
         const { code, stdout, stderr } = await run(["service", word], { command, env: NOWHERE });

@@ -14,10 +14,10 @@ import {
   RESTORE_HELP,
   SERVE_HELP,
 } from "../../src/cli/usage.ts";
+import { PROGRAM } from "../support/executable.ts";
 import {
   ADMIN_KEY,
   type Ended,
-  FROM_SOURCE,
   Hub,
   Program,
   SECRET,
@@ -72,7 +72,7 @@ function add(title: string, ...flags: readonly string[]): Promise<string> {
 
 /** Runs a command as a shell would with this on its standard input. */
 async function withInput(input: string, ...args: readonly string[]): Promise<string> {
-  const child = Bun.spawn([...FROM_SOURCE, ...args], {
+  const child = Bun.spawn([...PROGRAM, ...args], {
     cwd: dir.path,
     env: { ...process.env, ...SECRETS, LUXHUB_DATA: data },
     stdin: new Blob([input]),
@@ -94,7 +94,7 @@ describe("a session", () => {
   test("top in a terminal draws until q, and leaves the screen as it was", async () => {
     let screen = "";
     const drawn = Promise.withResolvers<void>();
-    const child = Bun.spawn([...FROM_SOURCE, "top", "--interval", "200ms", "--data", data], {
+    const child = Bun.spawn([...PROGRAM, "top", "--interval", "200ms", "--data", data], {
       env: { ...process.env, ...SECRETS, TERM: "xterm" },
       terminal: {
         cols: 40,
@@ -201,7 +201,7 @@ describe("a session", () => {
     const all = await jsonList("task", "list", "--type", "many");
     expect(new Set(all.map(({ task_id }) => task_id)).size).toBe(60);
     expect((await luxhub("task", "list", "--limit", "2")).stdout.split("\n")).toHaveLength(4);
-    const command = [...FROM_SOURCE, "task", "list", "--json", "--data", data];
+    const command = [...PROGRAM, "task", "list", "--json", "--data", data];
     const shell = Bun.spawn(["bash", "-c", '"$@" | head -c 10; echo "${PIPESTATUS[0]}"', "-", ...command], {
       env: { ...process.env, ...SECRETS },
       stdout: "pipe",

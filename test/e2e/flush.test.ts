@@ -12,7 +12,8 @@ import {
   traced,
   whyNoTrace,
 } from "../torture/flush-trace.ts";
-import { FROM_SOURCE, Hub, TempDir } from "./program.ts";
+import { FROM_SOURCE, PROGRAM } from "../support/executable.ts";
+import { Hub, TempDir } from "./program.ts";
 
 const reason = whyNoTrace();
 if (reason !== null) console.log(`parts of e2e/flush.test.ts are skipped: ${reason}`);
@@ -23,7 +24,7 @@ const skipped = reason === null ? "" : ` (skipped: ${reason})`;
 const AT_ONCE = 32;
 
 onLinux(`no answer to a write leaves before the flush of its commit has returned${skipped}`, async () => {
-  const { asks, early } = await traceWrites(FROM_SOURCE, AT_ONCE);
+  const { asks, early } = await traceWrites(PROGRAM, AT_ONCE);
   expect(early).toEqual([]);
   expect(asks).toBe(10 + AT_ONCE);
 });
@@ -44,7 +45,7 @@ onLinux(
   async () => {
     using dir = new TempDir();
     const inject = ["-e", "inject=fsync,fdatasync:error=EIO:when=40..42"];
-    const command = traced(dir.join("trace"), FROM_SOURCE, inject);
+    const command = traced(dir.join("trace"), PROGRAM, inject);
     await using hub = await Hub.start({ command, data: dir.join("data") });
     const statuses = new Map<string, number>();
     for (let i = 0; i < 60; i++) {

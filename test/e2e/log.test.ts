@@ -9,13 +9,14 @@ import {
   measureStrangers,
   strangersMaxChars,
 } from "../torture/log-flood.ts";
-import { FROM_SOURCE, Hub, TempDir, until } from "./program.ts";
+import { PROGRAM } from "../support/executable.ts";
+import { Hub, TempDir, until } from "./program.ts";
 
 const SECRET = "log-secret";
 
 /** A hub whose standard output is this file; ended at the latest with its `using` block. */
 function startOn(stdout: number, data: string) {
-  const command = [...FROM_SOURCE, "serve", "--data", data, "--log", "json", "--log-level", "debug"];
+  const command = [...PROGRAM, "serve", "--data", data, "--log", "json", "--log-level", "debug"];
   const { PATH = "", HOME = "" } = process.env;
   const secrets = { LUXHUB_SECRET: SECRET, LUXHUB_ADMIN_KEY: "log-admin-key" };
   const env = { PATH, HOME, LUXHUB_PORT: "0", LUXHUB_HOST: "127.0.0.1", ...secrets };
@@ -65,7 +66,7 @@ test("a stalled log reader delays neither requests nor the shutdown", async () =
 
 test("a command that cannot write its output says so and fails", async () => {
   const full = openSync("/dev/full", "w");
-  const child = Bun.spawn([...FROM_SOURCE, "help"], { stdin: "ignore", stdout: full, stderr: "pipe" });
+  const child = Bun.spawn([...PROGRAM, "help"], { stdin: "ignore", stdout: full, stderr: "pipe" });
   expect(await child.stderr.text()).toBe("luxhub: cannot write to standard output: ENOSPC\n");
   expect(await child.exited).toBe(1);
   closeSync(full);
@@ -78,7 +79,7 @@ test("a closed terminal shuts the hub down in order, but not under nohup", async
   expect(await hub.program.ended).toBe(0);
   expect(hub.program.stdout).toMatch(/ending signal=SIGHUP[^]*ended\n$/);
 
-  await using kept = await Hub.start({ data: dir.join("data"), command: ["nohup", ...FROM_SOURCE] });
+  await using kept = await Hub.start({ data: dir.join("data"), command: ["nohup", ...PROGRAM] });
   kept.program.child.kill("SIGHUP");
   expect((await kept.get("/status")).status).toBe(200);
   expect((await kept.stop()).code).toBe(0);
@@ -94,7 +95,7 @@ const AT_ONCE = 8;
 async function startUnread(data: string) {
   const args = ["serve", "--port", "0", "--host", "127.0.0.1", "--data", data];
   args.push("--log", "json", "--log-level", "debug");
-  const child = Bun.spawn([...FROM_SOURCE, ...args], { stdout: "pipe", stderr: "inherit" });
+  const child = Bun.spawn([...PROGRAM, ...args], { stdout: "pipe", stderr: "inherit" });
   const reader = child.stdout.getReader();
   const decoder = new TextDecoder();
   let text = "";
@@ -156,7 +157,7 @@ test("on a terminal levels have colours, but not with NO_COLOR", async () => {
     ["1", " debug GET"],
   ] as const) {
     let text = "";
-    const child = Bun.spawn([...FROM_SOURCE, "serve", "--data", dir.join("data"), "--log-level", "debug"], {
+    const child = Bun.spawn([...PROGRAM, "serve", "--data", dir.join("data"), "--log-level", "debug"], {
       env: { PATH, HOME, ...secrets, NO_COLOR, LUXHUB_PORT: "0", LUXHUB_HOST: "127.0.0.1" },
       terminal: { data: (_, bytes) => void (text += new TextDecoder().decode(bytes)) },
     });

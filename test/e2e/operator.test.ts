@@ -16,9 +16,9 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../support/keeper.ts";
 import { SmallDisk, whyNoSmallDisk } from "../torture/small-disk.ts";
+import { PROGRAM } from "../support/executable.ts";
 import {
   type Ended,
-  FROM_SOURCE,
   Hub,
   Program,
   type ProgramOptions,
@@ -240,7 +240,7 @@ describe("addresses", () => {
 describe("the data directory", () => {
   test("with a name that is not UTF-8 is refused", async () => {
     using dir = new TempDir();
-    const shell = (script: string) => ({ command: ["sh", "-c", script, ...FROM_SOURCE], cwd: dir.path });
+    const shell = (script: string) => ({ command: ["sh", "-c", script, ...PROGRAM], cwd: dir.path });
     const named = shell(String.raw`exec "$0" "$@" --data "$(printf 'a\377')"`);
     const above = shell(String.raw`mkdir "$(printf 'b\377')" && cd "$(printf 'b\377')" && exec "$0" "$@"`);
     expect(await refusal(["serve", "--port", "0"], named)).toEqual([
@@ -358,7 +358,7 @@ describe("a backup that cannot be written", () => {
     body.append("file", new Blob([new Uint8Array(4 * 1024 * 1024)]), "large");
     expect((await hub.call("POST", "/file/upload", { body })).status).toBe(200);
     await using disk = await SmallDisk.mount(dir.join("disk"));
-    const inside = { command: disk.command(FROM_SOURCE) };
+    const inside = { command: disk.command(PROGRAM) };
     const full = `cannot write ${to}: no space left on device`;
     // There is no room for the database, and then for that but not for the file.
     for (const left of [0, 2 * 1024 * 1024]) {
@@ -400,7 +400,7 @@ test("starts under a service manager: no open files, no home, in /, a low file l
       TZ: "Mars/Base",
       LC_ALL: "C",
     };
-    const command = ["/bin/sh", "-c", `unset HOME; ${script}`, ...FROM_SOURCE];
+    const command = ["/bin/sh", "-c", `unset HOME; ${script}`, ...PROGRAM];
     await using program = new Program(["serve", "--data", data], { command, env, cwd: "/" });
     await until(() =>
       fetch(`http://127.0.0.1:${port}/api/v1/status`).then(

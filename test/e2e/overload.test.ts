@@ -10,16 +10,12 @@ import { countReached, killDuringBroadcast } from "../torture/broadcasts.ts";
 import { BEHIND_PROXY, measureGreedyWaits } from "../torture/greedy-waits.ts";
 import { forEach } from "../torture/crowd.ts";
 import { measureLargeBroadcast } from "../torture/large-broadcast.ts";
-import {
-  LARGE_BROADCAST_MIB_MAX,
-  STALLED_GROWTH_MIB_MAX,
-  UNREAD_MIB_MAX,
-  withHub,
-} from "../torture/overload.ts";
+import { STALLED_GROWTH_MIB_MAX, UNREAD_MIB_MAX, withHub } from "../torture/overload.ts";
 import { measureSlow } from "../torture/slow.ts";
 import { measureStalled } from "../torture/stalled.ts";
 import { measureUnread } from "../torture/unread.ts";
-import { FROM_SOURCE, Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
+import { Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
+import { PROGRAM } from "../support/executable.ts";
 import { RawConnection, headOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
@@ -27,14 +23,14 @@ const STALLED_MESSAGES = 200;
 
 describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
   test("the largest broadcasts reach more streams than can buffer them at once", async () => {
-    const count = 400;
+    const count = 300;
     const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
     expect(reached).toBe(count);
-    expect(grewMib).toBeLessThan(LARGE_BROADCAST_MIB_MAX);
+    expect(grewMib).toBeLessThan(count); // each has one MiB to get, twice
   });
 
   test("a hub that is killed during a broadcast: all nodes have it, or none, and an answered one has all", async () => {
-    const nodes = 1_500;
+    const nodes = 600;
     using dir = new TempDir();
     const data = dir.join("data");
     const answered = new Map<string, boolean>();
@@ -83,8 +79,8 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
   });
 
   test("waits of one key and of strangers are bounded, and end when the key is revoked", async () => {
-    const report = await withHub((hub, data) => measureGreedyWaits(hub, data, 3_000), BEHIND_PROXY);
-    expect(report).toMatchObject({ waited: 500, refused: 2_500, pollsWaited: 2_000, pollsRefused: 1_000 });
+    const report = await withHub((hub, data) => measureGreedyWaits(hub, data, 2_200), BEHIND_PROXY);
+    expect(report).toMatchObject({ waited: 500, refused: 1_700, pollsWaited: 2_000, pollsRefused: 200 });
     expect(report).toMatchObject({ statuses: ["200", "401"], kept: true });
   });
 
@@ -133,7 +129,7 @@ test.concurrent.skipIf(!LINUX)(
   `out of file descriptors: open connections are served, new ones wait, an upload is 503${LINUX ? "" : " (needs a shell's ulimit)"}`,
   async () => {
     using dir = new TempDir();
-    const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...FROM_SOURCE];
+    const command = ["sh", "-c", 'ulimit -n 150; exec "$@"', "sh", ...PROGRAM];
     await using hub = await Hub.start({ data: dir.join("data"), command });
     await hub.register("n1");
     const early = await RawConnection.open(hub.port);

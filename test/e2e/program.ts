@@ -6,11 +6,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
-
-export const PROJECT = join(import.meta.dir, "../..");
-/** How the program is started from source. */
-export const FROM_SOURCE: readonly string[] = [process.execPath, join(PROJECT, "src/main.ts")];
 
 export const SECRET = "e2e-secret-of-the-suite";
 export const ADMIN_KEY = "e2e-admin-key-of-the-suite";
@@ -34,7 +31,7 @@ export class TempDir implements Disposable {
 }
 
 export type ProgramOptions = {
-  /** The program without its arguments; from source if not given. */
+  /** The program without its arguments; the executable if not given. */
   readonly command?: readonly string[];
   readonly cwd?: string;
   /** The whole environment but for PATH and HOME, which are there unless they are given. */
@@ -53,7 +50,7 @@ export class Program implements AsyncDisposable {
 
   constructor(args: readonly string[], options: ProgramOptions = {}) {
     const { PATH = "", HOME = "" } = process.env;
-    const child = Bun.spawn([...(options.command ?? FROM_SOURCE), ...args], {
+    const child = Bun.spawn([...(options.command ?? PROGRAM), ...args], {
       cwd: options.cwd ?? tmpdir(),
       env: { PATH, HOME, ...options.env },
       stdin: "ignore",

@@ -29,7 +29,8 @@ import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
 import { VARIANT_A } from "../../src/variant/a.ts";
 import { VARIANT_B } from "../../src/variant/b.ts";
-import { Hub, PROJECT, TempDir, listOf, objectOf, run, until } from "./program.ts";
+import { PROJECT } from "../support/executable.ts";
+import { Hub, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
 /** The README and the pages of docs/, by their path in the project. */
 const PAGES: ReadonlyMap<string, string> = new Map(
@@ -572,6 +573,7 @@ describe("what the pages name exists", () => {
       "--retry-delay",
       "--retry-all-errors",
       "--target", // bun build
+      "--update-timings", // bun test
     ]);
     const wrong = all.flatMap(({ path, text }) =>
       [

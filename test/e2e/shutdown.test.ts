@@ -5,7 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { Hub, PROJECT, TempDir, listOf, objectOf, until } from "./program.ts";
+import { Hub, TempDir, listOf, objectOf, until } from "./program.ts";
+import { FROM_SOURCE } from "../support/executable.ts";
 import { RawConnection, headOf, postOf, uploadOf } from "./raw.ts";
 
 /** Opens a connection and sends a whole request. */
@@ -200,8 +201,9 @@ describe("an uncaught error", () => {
     ["SIGUSR2", "an exception"],
   ] as const)("%s ends the hub in order, and with 1: %s", async (signal, cause) => {
     using dir = new TempDir();
-    const fixture = join(PROJECT, "test/support/fault-fixture.ts");
-    const command = [process.execPath, "--preload", fixture, join(PROJECT, "src/main.ts")];
+    const fixture = join(import.meta.dir, "../support/fault-fixture.ts");
+    const [bun = "", ...words] = FROM_SOURCE;
+    const command = [bun, "--preload", fixture, ...words];
     await using hub = await Hub.start({ data: dir.join("data"), command });
     const poll = await ask(hub, headOf({ path: "/poll?timeout=60" }));
     await settled(hub);

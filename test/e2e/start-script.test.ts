@@ -1,7 +1,8 @@
 /** The start script: a signal to whoever was told to start the hub ends the hub, and leaves no process behind. */
 import { expect, test } from "bun:test";
 import { HANG_MS } from "../support/hang.ts";
-import { PROJECT, Program, TempDir, until } from "./program.ts";
+import { PROJECT } from "../support/executable.ts";
+import { Program, TempDir, until } from "./program.ts";
 
 const STARTERS: readonly (readonly string[])[] = [
   [process.execPath, "run", "start"],

@@ -14,7 +14,7 @@ const DOWNLOADS = 300;
 const LISTS = 200;
 
 describe.skipIf(!LINUX)(`strangers who read nothing${LINUX ? "" : " (needs /proc)"}`, () => {
-  test.each(Object.keys(RANGES) as RangeKind[])(
+  test.concurrent.each(Object.keys(RANGES) as RangeKind[])(
     `${DOWNLOADS} downloads, range: %s, take no memory`,
     async (kind) => {
       const grewMib = await withHub((hub) => measureUnreadDownloads(hub, kind, DOWNLOADS));

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { copyFileSync } from "node:fs";
 import { type TLSSocket, connect } from "node:tls";
-import { FROM_SOURCE, Hub, TempDir, run, until } from "./program.ts";
+import { Hub, TempDir, run, until } from "./program.ts";
 
 const openssl = Bun.which("openssl");
 const WITHOUT = openssl === null ? " (there is no openssl to make a certificate with)" : "";
@@ -124,7 +124,7 @@ test.skipIf(openssl === null)(
         `${variant}:127.0.0.1:${port}`,
       ];
       const tls = ["--tls-cert=used.pem", "--tls-key=used-key.pem"];
-      const { code, stderr } = await run(["serve", ...args, ...tls], { cwd: dir.path, command: FROM_SOURCE });
+      const { code, stderr } = await run(["serve", ...args, ...tls], { cwd: dir.path });
       expect([code, stderr]).toEqual([1, `luxhub: cannot listen on 127.0.0.1:${port}: the port is in use\n`]);
     }
     expect(await nameAt(port)).toBe("used");

@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { playSequences } from "./run.ts";
 
-test("100 random sequences of commands: the hub and the model agree", async () => {
-  const { sequences, commands } = await playSequences(100, 1);
-  expect(sequences).toBe(100);
-  expect(commands).toBeGreaterThan(2_500);
+test("40 random sequences of commands: the hub and the model agree", async () => {
+  const { sequences, commands } = await playSequences(40, 1);
+  expect(sequences).toBe(40);
+  expect(commands).toBeGreaterThan(1_000);
 });

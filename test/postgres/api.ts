@@ -22,30 +22,24 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   "response-backpressure": "tests answers being sent, calls no hub",
   "access-log": "tests the lines of requests, whatever their store",
   "cross-origin": "tests headers of requests and answers, whatever the store",
+  "large-lists": "tests how lists are sent; contract/store.test.ts reads their parts on PostgreSQL",
+  envelope: "tests the form of requests and answers, whatever the store",
+  keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
+  "activity-log":
+    "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
   "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
 };
 
 export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream", "broadcasts"],
-  requests: ["batch", "envelope", "variants", "idempotency", "files", "nodes"],
-  periodic: [
-    "offline",
-    "worker-loop",
-    "next",
-    "fates",
-    "keys",
-    "lost-keys",
-    "system",
-    "monitoring",
-    "large-lists",
-    "activity-log",
-  ],
+  requests: ["batch", "variants", "idempotency", "files", "nodes"],
+  periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**
  * Parts that run on two hubs: where concurrent requests meet in the database. The others test the form of answers,
- * periodic work (one hub does it: fleet.test.ts) and each hub's own keys and log: two hubs would show no more.
+ * and periodic work (one hub does it: fleet.test.ts): two hubs would show no more.
  */
 const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["tasks", "messages"]);
 

@@ -3,12 +3,13 @@
  * commits first. The hubs run in this process, with real listeners and their own connections.
  */
 import { SQL } from "bun";
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../src/domain/limits.ts";
 import { median } from "../bench/median.ts";
 import { SseReader } from "../support/sse.ts";
 import { ADMIN_KEY, type Answer, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
-import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
+import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
+import { type Schema, dropSchemas, takeSchema } from "../support/schemas.ts";
 import {
   addNode,
   addNodes,
@@ -31,7 +32,7 @@ if (POSTGRES_MISSING === null) await sharedServer();
 
 type Fleet = { readonly url: string; readonly sql: SQL; readonly hubs: TestHub[]; readonly clock: TestClock };
 
-let fleet: Fleet & { remove(): Promise<void> };
+let fleet: Fleet & Pick<Schema, "giveBack">;
 
 /** One more hub on the database; one clock is everybody's, as time is. */
 async function join({ url, hubs, clock }: Fleet): Promise<TestHub> {
@@ -45,8 +46,8 @@ suite(`several hubs on one database${reason}`, () => {
   let b: TestHub;
 
   beforeEach(async () => {
-    const { url, remove } = await newSchema();
-    fleet = { url, sql: new SQL(url, { max: 1 }), hubs: [], clock: new TestClock(), remove };
+    const { url, giveBack } = await takeSchema();
+    fleet = { url, sql: new SQL(url, { max: 1 }), hubs: [], clock: new TestClock(), giveBack };
     a = await join(fleet);
     b = await join(fleet);
   });
@@ -54,8 +55,10 @@ suite(`several hubs on one database${reason}`, () => {
   afterEach(async () => {
     for (const hub of fleet.hubs) await hub.close();
     await fleet.sql.close();
-    await fleet.remove();
+    fleet.giveBack();
   });
+
+  afterAll(dropSchemas);
 
   const number = async (sql: string): Promise<number> => Number((await fleet.sql.unsafe(sql))[0]?.n);
 

@@ -28,7 +28,7 @@ const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
 if (POSTGRES_MISSING === null) await sharedServer();
 
-const ROUNDS = 25;
+const ROUNDS = 12;
 const AT_ONCE = 80;
 const TABLES: Readonly<Record<string, string>> = {
   nodes: "node_id",

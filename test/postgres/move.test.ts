@@ -170,7 +170,7 @@ suite(`luxhub move${reason}`, () => {
     const data = dir.join("data");
     const hub = await startHub({ dataDir: data });
     const { files } = await fill(hub);
-    for (let i = 0; i < 40; i++) files.push(await upload(hub, `${i} ${LARGE.slice(0, 300_000)}`, null));
+    for (let i = 0; i < 20; i++) files.push(await upload(hub, `${i} ${LARGE.slice(0, 200_000)}`, null));
     const before = await seen(hub, files);
     await hub.close();
 
@@ -306,7 +306,7 @@ type Killed = {
   readonly undo: () => Promise<void> | void;
 };
 
-/** Kills four moves, each a little after it has carried some more files. */
+/** Kills three moves, each a little after it has carried some more files. */
 async function killOften(
   direction: "to" | "from",
   data: string,
@@ -323,7 +323,7 @@ async function killOften(
   };
   while (!(await kill(1))) await undo();
   await once();
-  for (const files of [10, 25, 40]) await kill(files);
+  for (const files of [8, 16]) await kill(files);
 }
 
 /** What a hub says that does not start. */

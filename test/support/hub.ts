@@ -17,6 +17,7 @@ import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
+import { provideDatabase } from "./new-database.ts";
 import { type Schema, takeSchema } from "./schemas.ts";
 
 export const SECRET = "test-secret";
@@ -282,6 +283,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     dataDir: path,
     database: settings.database ?? (await databaseOf(path)),
   };
+  if (config.database === null) await provideDatabase(makeDataDir(path).database);
   const logged: string[] = [];
   const log = openLog(
     { format: "json", level: settings.logLevel ?? "debug" },

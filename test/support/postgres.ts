@@ -146,6 +146,7 @@ function postgresUser(): [uid: number, gid: number] {
 /** No test that shares the server checks what survives a crash, so it need not flush. */
 const HURRIED = {
   fsync: "off",
+  synchronous_commit: "off",
   full_page_writes: "off",
   max_connections: "400",
   shared_buffers: "64MB",

@@ -2,7 +2,7 @@
  * One folder for everything that a run of the suite writes, in memory where the system has that much. When the run has
  * ended, however it ended, a process of its own kills the programs that still use the folder and removes it.
  */
-import { accessSync, constants, mkdirSync, statfsSync } from "node:fs";
+import { accessSync, constants, mkdirSync, readFileSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 
@@ -66,12 +66,16 @@ export function runFolder(): string {
   return made;
 }
 
-/** In memory where the system offers so much of that (a container may have 64 MiB), else where temporary files go. */
+/**
+ * In memory where the system offers so much of that (a container may have 64 MiB) and lets programs start there, else
+ * where temporary files go.
+ */
 function swiftPlace(): string {
   const memory = "/dev/shm";
   if (process.env["TMPDIR"] !== undefined) return tmpdir();
   try {
     accessSync(memory, constants.W_OK);
+    if (/^\S+ \/dev\/shm \S+ \S*\bnoexec\b/m.test(readFileSync("/proc/mounts", "utf8"))) return tmpdir();
     const { blocks, bsize } = statfsSync(memory); // its size: what is free now differs from one worker to the next
     return blocks * bsize >= WANTED_BYTES ? memory : tmpdir();
   } catch {

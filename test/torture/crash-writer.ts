@@ -166,7 +166,8 @@ export class Writer {
       if (Object(task).ready === true) open.push(String(task_id));
       else open.unshift(String(task_id));
     };
-    return this.#call({ path: "/task/create", body, key, told });
+    // A repeat may come after expires_at.
+    return this.#call({ path: "/task/create", body, key, told, refusals: step % 6 === 4 ? [400] : [] });
   }
 
   /** One of the newest tasks, so that several writers want the same; sometimes the oldest, which had to wait. */

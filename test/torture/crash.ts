@@ -4,11 +4,12 @@
  *
  * The seed repeats the moments, though not the machine's timing.
  */
-import { FROM_SOURCE, Hub, Program, TempDir, until } from "../e2e/program.ts";
+import { Hub, Program, TempDir, until } from "../e2e/program.ts";
 import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-checks.ts";
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
 import { traceWrites, whyNoTrace } from "./flush-trace.ts";
 import { randomFrom } from "./random.ts";
+import { PROGRAM } from "../support/executable.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 
 const WRITERS = 16;
@@ -115,7 +116,7 @@ async function traceFigure(atOnce: number): Promise<Figure> {
   const what = "Answers that left before their flush, as strace saw it";
   const reason = whyNoTrace();
   if (reason !== null) return notRun(what, reason);
-  const { asks, early } = await traceWrites(FROM_SOURCE, atOnce);
+  const { asks, early } = await traceWrites(PROGRAM, atOnce);
   return { what, value: `${early.length} of ${asks}`, goal: "0", held: early.length === 0 };
 }
 

@@ -5,9 +5,10 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type Answer, FROM_SOURCE, Hub, TempDir, listOf, run, until } from "../e2e/program.ts";
+import { type Answer, Hub, TempDir, listOf, run, until } from "../e2e/program.ts";
 import { type Picture, type Ready, WRITES, everyRow, formOf, makeReady, pictureOf } from "./disk-writes.ts";
 import { type Section, notRun } from "./section.ts";
+import { PROGRAM } from "../support/executable.ts";
 import { SmallDisk, whyNoSmallDisk } from "./small-disk.ts";
 
 /** What is on the small disk. */
@@ -65,7 +66,7 @@ export async function startOnFullDisk(report: DiskReport): Promise<void> {
   await round.refusesToStart(false);
   await round.refusesToStart(true);
   disk.free();
-  await using hub = await Hub.start({ command: disk.command(FROM_SOURCE), data, ownSecrets: false });
+  await using hub = await Hub.start({ command: disk.command(PROGRAM), data, ownSecrets: false });
   await hub.register("n1");
 }
 
@@ -77,7 +78,7 @@ export async function beatOnFullDisk(): Promise<Reuse> {
   using dir = new TempDir();
   const data = dir.join("data");
   await using disk = await SmallDisk.mount(data);
-  const start = (): Promise<Hub> => Hub.start({ command: disk.command(FROM_SOURCE), data });
+  const start = (): Promise<Hub> => Hub.start({ command: disk.command(PROGRAM), data });
   const beat = async (hub: Hub): Promise<number> =>
     (await hub.post("/node/heartbeat", { node_id: "n1" })).status;
   await using first = await start();
@@ -248,13 +249,13 @@ class Round {
   }
 
   start(): Promise<Hub> {
-    return Hub.start({ command: this.#disk.command(FROM_SOURCE), data: this.#data });
+    return Hub.start({ command: this.#disk.command(PROGRAM), data: this.#data });
   }
 
   /** `ownSecrets`: whether they come by the environment, so that none has to be written. */
   async refusesToStart(ownSecrets = true): Promise<void> {
     const env = ownSecrets ? { LUXHUB_SECRET: "s", LUXHUB_ADMIN_KEY: "a" } : {};
-    const command = this.#disk.command(FROM_SOURCE);
+    const command = this.#disk.command(PROGRAM);
     const ended = await run(["serve", "--port", "0", "--data", this.#data], { command, env });
     const oneLine = /^luxhub: [^\n]*(?:is full: make room|no space left)[^\n]*\n$/.test(ended.stderr);
     this.same("a start on a full disk", [1, "", true], [ended.code, ended.stdout, oneLine]);

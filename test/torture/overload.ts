@@ -16,7 +16,7 @@ import {
   measureUnreadDownloads,
   measureWoken,
 } from "./strangers.ts";
-import { UNREAD_KINDS, measureUnread } from "./unread.ts";
+import { UNREAD_KINDS, type UnreadKind, measureUnread } from "./unread.ts";
 import { SLOW_KINDS, measureSlow } from "./slow.ts";
 import { measureStalled } from "./stalled.ts";
 
@@ -215,20 +215,31 @@ async function broadcasts(nodes: number): Promise<readonly Figure[]> {
   ];
 }
 
-async function unread(callers: number): Promise<readonly Figure[]> {
-  const figures: Figure[] = [];
-  for (const kind of UNREAD_KINDS) {
-    const { askedMib, grewMib, meanwhile, goneAfterMs } = await withHub((hub) =>
-      measureUnread(hub, kind, callers, PROBE_MS, true),
-    );
-    const goneMs = goneAfterMs ?? Number.NaN;
-    figures.push({
+async function unread(kind: UnreadKind, callers: number): Promise<readonly Figure[]> {
+  const { askedMib, grewMib, meanwhile, goneAfterMs } = await withHub((hub) =>
+    measureUnread(hub, kind, callers, PROBE_MS, true),
+  );
+  const goneMs = goneAfterMs ?? Number.NaN;
+  return [
+    {
       what: `Memory taken by ${callers} callers of ${askedMib} MiB of ${kind} who do not read, MiB; all gone after, s`,
       value: `${grewMib.toFixed(0)} (p99 of others ${meanwhile.p99Ms.toFixed(0)} ms); ${(goneMs / 1_000).toFixed(0)}`,
       goal: `<= ${UNREAD_MIB_MAX}; ${UNREAD_GONE_WITHIN_MS / 1_000}`,
       held: grewMib <= UNREAD_MIB_MAX && goneMs <= UNREAD_GONE_WITHIN_MS,
-    });
-  }
+    },
+  ];
+}
+
+type Part = () => Promise<readonly Figure[]>;
+
+/**
+ * Parts that mostly wait a minute or two for the hub to cut callers off, whatever the scale: in a short run beside one
+ * another, else one after the other, so that none disturbs what another measures.
+ */
+async function waits(parts: readonly Part[], scale: number): Promise<readonly Figure[]> {
+  if (scale < 1) return (await Promise.all(parts.map((part) => part()))).flat();
+  const figures: Figure[] = [];
+  for (const part of parts) figures.push(...(await part()));
   return figures;
 }
 
@@ -324,14 +335,17 @@ export const OVERLOAD: Section = {
     figures.push(...(await largeBroadcast(counted(LARGE_BROADCAST_STREAMS))));
     progress(`${counted(SLOW)} slow callers of each kind`);
     figures.push(...(await slow(counted(SLOW))));
-    progress("a stream that does not read");
-    figures.push(...(await stalled(STALLED_MESSAGES)));
     progress("long lists");
     figures.push(...(await lists(counted(NODES), counted(LIST_CALLERS))));
     progress("broadcasts to all nodes");
     figures.push(...(await broadcasts(counted(NODES))));
-    progress("large answers that nobody reads");
-    figures.push(...(await unread(counted(UNREAD_CALLERS))));
+    progress("a stream that does not read, and large answers that nobody reads");
+    const unreads = UNREAD_KINDS.map(
+      (kind): Part =>
+        () =>
+          unread(kind, counted(UNREAD_CALLERS)),
+    );
+    figures.push(...(await waits([() => stalled(STALLED_MESSAGES), ...unreads], scale)));
     progress(`${counted(GREEDY_CALLS)} blocked receives of one key`);
     figures.push(...(await greedyWaits(counted(GREEDY_CALLS))));
     progress("callers without the secret who read nothing");

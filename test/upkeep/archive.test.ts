@@ -80,15 +80,16 @@ describe("an archive that 0.1.0 wrote", () => {
 describe("refuses", () => {
   test("a header with one flipped bit, unless its meaning is the same", () =>
     inFolder(async (folder) => {
-      let refused = 0;
-      for (let bit = 0; bit < BLOCK_BYTES * 8; bit++) {
+      let [flips, refused] = [0, 0];
+      for (let bit = 0; bit < BLOCK_BYTES * 8; bit += 9) {
+        flips++; // another bit of each byte
         const flipped = Buffer.from(ONE_FILE);
         flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
         const outcome = await read(folder, flipped).catch((error: unknown) => error);
         if (outcome instanceof Error) refused++;
         else expect(outcome).toEqual({ a: "hello" });
       }
-      expect(refused).toBeGreaterThan(BLOCK_BYTES * 8 - 64);
+      expect(refused).toBeGreaterThan(flips - 8);
     }));
 
   test("an entry that is not a plain file", () =>

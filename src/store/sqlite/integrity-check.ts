@@ -96,10 +96,21 @@ function faultOfPages(db: Database): string | null {
 function faultOfSchema(schema: number, tables: string): string | null {
   if (schema === 0) return tables === "[]" ? null : "it has tables, but no schema version";
   if (schema > SQLITE_MIGRATIONS.length) return null; // of a newer luxhub: opening it reports that
+  return tables === migratedSchema(schema) ? null : `its tables are not those of schema ${schema}`;
+}
+
+const migratedSchemas = new Map<number, string>();
+
+/** The tables and indexes that the migrations make, computed once per process. */
+function migratedSchema(schema: number): string {
+  const known = migratedSchemas.get(schema);
+  if (known !== undefined) return known;
   const model = new Database(":memory:");
   try {
     for (const step of SQLITE_MIGRATIONS.slice(0, schema)) model.run(step);
-    return tables === schemaOf(model) ? null : `its tables are not those of schema ${schema}`;
+    const made = schemaOf(model);
+    migratedSchemas.set(schema, made);
+    return made;
   } finally {
     model.close();
   }
