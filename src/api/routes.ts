@@ -38,8 +38,8 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LUX_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
-  openApiDocument,
   BATCH_ENDPOINT,
+  openApiDocument,
 ];
 
 /** Every endpoint under /api/v1, for documentation. */

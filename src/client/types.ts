@@ -1284,9 +1284,6 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** This API as an OpenAPI 3.1 document, in the variant of the caller */
-  "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
-
   /** Does many requests in order and in one transaction */
   batch: {
     request: {
@@ -1309,6 +1306,9 @@ export interface Operations<V extends Variant = "A"> {
       }[];
     };
   };
+
+  /** This API as an OpenAPI 3.1 document, in the variant of the caller */
+  "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
   /** Files, newest first */
   "file/list": {
@@ -1406,8 +1406,8 @@ export const METHODS = {
   events: "GET",
   poll: "GET",
   "pg/diagnostic": "GET",
-  "openapi.json": "GET",
   batch: "POST",
+  "openapi.json": "GET",
   "file/list": "GET",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",

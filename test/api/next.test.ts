@@ -562,6 +562,28 @@ describe("a caller that hangs up", () => {
   });
 });
 
+test("in a batch it sees what those before it did, and must not wait", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const next = { path: "task/next", body: { node_id: "n2" } };
+  const { answers } = await ok(
+    hub.post("/batch", {
+      requests: [
+        { path: "node/register", body: { node_id: "n2", name: "n2", capabilities: "x" } },
+        { path: "task/create", body: { title: "t", description: "d", task_type: "x" } },
+        next,
+        next,
+        { path: "task/next", body: { node_id: "n1", wait: 1 } },
+        { path: "node/leave", body: { node_id: "n2" } },
+        next,
+      ],
+    }),
+  );
+  const bodies = list({ answers }, "answers").map(({ body }) => record(body));
+  expect(record(bodies[2]?.["task"])).toMatchObject({ task_id: bodies[1]?.["task_id"], assigned_node: "n2" });
+  expect([bodies[3]?.["task"], bodies[4]?.["error"]]).toEqual([null, "invalid_request"]);
+});
+
 test("eight workers do 100 tasks with at most 120 requests for work, and meet no conflict", async () => {
   await using hub = await startHub();
   const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);

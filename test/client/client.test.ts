@@ -104,9 +104,9 @@ test("a wait is asked for in parts until it is over or work comes", async () => 
   await hub.nodes.register({ node_id: "n", name: "N" });
   const { task_id } = await hub.tasks.create({ title: "t", description: "d", delay_s: 3_600 });
   asked = 0;
-  const wait = { node_id: "n", wait: 0.35 };
+  const wait = { node_id: "n", wait: 1 };
   expect(await hub.tasks.next(wait)).toMatchObject({ task: null });
-  expect(asked).toBeGreaterThanOrEqual(4);
+  expect(asked).toBeGreaterThan(1);
   asked = 0;
   const ended = hub.tasks.get({ task_id, wait: 3_600 });
   await until(async () => asked > 2);
