@@ -14,7 +14,7 @@ export type Form = {
   readonly name: string;
   /**
    * The positional arguments, as in its help: "FILE", "ID A|B|none", "" for none; "ID…" is one or more, "[COMMAND…]" any
-   * number.
+   * number; "-- " in front shows that the words are a command with flags of its own.
    */
   readonly words: string;
   /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be given many times. */
@@ -109,7 +109,7 @@ function namesOf(flags: Form["flags"]): readonly string[] {
 
 function refuseWords(words: readonly string[], { name, words: wanted }: Form): void {
   if (wanted.startsWith("[")) return;
-  const names = wanted.split(" ").filter((word) => word !== "");
+  const names = wanted.split(" ").filter((word) => word !== "" && word !== "--");
   const extra = words[names.length];
   if (extra !== undefined && wanted.endsWith("…")) return;
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, name);
