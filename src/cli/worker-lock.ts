@@ -45,8 +45,8 @@ export function takeWorkerLock(url: string, nodeId: string, env: Environment): W
 
 /** In the user's state directory (XDG Base Directory), else, for users without a home, in the temporary one. */
 function makeStateDir(name: string, { XDG_STATE_HOME: given = "" }: Environment): string {
-  const state = isAbsolute(given) ? given : join(homedir(), ".local", "state");
   try {
+    const state = isAbsolute(given) ? given : join(homedir(), ".local", "state");
     return makeOwnDir(join(state, "luxhub-workers"), name);
   } catch {
     return makeOwnDir(join(tmpdir(), `luxhub-workers-${process.geteuid?.() ?? 0}`), name);
