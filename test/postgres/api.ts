@@ -31,17 +31,17 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["tasks", "balancer", "concurrency", "lux"],
-  messages: ["messages", "stream", "broadcasts"],
+  tasks: ["tasks", "balancer", "lux", "stream"],
+  messages: ["messages", "broadcasts", "concurrency"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
   periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**
- * Parts that run on two hubs: where concurrent requests meet in the database. The others test the form of answers,
- * and periodic work (one hub does it: fleet.test.ts): two hubs would show no more.
+ * Parts that run on two hubs: where concurrent requests meet in the database. The others test what one request does,
+ * the form of answers and periodic work; fleet.test.ts has what two hubs without Redis do at once, and their streams.
  */
-const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["tasks", "messages"]);
+const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
 
 /** Parts whose hubs pass messages over Redis; in the others PostgreSQL does it. */
 const ON_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
