@@ -27,6 +27,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
+  openapi: "tests the documents of the endpoints, whatever the store",
   "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
 };
 
