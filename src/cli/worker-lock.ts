@@ -1,45 +1,44 @@
 /**
- * One worker process per node on this machine: a file lock, and the process groups that the worker has started, so that
- * its successor ends what a killed worker left running.
+ * One worker process per node on this machine: a file lock, and the id of the run that holds it, by which a successor
+ * finds and ends what a killed worker left running.
  *
  * A worker on another machine is not seen here: the epochs of the tasks show it (src/client/worker.ts).
  */
 import { lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { newId } from "../lib/ids.ts";
 import { type Lock, takeLock } from "../store/sqlite/file-lock.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type WorkerLock = {
-  /** How many process groups of a killed worker were ended. */
-  readonly endedGroups: number;
-  /** Records a process group until the returned function is called. */
-  record(group: number): () => void;
+  /** For the environment of every command: a process that has it was started by this worker. */
+  readonly mark: Environment;
+  /** How many processes of a killed worker were ended. */
+  readonly endedProcesses: number;
   release(): void;
 };
 
-/** Takes the lock of a node of a hub; the id of the process that has it, "" if unknown, when it is taken. */
+const MARK = "LUXHUB_WORKER_RUN";
+
+/** Takes the lock of a node of a hub. When it is taken: the id of the process that has it, "" if unknown. */
 export function takeWorkerLock(url: string, nodeId: string, env: Environment): WorkerLock | string {
   const dir = makeStateDir(new Bun.CryptoHasher("sha256").update(`${url} ${nodeId}`).digest("hex"), env);
-  const pidFile = join(dir, "pid");
+  const file = join(dir, "running");
   const lock: Lock | null = takeLock(join(dir, "lock"));
-  if (lock === null) return readIfThere(pidFile);
-  writeFileSync(pidFile, String(process.pid));
-  const groups = join(dir, "groups");
-  mkdirSync(groups, { recursive: true });
+  const [pid = "", killedRun = ""] = readIfThere(file).split(" ");
+  if (lock === null) return pid;
+  const endedProcesses = killedRun === "" ? 0 : endProcesses(`${MARK}=${killedRun}`);
+  const run = newId();
+  writeFileSync(file, `${process.pid} ${run}`);
   return {
-    endedGroups: endGroups(groups),
-    record: (group) => {
-      const file = join(groups, `${group}-${startOf(group)}`);
-      try {
-        writeFileSync(file, "");
-      } catch {
-        return () => {}; // on a full disk the command runs all the same
-      }
-      return () => rmSync(file, { force: true });
+    mark: { [MARK]: run },
+    endedProcesses,
+    release: () => {
+      rmSync(file, { force: true });
+      lock.release();
     },
-    release: () => lock.release(),
   };
 }
 
@@ -64,62 +63,41 @@ function makeOwnDir(parent: string, name: string): string {
   return dir;
 }
 
-function endGroups(dir: string): number {
-  let count = 0;
-  for (const name of readdirSync(dir)) {
-    const [group = 0, start = ""] = [Number.parseInt(name), name.split("-")[1]];
-    // The time of its start tells the process from a later one with the same id.
-    if (group > 1 && start !== "" && startOf(group) === start && killGroup(group, "SIGKILL")) count++;
-    rmSync(join(dir, name));
+/** A process that is about to end may start another one: looked for again until none is found. */
+const LOOKS_MAX = 10;
+
+/** Kills all processes with an entry in their environment. Linux only, by /proc. */
+function endProcesses(entry: string): number {
+  const ended = new Set<string>();
+  for (let look = 0; look < LOOKS_MAX; look++) {
+    const found = allPids().filter((pid) => readIfThere(`/proc/${pid}/environ`).split("\0").includes(entry));
+    if (found.length === 0) break;
+    for (const pid of found) {
+      ended.add(pid);
+      try {
+        process.kill(Number(pid), "SIGKILL");
+      } catch {
+        // It has just ended.
+      }
+    }
   }
-  return count;
+  return ended.size;
 }
 
-/** When a process started, in ticks since the boot; "" if it is not there or the system has no /proc. */
-function startOf(pid: number): string {
-  return statOf(pid)[19] ?? ""; // starttime
-}
-
-/** The fields of proc_pid_stat(5) from the third on: after the bracket that ends the command's name. */
-function statOf(pid: number | string): readonly string[] {
-  const stat = readIfThere(`/proc/${pid}/stat`);
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-}
-
-function readIfThere(path: string): string {
+/** The ids of all processes; none on a system without /proc. */
+export function allPids(): readonly string[] {
   try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-}
-
-/** Whether a process of the group runs. Where nobody waits for orphans, as in many containers, dead ones stay in it. */
-export function isGroupRunning(group: number): boolean {
-  if (!killGroup(group, 0)) return false;
-  const pids = listIfThere("/proc").filter((name) => /^\d+$/.test(name));
-  return (
-    pids.length === 0 ||
-    pids.some((pid) => {
-      const [state, , pgrp] = statOf(pid);
-      return pgrp === String(group) && state !== "Z";
-    })
-  );
-}
-
-function listIfThere(dir: string): readonly string[] {
-  try {
-    return readdirSync(dir);
+    return readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   } catch {
     return [];
   }
 }
 
-/** Sends a signal to a process group; 0 only asks whether it is there. False if it is not. */
-export function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+/** "" for a file that is not there, or is another user's. */
+export function readIfThere(path: string): string {
   try {
-    return process.kill(-group, signal);
+    return readFileSync(path, "utf8");
   } catch {
-    return false;
+    return "";
   }
 }

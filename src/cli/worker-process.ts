@@ -3,7 +3,7 @@
  * Whatever the command leaves running in its group ends with it. Must not: know what a task is.
  */
 import { systemClock } from "../lib/clock.ts";
-import { isGroupRunning, killGroup } from "./worker-lock.ts";
+import { allPids, readIfThere } from "./worker-lock.ts";
 
 export type RunOptions = {
   /** Null: the current directory. */
@@ -15,8 +15,6 @@ export type RunOptions = {
   readonly graceMs: number;
   /** Ends it. */
   readonly signal: AbortSignal;
-  /** Records the process group until the returned function is called. */
-  readonly record: (group: number) => () => void;
   /** Gets each line of standard error. */
   readonly onErrorLine: (line: string) => void;
 };
@@ -60,7 +58,6 @@ export async function runCommand(command: readonly string[], options: RunOptions
     detached: true, // a session and a process group of its own
   });
   const group = child.pid;
-  const forget = options.record(group);
   const output = new Output();
   const errors = new LastLines(options.onErrorLine);
   const readers = [child.stdout.getReader(), child.stderr.getReader()] as const;
@@ -86,7 +83,6 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const drained = setTimeout(() => readers.forEach((reader) => void reader.cancel()), DRAIN_MS);
   await read;
   clearTimeout(drained);
-  forget();
   return {
     exitCode: child.signalCode === null ? child.exitCode : null,
     endedBy: child.signalCode === null ? null : String(child.signalCode),
@@ -111,6 +107,30 @@ async function endGroup(group: number, graceMs: number): Promise<void> {
     }
     await Bun.sleep(Math.min(pause, leftMs));
   }
+}
+
+/** Sends a signal to a process group; 0 only asks whether it is there. False if it is not. */
+function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-group, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a process of the group runs. Where nobody waits for orphans, as in many containers, dead ones stay in it. */
+function isGroupRunning(group: number): boolean {
+  if (!killGroup(group, 0)) return false;
+  const pids = allPids();
+  return (
+    pids.length === 0 ||
+    pids.some((pid) => {
+      const stat = readIfThere(`/proc/${pid}/stat`);
+      // proc_pid_stat(5), from the third field on: after the bracket that ends the command's name.
+      const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return pgrp === String(group) && state !== "Z";
+    })
+  );
 }
 
 type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> };

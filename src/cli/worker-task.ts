@@ -24,7 +24,6 @@ export type TaskOptions = {
   readonly timeoutMs: number | null;
   readonly graceMs: number;
   readonly log: Log;
-  readonly record: (group: number) => () => void;
 };
 
 /** The command cannot be started: that is not the task's fault. */
@@ -78,7 +77,7 @@ async function start(
   epoch: number,
   dir: string | null,
   signal: AbortSignal,
-  { command, env, timeoutMs, graceMs, log, record }: TaskOptions,
+  { command, env, timeoutMs, graceMs, log }: TaskOptions,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
   try {
@@ -96,7 +95,6 @@ async function start(
       timeoutMs,
       graceMs,
       signal,
-      record,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
   } catch (error) {

@@ -58,18 +58,24 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     return EXIT.CONFLICT;
   }
   try {
-    if (lock.endedGroups > 0)
-      log.warn("ended what a killed worker left running", { commands: lock.endedGroups });
+    if (lock.endedProcesses > 0)
+      log.warn("ended what a killed worker left running", { processes: lock.endedProcesses });
     const options: TaskOptions = {
       hub,
       nodeId,
       command,
-      env: commandEnvironment(env, url, nodeId, values.has("pass-secret") ? secret : undefined),
+      // Without the worker's own settings: a secret among them would reach whatever a task makes the command run.
+      env: {
+        ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("LUXHUB_"))),
+        LUXHUB_URL: url,
+        LUXHUB_NODE_ID: nodeId,
+        LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
+        ...lock.mark,
+      },
       workDir: makeWorkDir(values, nodeId, log),
       timeoutMs: msOf(values, "timeout"),
       graceMs: msOf(values, "grace") ?? GRACE_S * 1_000,
       log,
-      record: lock.record,
     };
     let isMissing = false;
     let completed = 0;
@@ -119,22 +125,6 @@ function commandOf([word = "", ...more]: readonly string[], env: Environment): r
   const path = Bun.which(word, { PATH: env["PATH"] ?? "" });
   if (path === null) throw new UsageError(`there is no program ${JSON.stringify(word)}`, NAME);
   return [resolve(path), ...more];
-}
-
-/** The command gets no settings of the worker's own: a secret among them would reach whatever a task makes it run. */
-function commandEnvironment(
-  env: Environment,
-  url: string,
-  nodeId: string,
-  secret: string | undefined,
-): Environment {
-  const others = Object.entries(env).filter(([name]) => !name.startsWith("LUXHUB_"));
-  return {
-    ...Object.fromEntries(others),
-    LUXHUB_URL: url,
-    LUXHUB_NODE_ID: nodeId,
-    ...(secret !== undefined && { LUXHUB_SECRET: secret }),
-  };
 }
 
 /** Each node has a directory of its own there, because several workers may share one --workdir. */
