@@ -429,7 +429,7 @@ describe("faults and ends", () => {
     expect(await stop(program)).toBe(0);
   });
 
-  test("a wrong secret, a wrong id and --once with --concurrency end it at once", async () => {
+  test("a wrong secret, a wrong id and a wrong command line end it at once", async () => {
     const stranger = await run(["worker", "--node", "stranger", "--", "true"], {
       env: { ...environment(), LUXHUB_SECRET: "wrong" },
     });
@@ -437,6 +437,9 @@ describe("faults and ends", () => {
     expect(stranger.stderr).toEndWith("(unauthorized)\n");
     const named = await run(["worker", "--node", "not an id", "--", "true"], { env: environment() });
     expect(named).toMatchObject({ code: 2, stdout: "" });
+    const early = await run(["worker", "--node", "n", "true", "--once"], { env: environment() });
+    expect(early).toMatchObject({ code: 2, stdout: "" });
+    expect(early.stderr).toStartWith('luxhub: unexpected "true": the command stands after --');
     const several = ["worker", "--node", "n", "--once", "--concurrency", "2", "--", "true"];
     expect(await run(several, { env: environment() })).toMatchObject({ code: 2, stdout: "" });
   });
