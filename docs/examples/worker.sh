@@ -10,6 +10,7 @@
 set -uo pipefail
 node=${1:?the name of this worker} && shift
 : "${1:?the program that does a task}" "${HUB:?}" "${SECRET:?}"
+command -v "$1" >/dev/null || { echo "worker: there is no program $1" >&2 && exit 1; }
 export -n SECRET # the program does not get it
 printed=$(mktemp) && trap 'rm -f "$printed"' EXIT
 stop=

@@ -31,6 +31,7 @@ case $task in
   *fails*) echo 'cannot do it' && exit 1 ;;
   *waits*) echo "$$" >started && until [ -e go ]; do sleep 0.05; done ;;
 esac
+[ -z "$SECRET" ] || echo 'with the secret'
 printf 'did \\0 it\\n'
 `;
 
@@ -199,6 +200,7 @@ for (const { name, needs, file, text } of workers) {
           const task = await ended(id);
           expect(task).toMatchObject({ status: "completed", assigned_node: nodeId, attempts: 0 });
           expect(JSON.stringify(task["result"])).toContain("did");
+          if (!file.startsWith("page")) expect(JSON.stringify(task["result"])).not.toContain("secret");
         }
         const failed = await ended(failing);
         expect(failed).toMatchObject({ status: "failed", attempts: 1 });
