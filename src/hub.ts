@@ -133,7 +133,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   store.onCommit((changes, _, origin) => {
     if (origin === "own") activity.note(changes);
   });
-  const [newest] = await store.read(newestEvents(null, 1));
+  const [newest] = await store.read(newestEvents([], 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
@@ -190,7 +190,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const endpoints = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes),
-    streams.endpoint,
+    ...streams.endpoints,
     DOCS,
     ...monitoringEndpoints(readiness, readMetrics),
   ];

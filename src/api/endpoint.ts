@@ -63,8 +63,10 @@ export type Call = {
   readonly exchange: Exchange;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
-  /** Calls `onLoss` once if the key is revoked or expires. Returns the way to unsubscribe. */
+  /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */
   readonly watchKey: (onLoss: () => void) => () => void;
+  /** The address of a caller who showed no valid secret, as rate limits count it; null for any other. */
+  readonly anonymousAddress: () => string | null;
 };
 
 /** The call of an endpoint in a batch: authenticated and validated. */

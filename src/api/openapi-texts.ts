@@ -317,7 +317,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   // The hub
   kind: "The kind of event.",
-  "events.kind": "Only events of this kind.",
+  "events.kind": "Only events of this kind, or of several with commas.",
+  "events_stream.kind": "Only events of this kind, or of several with commas.",
+  "events_stream.task_id": "Only events about this task.",
+  "events_stream.node_id": "Only events about this node.",
+  "events_stream.since":
+    "The id of the last event that was read, if no `Last-Event-ID` is sent; 0 is the beginning, none only what comes from now on.",
+  "events_stream.Last-Event-ID": "The id of the last event that was read; it comes before `since`.",
   "events.since": "The id of the last event that was read; 0 is the beginning, none the newest events.",
   "poll.since": "The id of the last event that was read; without it, only what comes from now on.",
   "agent_sse.Last-Event-ID":

@@ -49,7 +49,7 @@ const events = jsonEndpoint({
     z.object({
       since: z.optional(field.eventCursor()),
       limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
-      kind: z.optional(field.eventKind()),
+      kind: z.optional(field.eventKinds()),
       task_id: z.optional(field.id()),
       node_id: z.optional(field.nodeId()),
     }),
@@ -57,7 +57,7 @@ const events = jsonEndpoint({
   handle: ({ services }, { since, limit: most, ...filter }) =>
     services.feed.events(
       since ?? null,
-      { kind: filter.kind ?? null, taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null },
+      { kinds: filter.kind ?? [], taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null },
       most ?? limit.EVENTS_DEFAULT,
     ),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),

@@ -120,7 +120,8 @@ test("an upload that fails in any way frees its place", async () => {
 test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
   const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
   const never = new Promise<never>(() => {});
-  const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };
+  const ofNode = () => ({ subscribe: () => () => {}, catchUp: () => never });
+  const feed = { lastId: async () => 0, ofNode };
   const room = new EventStreams(feed as never, log); // all of the feed that opening one asks for
   const open = async (): Promise<AbortController> => {
     const caller = new AbortController();
@@ -131,9 +132,11 @@ test("too many streams are 503 with Retry-After, and each one that ends frees it
       services: { nodes: { get: async () => null } },
       key: null,
       watchKey: () => () => {},
+      anonymousAddress: () => null,
     };
-    if (room.endpoint.kind !== "raw") throw new Error("no stream");
-    await room.endpoint.handle(call as unknown as Call);
+    const [endpoint] = room.endpoints;
+    if (endpoint?.kind !== "raw") throw new Error("no stream");
+    await endpoint.handle(call as unknown as Call);
     return caller;
   };
   const callers = await Promise.all(Array.from({ length: STREAMS_MAX }, open));
