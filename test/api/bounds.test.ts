@@ -10,7 +10,9 @@ import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
 import {
   KEYS_MAX,
+  ANONYMOUS_STREAMS_MAX,
   STREAMS_MAX,
+  STREAMS_PER_ADDRESS_MAX,
   UPLOADS_MAX,
   UPLOADS_PER_NODE_KEY_MAX,
   ANSWERS_EVICT_EVERY_MS,
@@ -146,6 +148,32 @@ test("too many streams are 503 with Retry-After, and each one that ends frees it
   callers[7]?.abort();
   await open();
   await expect(open()).rejects.toMatchObject(refused);
+  room.close();
+  expect(room.size).toBe(0);
+});
+
+test("streams without a secret have bounds of their own, in all and for each address", async () => {
+  const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
+  const never = new Promise<never>(() => {});
+  const ofLog = () => ({ subscribe: () => () => {}, catchUp: () => never });
+  const room = new EventStreams({ lastId: async () => 0, ofLog } as never, log);
+  const endpoint = room.endpoints.find(({ path }) => path.endsWith("events/stream"));
+  const open = async (address: string | null): Promise<AbortController> => {
+    const caller = new AbortController();
+    const request = new Request("http://hub/", { signal: caller.signal });
+    const exchange = { request, server: { timeout: () => {} }, requestId: "r" };
+    const call = { exchange, key: null, watchKey: () => () => {}, anonymousAddress: () => address };
+    if (endpoint?.kind !== "raw") throw new Error("no stream");
+    await endpoint.handle(call as unknown as Call);
+    return caller;
+  };
+  const [first] = await Promise.all(Array.from({ length: STREAMS_PER_ADDRESS_MAX }, () => open("a")));
+  await expect(open("a")).rejects.toMatchObject({ status: 429 });
+  first?.abort();
+  await open("a");
+  for (let n = STREAMS_PER_ADDRESS_MAX; n < ANONYMOUS_STREAMS_MAX; n++) await open(`b${n % 90}`);
+  await expect(open("c")).rejects.toMatchObject({ status: 503 });
+  await open(null);
   room.close();
   expect(room.size).toBe(0);
 });
