@@ -14,6 +14,7 @@ import type { FileService } from "../service/files.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { LuxService } from "../service/lux.ts";
 import type { MessageService } from "../service/messages.ts";
+import type { Minutes } from "../service/minutes.ts";
 import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
@@ -37,6 +38,7 @@ export type Services = {
   readonly files: FileService;
   readonly feed: Feed;
   readonly keys: KeyRing;
+  readonly minutes: Minutes;
   readonly system: SystemService;
 };
 

@@ -210,6 +210,9 @@ export const BACKLOG_TYPES_PART = 500;
 export const BACKLOG_TYPES_TOGETHER = 32;
 /** An expired row is deleted within a minute. */
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
+/** Minutes whose numbers are kept and shown, and how often a hub saves its own: a crash loses no more than that. */
+export const MINUTES_KEPT = 60;
+export const MINUTES_SAVE_EVERY_MS = 10 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** The hub is quiet when it uses less than this share of a core. */
 export const QUIET_CPU_SHARE = 0.05;
