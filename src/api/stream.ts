@@ -189,8 +189,8 @@ class EventStream {
   /** Pending ids were dropped since it last began to read the log. */
   #droppedIds = false;
   #reading = false;
-  /** When the last read ended. */
-  #readAt = Number.NEGATIVE_INFINITY;
+  /** After a read it gathers what comes. */
+  #gathering = false;
 
   constructor(selection: Selection, cursor: number, gatherMs: number, stream: SseStream, shared: Shared) {
     this.#selection = selection;
@@ -226,12 +226,17 @@ class EventStream {
   }
 
   #readLater(): void {
-    if (this.#reading) return;
+    if (this.#reading || this.#gathering) return;
     this.#reading = true;
-    const read = (): void => this.#shared.wakeUps.run(() => void this.#read());
-    const waitMs = this.#readAt + this.#gatherMs - performance.now();
-    if (waitMs > 0) setTimeout(read, waitMs);
-    else read();
+    this.#shared.wakeUps.run(() => void this.#read());
+  }
+
+  #gather(): void {
+    this.#gathering = true;
+    setTimeout(() => {
+      this.#gathering = false;
+      if (this.#catchingUp || this.#pending.length > 0) this.#readLater();
+    }, this.#gatherMs);
   }
 
   async #read(): Promise<void> {
@@ -246,9 +251,8 @@ class EventStream {
       this.#stream.close(); // the client reconnects with Last-Event-ID
     } finally {
       this.#reading = false;
-      this.#readAt = performance.now();
     }
-    if (this.#pending.length > 0 && !this.#stream.closed) this.#readLater();
+    if (this.#gatherMs > 0 && !this.#stream.closed) this.#gather();
   }
 
   async #sendFromLog(): Promise<void> {
