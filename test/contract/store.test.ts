@@ -49,6 +49,7 @@ import * as retention from "../../src/store/sql/retention.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
+import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
@@ -2034,6 +2035,7 @@ describe("store: sqlite: plans", () => {
       true,
     ),
     eventsById: eventReads.eventsById([3, 1, 2]),
+    minutesBetween: minutesBetween(60_000, 120_000),
     storedAnswer: keyReads.storedAnswer("s", 0),
     waitingDeliveries: mail.waitingDeliveries("n1", 10),
     waitingPart: mail.waitingPart("n1", 7),
