@@ -46,6 +46,8 @@ export class NextService {
   readonly #nodes: NodeService;
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
+  /** Reads of nodes that many requests of one batch share, by the node's id. */
+  readonly #reading = new Map<string, Promise<Node | null>>();
   /** Hand-outs that could not be put back yet. */
   readonly #failedPutBacks: { readonly nodeId: string; readonly taken: Taken }[] = [];
 
@@ -115,13 +117,13 @@ export class NextService {
     { signal, repeatable }: Omit<Patience, "waitMs">,
   ): Promise<NextAnswer> {
     const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
-    let known = await this.#store.read(nodeById(nodeId));
+    let known = await this.#readTogether(nodeId);
     for (;;) {
       const load = {
         node: nodeById(nodeId),
         started: resume ? firstStarted(nodeId) : NOTHING,
         gifts: bestGift(nodeId),
-        open: bestReady(known ? typesFor(known, taskTypes) : []),
+        open: bestReady(known ? typesFor(known, taskTypes) : [], true),
       };
       let taken: Taken | null = null;
       const answer = await transact(load, ({ node, ...found }) => {
@@ -149,6 +151,16 @@ export class NextService {
       await this.#putBack(nodeId, taken);
       throw new WaitAborted();
     }
+  }
+
+  /** The node as it may be: the transaction checks it. */
+  #readTogether(nodeId: string): Promise<Node | null> {
+    let reading = this.#reading.get(nodeId);
+    if (!reading) {
+      reading = this.#store.read(nodeById(nodeId)).finally(() => this.#reading.delete(nodeId));
+      this.#reading.set(nodeId, reading);
+    }
+    return reading;
   }
 
   /** Undefined: the caller was gone before anything was decided. */
