@@ -1567,7 +1567,7 @@ function patchedQueries(): void {
           const decide = (): Decision<unknown> => {
             if (rule < 3)
               return rules.take(task, node, { taskId, nodeId, by: rule === 0 ? "assign" : "claim" }, at);
-            if (rule < 5) return rules.next(node, nodeId, found, at);
+            if (rule < 5) return node ? rules.next(node, found, at) : nodeNotFound(nodeId);
             if (rule === 5)
               return rules.complete(
                 task,

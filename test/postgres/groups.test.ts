@@ -267,8 +267,9 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     const nextOne = member(
       { node: nodeById(nodeId), started: NOTHING, gifts: bestGift(nodeId), open: bestReady(null, true) },
       ({ node, ...found }) => {
-        const decision = next(node, nodeId, found, AT);
-        return decision.kind === "accepted" ? accept(decision.answer, [beat, ...decision.changes]) : decision;
+        if (!node) throw new Error("no node");
+        const { answer, changes } = next(node, found, AT);
+        return accept(answer, [beat, ...changes]);
       },
     );
     const [claimed, taken] = [ids.slice(0, 50), ids.slice(50)];
