@@ -6,6 +6,7 @@ export type Series = { readonly name: string; readonly values: readonly (number 
 
 const WIDTH = 600;
 const HEIGHT = 120;
+const DIGITS = 2;
 
 export function Chart({ label, series }: { label: string; series: readonly Series[] }): JSX.Element {
   const top = niceTop(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))));
@@ -32,7 +33,7 @@ export function Chart({ label, series }: { label: string; series: readonly Serie
       <figcaption>
         {series.map(({ name, values }, i) => (
           <span key={name} class={`key key-${i}`}>
-            {name} <b>{countOf(values.findLast((value) => value !== null) ?? 0)}</b>
+            {name} <b>{countOf(Number((values.findLast((value) => value !== null) ?? 0).toFixed(DIGITS)))}</b>
           </span>
         ))}
         <span class="quiet">60 min ago to now</span>

@@ -52,30 +52,34 @@ export function Events(): JSX.Element {
     const since = before === 0 ? undefined : Math.max(0, before - PAGE - 1);
     return (await from.call("events", { kind, since, limit: PAGE }, { signal })).events;
   });
-  const [isPaused, setPaused] = useState(false);
+  const [frozen, setFrozen] = useState<readonly Event[] | null>(null);
   const [more, setMore] = useState<readonly Event[]>([]);
   useEffect(() => {
     setMore([]);
-    if (isPaused || before !== 0) return;
+    setFrozen(null);
+    if (before !== 0) return;
     return onEvent((event) => {
       if (event !== null && (kind === undefined || event.kind === kind))
         setMore((old) => [event, ...old].slice(0, KEPT));
     });
-  }, [kind, isPaused, before]);
-  useEffect(() => {
-    if (!isPaused) loaded.reload();
-  }, [isPaused]);
+  }, [kind, before]);
   const seen = new Set(more.map(({ id }) => id));
   const all = [...more, ...(loaded.value ?? []).toReversed().filter(({ id }) => !seen.has(id))];
-  const oldest = all.at(-1)?.id ?? 0;
+  const shown = frozen ?? all;
+  const oldest = shown.at(-1)?.id ?? 0;
   const kinds = [["", "all"] as const, ...KINDS.map((one) => [one, one] as const)];
   return (
     <>
       <header class="head">
         <h1>Events</h1>
         {before === 0 && (
-          <button type="button" aria-pressed={isPaused} data-do="pause" onClick={() => setPaused(!isPaused)}>
-            {isPaused ? "Go on" : "Pause"}
+          <button
+            type="button"
+            aria-pressed={frozen !== null}
+            data-do="pause"
+            onClick={() => setFrozen(frozen === null ? all : null)}
+          >
+            {frozen === null ? "Pause" : "Go on"}
           </button>
         )}
       </header>
@@ -95,7 +99,7 @@ export function Events(): JSX.Element {
           line={commandOf("events", "--follow")}
         />
       )}
-      {all.length > 0 && <EventTable events={all} />}
+      {all.length > 0 && <EventTable events={shown} />}
       <nav class="pager" aria-label="Pages">
         {before !== 0 && <a href={to("events", "", { kind })}>Newest</a>}
         {kind === undefined && oldest > 1 && <a href={to("events", "", { before: String(oldest) })}>Older</a>}
@@ -119,7 +123,7 @@ export function EventTable({ events }: { events: readonly Event[] }): JSX.Elemen
           <td>{event.node_id !== null && <a href={to("nodes", event.node_id)}>{event.node_id}</a>}</td>
           <td>
             {event.task_id !== null && (
-              <a href={to("tasks", event.task_id)} aria-label={`Task ${event.task_id}`}>
+              <a href={to("tasks", event.task_id)} title={event.task_id}>
                 <code>…{event.task_id.slice(-8)}</code>
               </a>
             )}

@@ -27,7 +27,7 @@ export function Files(): JSX.Element {
   const loaded = useLoad(String(page), (from, signal) =>
     from.files.list({ page, per_page: PAGE }, { signal }),
   );
-  useEvents(({ kind }) => kind.startsWith("file."), loaded.reload);
+  useEvents(({ kind }) => kind.startsWith("file."), loaded);
   const [shown, setShown] = useState<FileRecord | null>(null);
   const { value, error } = loaded;
   const remove = async (file: FileRecord): Promise<void> => {
@@ -49,7 +49,7 @@ export function Files(): JSX.Element {
         />
       )}
       {value && value.total > 0 && (
-        <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "Uploaded", ""]}>
+        <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "Uploaded", "Actions"]}>
           {value.files.map((file) => (
             <tr key={file.file_id}>
               <td class="wide">{file.name}</td>
@@ -58,7 +58,7 @@ export function Files(): JSX.Element {
               <td>{file.node_id !== null && <a href={to("nodes", file.node_id)}>{file.node_id}</a>}</td>
               <td>
                 {file.task_id !== null && (
-                  <a href={to("tasks", file.task_id)} aria-label={`Task ${file.task_id}`}>
+                  <a href={to("tasks", file.task_id)} title={file.task_id}>
                     <code>…{file.task_id.slice(-8)}</code>
                   </a>
                 )}

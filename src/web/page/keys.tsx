@@ -75,7 +75,7 @@ export function Keys(): JSX.Element {
         </button>
       </Form>
       {value && (
-        <Table label="Keys" head={["State", "Name", "Role", "Variant", "Node", "Made", "Ends", ""]}>
+        <Table label="Keys" head={["State", "Name", "Role", "Variant", "Node", "Made", "Ends", "Actions"]}>
           {value.map((key) => (
             <tr key={key.name} class={key.state === "valid" ? undefined : "gone"}>
               <td>

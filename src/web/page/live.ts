@@ -7,7 +7,7 @@ import type { Event } from "../../client/luxhub.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { type Hub, describe, hub, session } from "./session.ts";
 
-const clock = systemClock();
+export const clock = systemClock();
 
 /** The wall clock, in steps of a second while the tab is seen. Ages are shown by it. */
 export const now = signal(clock.now());

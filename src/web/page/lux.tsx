@@ -18,7 +18,7 @@ export function Lux(): JSX.Element {
         .slice(0, LEADERS),
     };
   });
-  useEvents(({ kind }) => kind.startsWith("lux."), loaded.reload);
+  useEvents(({ kind }) => kind.startsWith("lux."), loaded);
   const { value, error } = loaded;
   const most = value?.leaders[0]?.lux_balance ?? 1;
   return (
@@ -34,7 +34,7 @@ export function Lux(): JSX.Element {
         />
       )}
       {value && value.leaders.length > 0 && (
-        <Table label="Leaderboard" head={["", "Node", "LUX", "", "Tasks done"]}>
+        <Table label="Leaderboard" head={["Place", "Node", "LUX", "Share", "Tasks done"]}>
           {value.leaders.map((node, i) => (
             <tr key={node.node_id}>
               <td class="number quiet">{i + 1}</td>
@@ -61,7 +61,7 @@ export function Ledger({ node }: { node: string }): JSX.Element {
   const loaded = useLoad(`${node} ${page}`, (from, signal) =>
     from.lux.ledger({ node_id: node, page, per_page: 10 }, { signal }),
   );
-  useEvents((event) => event.kind.startsWith("lux.") && event.node_id === node, loaded.reload);
+  useEvents((event) => event.kind.startsWith("lux.") && event.node_id === node, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   if (value.total === 0) return <p class="quiet">It has earned nothing yet.</p>;

@@ -65,7 +65,7 @@ function Content(): JSX.Element {
 const isHelpOpen = signal(false);
 
 function Frame(): JSX.Element {
-  const { view } = route.value;
+  const { view, id } = route.value;
   const views = VIEWS.filter(({ isOpen }) => isOpen());
   const title = views.find(({ name }) => name === view)?.title ?? "New task";
   useEffect(() => {
@@ -107,7 +107,7 @@ function Frame(): JSX.Element {
           The hub cannot be reached. Trying again.
         </p>
       )}
-      <main id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
         <Content />
       </main>
       {isHelpOpen.value && <Help />}

@@ -70,7 +70,7 @@ function Mailbox(props: { node: string; isParked: boolean; before: string | unde
       ? (await from.messages.parked({ node_id: node, per_page: PAGE }, { signal })).messages
       : (await from.messages.history({ node_id: node, before, count: PAGE }, { signal })).messages,
   );
-  useEvents(({ kind }) => kind.startsWith("message."), loaded.reload);
+  useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
   const redrive = (message_id: string): void =>
     void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id })).then(

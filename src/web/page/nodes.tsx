@@ -20,7 +20,7 @@ export function Nodes(): JSX.Element {
     ]);
     return { nodes: nodes.toSorted(byNeed), doing: new Map(tasks.map((task) => [task.assigned_node, task])) };
   });
-  useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded.reload);
+  useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded);
   const [limit, setLimit] = useState(ROWS);
   const { value, error } = loaded;
   const word = (route.value.query["q"] ?? "").toLowerCase();
@@ -76,7 +76,7 @@ export function Nodes(): JSX.Element {
                 <td class="wide">{task && <a href={to("tasks", task.task_id)}>{task.title}</a>}</td>
                 <td class="number">{countOf(node.tasks_completed)}</td>
                 <td class="number">{countOf(node.lux_balance)}</td>
-                <td>{capabilitiesOf(node).join(", ") || <span class="quiet">any</span>}</td>
+                <td>{capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>}</td>
               </tr>
             );
           })}
@@ -121,7 +121,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
     ]);
     return { node, tasks, events };
   });
-  useEvents((event) => event.node_id === id, loaded.reload);
+  useEvents((event) => event.node_id === id, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   const { node, tasks, events } = value;

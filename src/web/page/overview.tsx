@@ -23,7 +23,7 @@ async function load(from: Hub, signal: AbortSignal) {
 
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
-  useEvents(() => true, loaded.reload);
+  useEvents(() => true, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   const { status, stats, nodes, minutes } = value;
@@ -66,7 +66,7 @@ export function Overview(): JSX.Element {
         </li>
       </ul>
       {nodes.length === 0 && stats.total === 0 && <Start />}
-      <div class="columns">
+      <div class="columns charts">
         <section>
           <h2>Tasks a minute, the last hour</h2>
           <Chart
@@ -88,6 +88,8 @@ export function Overview(): JSX.Element {
             ]}
           />
         </section>
+      </div>
+      <div class="columns">
         <section>
           <h2>Running now</h2>
           <Few tasks={value.busy} none="Nothing runs." />
@@ -140,9 +142,9 @@ function Few({ tasks, none }: { tasks: readonly AnyTask[]; none: string }): JSX.
         <li key={task.task_id}>
           <a href={to("tasks", task.task_id)}>{task.title}</a>
           <span>
-            {stateOf(task) === "failed" ? (task.failure?.message ?? task.failure?.kind) : task.assigned_node}{" "}
-            <Age at={task.updated_at} />
+            {stateOf(task) === "failed" ? (task.failure?.message ?? task.failure?.kind) : task.assigned_node}
           </span>
+          <Age at={task.updated_at} />
         </li>
       ))}
     </ul>

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
-import { onEvent, now } from "./live.ts";
+import { clock, now, onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
 import { type Hub, describe, hub } from "./session.ts";
 
@@ -13,20 +13,20 @@ export type Loaded<T> = {
   readonly value: T | null;
   readonly error: string;
   readonly reload: () => void;
+  /** How long the last load took. */
+  readonly tookMs: number;
 };
 
 /** Loads by `load` at first, when `key` changes, and at each reload. The value of before is shown meanwhile. */
 export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [state, setState] = useState<{ key: string; value: T | null; error: string }>({
-    key,
-    value: null,
-    error: "",
-  });
+  const [state, setState] = useState({ key, value: null as T | null, error: "", tookMs: 0 });
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
+    const startedAt = clock.timers();
     load(hub.value, abort.signal).then(
-      (value) => !abort.signal.aborted && setState({ key, value, error: "" }),
+      (value) =>
+        !abort.signal.aborted && setState({ key, value, error: "", tookMs: clock.timers() - startedAt }),
       (error: unknown) => {
         if (!abort.signal.aborted) setState((old) => ({ ...old, key, error: describe(error) }));
       },
@@ -37,24 +37,31 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
   return {
     value: isOld ? null : state.value,
     error: isOld ? "" : state.error,
+    tookMs: state.tookMs,
     reload: () => setTurn((old) => old + 1),
   };
 }
 
 const RELOAD_MS = 1_000;
+const RELOAD_MAX_MS = 60_000;
+/** An open page may keep the hub busy for one part in so many. */
+const SHARE = 100;
 
-/** Calls `reload` soon after an event that concerns the view, at most once a second. */
-export function useEvents(concerns: (event: Event) => boolean, reload: () => void): void {
-  const latest = useRef({ concerns, reload });
-  latest.current = { concerns, reload };
+/** Loads again soon after an event that concerns the view: later where that is much work for the hub. */
+export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<unknown>): void {
+  const latest = useRef({ concerns, loaded });
+  latest.current = { concerns, loaded };
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     const stop = onEvent((event) => {
       if (timer !== null || (event !== null && !latest.current.concerns(event))) return;
-      timer = setTimeout(() => {
-        timer = null;
-        latest.current.reload();
-      }, RELOAD_MS);
+      timer = setTimeout(
+        () => {
+          timer = null;
+          latest.current.loaded.reload();
+        },
+        Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, latest.current.loaded.tookMs * SHARE)),
+      );
     });
     return () => {
       stop();
@@ -196,6 +203,9 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
   );
 }
 
+/** The heads of columns of numbers. */
+const NUMBERS: ReadonlySet<string> = new Set(["LUX", "Done", "Tasks done", "Id", "Size"]);
+
 /** A wide table scrolls by itself, also by keyboard. */
 export function Table(props: {
   label: string;
@@ -208,7 +218,7 @@ export function Table(props: {
         <thead>
           <tr>
             {props.head.map((word) => (
-              <th key={word} scope="col">
+              <th key={word} scope="col" class={NUMBERS.has(word) ? "number" : undefined}>
                 {word}
               </th>
             ))}

@@ -31,7 +31,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
     ]);
     return { task, events };
   });
-  useEvents((event) => event.task_id === id, loaded.reload);
+  useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   const { task, events } = value;
@@ -161,10 +161,13 @@ function Facts({ task }: { task: AnyTask }): JSX.Element {
   );
 }
 
+/** The page of the task has them. */
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
+
 /** What an event says beyond its kind, its node and its task. */
 export function dataOf({ data }: Event): string {
   return Object.entries(data)
-    .filter(([, value]) => value !== null && value !== "")
+    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
     .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
     .join(" · ");
 }

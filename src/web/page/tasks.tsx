@@ -35,7 +35,7 @@ export function Tasks(): JSX.Element {
   const loaded = useLoad(key, (from, signal) =>
     from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal }),
   );
-  useEvents((event) => event.kind.startsWith("task."), loaded.reload);
+  useEvents((event) => event.kind.startsWith("task."), loaded);
   const typing = useRef<ReturnType<typeof setTimeout> | null>(null);
   const set = (name: string) => (value: string) => {
     if (typing.current !== null) clearTimeout(typing.current);
