@@ -49,6 +49,7 @@ import * as retention from "../../src/store/sql/retention.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
+import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
@@ -504,7 +505,7 @@ for (const engine of ENGINES) {
           commits.push(store.transact({}, log(`${i}`)));
           ids.push(
             await read(eventReads.lastEventId()),
-            (await read(eventReads.newestEvents(null, 1)))[0]?.id ?? 0,
+            (await read(eventReads.newestEvents([], 1)))[0]?.id ?? 0,
           );
         }
         return ids;
@@ -1246,10 +1247,10 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
           );
           expect(await read(eventReads.eventsAfter(since, kinds, limit))).toEqual(wanted.slice(0, limit));
         }
-    for (const kind of [null, ...EVENT_KINDS])
+    for (const kinds of [[], ...EVENT_KINDS.map((kind) => [kind]), TASK_EVENT_KINDS])
       for (const limit of [1, 10, 1_000])
-        expect(await read(eventReads.newestEvents(kind, limit))).toEqual(
-          events.filter((one) => kind === null || one.kind === kind).slice(-limit),
+        expect(await read(eventReads.newestEvents(kinds, limit))).toEqual(
+          events.filter(({ kind }) => kinds.length === 0 || kinds.includes(kind)).slice(-limit),
         );
     expect(await read(eventReads.eventsById([]))).toEqual([]);
     for (const ids of [
@@ -1282,7 +1283,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
 
   test("eventsIn: of a kind, a task and a node in a part of the log, from either end", async () => {
     const some = events.filter(({ taskId }) => taskId !== null).at(0);
-    for (const kind of [null, some?.kind ?? null])
+    for (const kinds of [[], some ? [some.kind] : [], TASK_EVENT_KINDS])
       for (const taskId of [null, some?.taskId ?? null])
         for (const nodeId of [null, "n00", "nobody"])
           for (const [after, upTo] of [
@@ -1294,12 +1295,12 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
                 (one) =>
                   one.id > after &&
                   one.id <= upTo &&
-                  (kind === null || one.kind === kind) &&
+                  (kinds.length === 0 || kinds.includes(one.kind)) &&
                   (taskId === null || one.taskId === taskId) &&
                   (nodeId === null || one.nodeId === nodeId),
               );
               const found = await read(
-                eventReads.eventsIn({ after, upTo }, { kind, taskId, nodeId }, 9, newest),
+                eventReads.eventsIn({ after, upTo }, { kinds, taskId, nodeId }, 9, newest),
               );
               expect(found).toEqual(newest ? wanted.slice(-9) : wanted.slice(0, 9));
             }
@@ -2025,15 +2026,16 @@ describe("store: sqlite: plans", () => {
     eventsAfter: eventReads.eventsAfter(5, [], 100),
     "eventsAfter one kind": eventReads.eventsAfter(5, ["lux.paid"], 100),
     "eventsAfter task kinds": eventReads.eventsAfter(5, TASK_EVENT_KINDS, 100),
-    "newestEvents of a kind": eventReads.newestEvents("lux.paid", 100),
+    "newestEvents of a kind": eventReads.newestEvents(["lux.paid"], 100),
     nodeEventsIn: eventReads.nodeEventsIn("n1", { after: 5, upTo: 2_005 }, 100),
     eventsIn: eventReads.eventsIn(
       { after: 5, upTo: 2_005 },
-      { kind: "lux.paid", taskId: "t", nodeId: "n" },
+      { kinds: ["lux.paid"], taskId: "t", nodeId: "n" },
       100,
       true,
     ),
     eventsById: eventReads.eventsById([3, 1, 2]),
+    minutesBetween: minutesBetween(60_000, 120_000),
     storedAnswer: keyReads.storedAnswer("s", 0),
     waitingDeliveries: mail.waitingDeliveries("n1", 10),
     waitingPart: mail.waitingPart("n1", 7),
@@ -2073,7 +2075,7 @@ describe("store: sqlite: plans", () => {
       nodeReads.deletedNodesCount(),
       /^SCAN nodes USING (?:COVERING )?INDEX nodes_deleted$/,
     ],
-    newestEvents: [eventReads.newestEvents(null, 100), /^SCAN events$/],
+    newestEvents: [eventReads.newestEvents([], 100), /^SCAN events$/],
     fileSizes: [fileReads.fileSizes(slice), /^SCAN files$/],
     oldMessages: [oldMessages({ before: 1, limit: 500, now: 2 }), /^SCAN messages$/],
     oldEvents: [oldEvents({ before: 1, limit: 500, now: 2 }), /^SCAN events$/],

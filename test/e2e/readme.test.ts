@@ -445,6 +445,12 @@ describe("limits", () => {
     ["Stored answers of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
     ["Stored answers, unless `--max-answers` says so", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
     ["Event streams", count("STREAMS_MAX")],
+    [
+      "Those without a valid secret (A)",
+      count("ANONYMOUS_STREAMS_MAX"),
+      bytes("ANONYMOUS_STREAMS_HELD_MAX_BYTES"),
+    ],
+    ["Those of one address without a valid secret", count("STREAMS_PER_ADDRESS_MAX")],
     ["Writes that wait for their commit, in batches too", count("QUEUE_MAX")],
     ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
     ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],

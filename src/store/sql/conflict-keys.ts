@@ -18,6 +18,7 @@ export type Table =
   | "keys"
   | "ledger"
   | "messages"
+  | "minutes"
   | "nodes"
   | "settlements"
   | "task_totals"
@@ -60,6 +61,7 @@ export const keyOf = {
   /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
+  minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
 } as const;

@@ -4,6 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
+import { PRUNE_MINUTES } from "./minutes.ts";
 import {
   EVICT_OLDEST_ANSWERS,
   EVICT_OLDEST_ANSWERS_OF_KEY,
@@ -378,6 +379,15 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),
     statement: insert("events", EVENT),
   },
+  "minute.saved": {
+    row: ({ at, hub }) => keyOf.minute(at, hub),
+    statement: upsert(
+      "minutes",
+      { at: whole(({ at }) => at), hub: text(({ hub }) => hub) },
+      { numbers: text(({ numbers }) => numbers) },
+    ),
+  },
+  "minutes.pruned": { isSweep: true, statement: PRUNE_MINUTES },
   "answer.stored": {
     row: ({ answer }) => keyOf.answer(answer.scope),
     // Not an insert: an expired answer may not be deleted yet.
