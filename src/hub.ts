@@ -15,6 +15,7 @@ import {
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
 import { DOCS, ENDPOINTS } from "./api/routes.ts";
+import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -196,6 +197,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     ...fileEndpoints(config.maxFileBytes),
     ...streams.endpoints,
     DOCS,
+    ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     ...monitoringEndpoints(readiness, readMetrics),
   ];
   const pipeline = new Pipeline({

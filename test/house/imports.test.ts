@@ -88,7 +88,12 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   // Shipped by itself, also to browsers: see docs/typescript.md.
   client: { files: ["client/**"], layers: [] },
-  web: { files: ["web/**"], layers: ["client", "lib"] },
+  // The page runs in browsers; dashboard.ts, which builds it, in the hub.
+  web: {
+    files: ["web/**"],
+    layers: ["client", "lib"],
+    packages: ["preact", "preact/hooks", "@preact/signals"],
+  },
   config: {
     files: ["config.ts", "version.ts"],
     layers: ["domain", "lib"],
