@@ -14,7 +14,7 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import { DOCS, ENDPOINTS } from "./api/routes.ts";
+import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -192,6 +192,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     ...fileEndpoints(config.maxFileBytes),
     streams.endpoint,
     DOCS,
+    PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
   ];
   const pipeline = new Pipeline({
