@@ -91,11 +91,11 @@ export const ERRORS = {
     status: 500,
     when: "the database was lost during the commit: the write may be done or not",
   },
+  batch_full: { status: 503, when: "in a batch: the answers before it are large, and it was not done" },
   database_unavailable: {
     status: 503,
     when: "the database cannot be reached; nothing was written; see `Retry-After`",
   },
-  batch_full: { status: 503, when: "in a batch: the answers before it are large, and it was not done" },
   overloaded: { status: 503, when: "a limit of the hub is reached; see `Retry-After`" },
   insufficient_storage: { status: 507, when: "the disk is full; nothing was written" },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>;

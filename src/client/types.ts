@@ -375,8 +375,8 @@ export interface Problem {
     | "internal_error"
     | "content_missing"
     | "outcome_unknown"
-    | "database_unavailable"
     | "batch_full"
+    | "database_unavailable"
     | "overloaded"
     | "insufficient_storage";
   /** Of `invalid_request`: every field that is wrong. */
