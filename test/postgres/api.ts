@@ -34,7 +34,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "concurrency", "lux"],
   messages: ["messages", "stream", "broadcasts"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
+  periodic: ["mcp", "offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**
