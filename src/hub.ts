@@ -14,7 +14,7 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import { mcpEndpoint } from "./mcp/endpoint.ts";
+import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
 import { DOCS, ENDPOINTS } from "./api/routes.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
@@ -77,6 +77,8 @@ export type HubParts = {
   readonly log: Log;
   /** Called when the hub cannot be opened, while it still holds the lock of the data directory. */
   readonly onFailure?: () => void;
+  /** For tests: another server of MCP than the hub's own. */
+  readonly loadMcp?: LoadServer;
 };
 
 /** A running hub. */
@@ -190,13 +192,14 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     });
   const listeners: OpenListener[] = [];
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
+  const publicUrl = (): string => publicUrlOf(config, listeners);
   const endpoints = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes),
     streams.endpoint,
     DOCS,
     ...monitoringEndpoints(readiness, readMetrics),
-    ...(config.mcp ? [mcpEndpoint({ publicUrl: () => publicUrlOf(config, listeners), crossOrigin })] : []),
+    ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: hubParts.loadMcp })] : []),
   ];
   const pipeline = new Pipeline({
     services,

@@ -11,9 +11,15 @@ import { NO_SNIFF } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { inMcp } from "../variant/mcp.ts";
-import { HandOuts, Session, type Shared } from "./session.ts";
+import { HandOuts, type Serve, Session, type Shared } from "./session.ts";
 
-export type McpParts = Pick<Shared, "publicUrl"> & { readonly crossOrigin: CrossOrigin };
+/** Loads the protocol. Another than the hub's own is for tests: the same endpoint with tools of theirs. */
+export type LoadServer = () => Promise<{ readonly serve: Serve }>;
+
+export type McpParts = Pick<Shared, "publicUrl"> & {
+  readonly crossOrigin: CrossOrigin;
+  readonly loadServer?: LoadServer | undefined;
+};
 
 const BODY_LIMITS = {
   maxBytes: limit.JSON_BODY_MAX_BYTES,
@@ -25,7 +31,7 @@ const BODY_LIMITS = {
 const PARSE_ERROR = -32_700;
 const METHOD_NOT_FOUND = -32_601;
 
-export function mcpEndpoint({ publicUrl, crossOrigin }: McpParts): Endpoint {
+export function mcpEndpoint({ publicUrl, crossOrigin, loadServer = ownServer }: McpParts): Endpoint {
   const shared: Shared = { handOuts: new HandOuts(), publicUrl };
   return rawEndpoint({
     method: "POST",
@@ -33,13 +39,17 @@ export function mcpEndpoint({ publicUrl, crossOrigin }: McpParts): Endpoint {
     auth: "bearer",
     summary: "The Model Context Protocol, for AI agents",
     rejections: [],
-    handle: (call) => answer(call, shared, crossOrigin),
+    handle: async (call) => {
+      crossOrigin.checkOrigin(call.exchange.request);
+      return answer(call, shared, loadServer);
+    },
   });
 }
 
-async function answer(call: Call, shared: Shared, crossOrigin: CrossOrigin): Promise<Response> {
+const ownServer: LoadServer = () => import("./server.ts");
+
+async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promise<Response> {
   const { request } = call.exchange;
-  crossOrigin.checkOrigin(request);
   const session = new Session({ ...call, variant: inMcp(call.variant), repeatable: true }, shared);
   const message = await readMessage(request);
   if (message instanceof Response) return message;
@@ -47,7 +57,7 @@ async function answer(call: Call, shared: Shared, crossOrigin: CrossOrigin): Pro
   // A stream of changes to lists that never change: it would only hold a connection.
   if (message["method"] === "subscriptions/listen")
     return rpcError(404, METHOD_NOT_FOUND, "Method not found", message["id"]);
-  const { serve } = await import("./server.ts");
+  const { serve } = await loadServer();
   const response = await serve(request, message, session);
   // Whole, and not as a stream: what a slow reader leaves unread is bounded with the answers of the other endpoints.
   const text = await response.text();

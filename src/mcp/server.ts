@@ -10,11 +10,10 @@ import {
   Server,
   createMcpHandler,
 } from "@modelcontextprotocol/server";
-import type { JsonObject } from "../http/json-body.ts";
 import { VERSION } from "../version.ts";
 import { INSTRUCTIONS, PROMPT, promptText } from "./prompt.ts";
 import { RESOURCES, RESOURCE_TEMPLATES, readResource } from "./resources.ts";
-import type { Session } from "./session.ts";
+import type { Serve, Session } from "./session.ts";
 import { TOOL_LIST, callTool, hasTool } from "./tools.ts";
 
 const HOUR_MS = 3_600_000;
@@ -47,11 +46,10 @@ const handler = createMcpHandler(({ requestInfo }) => {
   return serverFor(session);
 });
 
-/** @param message the body of the request, parsed */
-export function serve(request: Request, message: JsonObject, session: Session): Promise<Response> {
+export const serve: Serve = (request, message, session) => {
   sessions.set(request, session);
   return handler.fetch(request, { parsedBody: message });
-}
+};
 
 function serverFor(session: Session): Server {
   const server = new Server(

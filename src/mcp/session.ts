@@ -154,3 +154,6 @@ export class Session {
     return { node_id: this.nodeId, tasks_assigned: 0, messages_waiting: 0 };
   }
 }
+
+/** Answers a message of the protocol. @param message the body of the request, parsed */
+export type Serve = (request: Request, message: JsonObject, session: Session) => Promise<Response>;
