@@ -170,9 +170,9 @@ describe("a node that joins through MCP", () => {
     const taskId = await create(agent);
     await agent.ok("task_next");
     for (const [seconds, status] of [
-      [899, "online"],
-      [899, "online"], // the call between was a heartbeat
-      [902, "offline"],
+      [840, "online"],
+      [840, "online"], // the call between was a heartbeat
+      [960, "offline"],
     ] as const) {
       for (let passed = 0; passed < seconds; passed += 60) {
         hub.clock.pass(Math.min(60, seconds - passed) * SECOND_MS);

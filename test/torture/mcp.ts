@@ -5,14 +5,17 @@
  * The suite is a client without secrets: a proxy adds that of the hub. What may fail is listed with its reason; a scenario
  * that fails and is not listed, or is listed and holds, makes the section fail.
  */
-import { fileURLToPath } from "node:url";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { Hub, SECRET as PROGRAM_SECRET, TempDir } from "../e2e/program.ts";
 import { SECRET, startHub } from "../support/hub.ts";
 import { ERAS, type Era } from "../support/mcp.ts";
+import { PROJECT } from "../support/executable.ts";
 import { serve } from "../support/mcp-fixture.ts";
-import type { Figure, Section } from "./section.ts";
+import { type Figure, type Section, notRun } from "./section.ts";
 
-const SUITE = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
+/** Its hundred packages are installed for this section alone. */
+const SUITE = join(PROJECT, ".ci/mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js");
 
 /** What neither server offers, and why. */
 const NOT_OFFERED: Readonly<Record<string, string>> = {
@@ -62,6 +65,7 @@ export const mcpSection: Section = {
   title: "Conformance to MCP",
   limitMs: 10 * 60_000,
   run: async () => {
+    if (!existsSync(SUITE)) return [notRun("conformance", "needs `bun install --cwd .ci/mcp`")];
     const figures: Figure[] = [];
     using data = new TempDir();
     {
