@@ -22,8 +22,13 @@ export class Refused extends Error {
 
 /** What a hub remembers of the hand-outs to one node. */
 type Remembered = {
-  /** The last hand-out, until the agent names the task in a call: if its answer was lost, it must be handed out again. */
-  unnamed: string | null;
+  /**
+   * The last hand-out, until the agent names the task in a call: if its answer was lost, it must be handed out again.
+   * Undefined until the first task_next: the node may have been handed out tasks by another hub, or before a restart.
+   */
+  unnamed: string | null | undefined;
+  /** The tasks that the agent has named while `unnamed` is undefined. */
+  readonly named: Set<string>;
   /** The epochs of what was handed out, by task_id: they distinguish a repeated call from one about a later hand-out. */
   readonly epochs: Map<string, number>;
 };
@@ -35,9 +40,14 @@ type Remembered = {
 export class HandOuts {
   readonly #nodes = new Map<string, Remembered>();
 
-  /** The task whose hand-out must be repeated; null: none; undefined: this hub does not remember the node. */
+  /** The task whose hand-out must be repeated; null: none; undefined: this hub does not know. */
   unnamed(nodeId: string): string | null | undefined {
     return this.#nodes.get(nodeId)?.unnamed;
+  }
+
+  /** Whether the agent has named the task since this hub remembers the node. */
+  hasNamed(nodeId: string, taskId: string): boolean {
+    return this.#nodes.get(nodeId)?.named.has(taskId) ?? false;
   }
 
   epochOf(nodeId: string, taskId: string): number | null {
@@ -48,6 +58,7 @@ export class HandOuts {
   note(nodeId: string, taskId: string, epoch: number, named: boolean): void {
     const remembered = this.#remember(nodeId);
     if (!named) remembered.unnamed = taskId;
+    else this.name(nodeId, taskId);
     remembered.epochs.delete(taskId);
     remembered.epochs.set(taskId, epoch);
     deleteOldest(remembered.epochs, limit.MCP_TASKS_REMEMBERED_MAX);
@@ -62,10 +73,17 @@ export class HandOuts {
   name(nodeId: string, taskId: string): void {
     const remembered = this.#remember(nodeId);
     if (remembered.unnamed === taskId) remembered.unnamed = null;
+    if (remembered.unnamed !== undefined) return remembered.named.clear();
+    remembered.named.add(taskId);
+    deleteOldest(remembered.named, limit.MCP_TASKS_REMEMBERED_MAX);
   }
 
   #remember(nodeId: string): Remembered {
-    const remembered = this.#nodes.get(nodeId) ?? { unnamed: null, epochs: new Map<string, number>() };
+    const remembered = this.#nodes.get(nodeId) ?? {
+      unnamed: undefined,
+      named: new Set<string>(),
+      epochs: new Map<string, number>(),
+    };
     this.#nodes.delete(nodeId); // the last that was used is the last that is forgotten
     this.#nodes.set(nodeId, remembered);
     deleteOldest(this.#nodes, limit.MCP_NODES_REMEMBERED_MAX);
@@ -73,10 +91,10 @@ export class HandOuts {
   }
 }
 
-function deleteOldest<K>(map: Map<K, unknown>, most: number): void {
-  for (const key of map.keys()) {
-    if (map.size <= most) break;
-    map.delete(key);
+function deleteOldest<K>(from: Map<K, unknown> | Set<K>, most: number): void {
+  for (const key of from.keys()) {
+    if (from.size <= most) break;
+    from.delete(key);
   }
 }
 

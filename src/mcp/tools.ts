@@ -403,7 +403,12 @@ async function taskNext(session: Session, args: Args): Promise<Told> {
   const again = typeof last === "string" ? await heldTask(session, last) : null;
   if (again !== null) return handedOut(session, again, "Your last hand-out, which you have not named yet:\n");
   const asked = { node_id: self, wait: waitOf(args), task_types: args["task_types"] ?? null };
-  const answer = await session.ask("POST", "task/next", { ...asked, resume: last === undefined });
+  let answer = await session.ask("POST", "task/next", { ...asked, resume: last === undefined });
+  const started = recordOf(answer["task"])["task_id"];
+  if (last === undefined && handOuts.hasNamed(self, String(started))) {
+    handOuts.noteNone(self); // the agent knows of it
+    answer = await session.ask("POST", "task/next", asked);
+  }
   if (isRecord(answer["task"])) {
     handOuts.note(self, String(answer["task"]["task_id"]), Number(recordOf(answer["lease"])["epoch"]), false);
     return handedOut(session, answer["task"], "");

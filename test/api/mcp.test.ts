@@ -483,8 +483,31 @@ describe("a call that is repeated", () => {
       if (run === 0) for (let i = 0; i < 2; i++) await create(agent);
       taskIds.push(taskIdOf(await agent.ok("task_next")));
     }
-    rmSync(dataDir, { recursive: true, force: true });
     expect(taskIds[1]).toBe(taskIds[0]);
+    await using hub = await startAlone({ dataDir });
+    await using agent = await Agent.connect(hub.base(), "a1");
+    await agent.ok("task_get", { task_id: taskIds[0] }); // so it is not repeated
+    expect(taskIdOf(await agent.ok("task_next"))).not.toBe(taskIds[0]);
+    await hub.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  test("task_next that waits: who hangs up loses no task", async () => {
+    await using one = await Agent.connect(hub.base(), "one");
+    await using other = await Agent.connect(hub.base(), "other", "2025-11-25");
+    for (const waiting of [one, other]) {
+      const hangUp = new AbortController();
+      const params = { name: "task_next", arguments: { wait_s: 25 } };
+      const next = waiting.client.callTool(params, { signal: hangUp.signal });
+      next.catch(() => {});
+      await until("the call waits", () => waits(hub, 1));
+      hangUp.abort();
+      await expect(next).rejects.toThrow();
+      await until("the hub has noticed", () => waits(hub, 0));
+    }
+    const taskId = await create(agent);
+    expect(taskIdOf(await agent.ok("task_next"))).toBe(taskId);
+    await agent.ok("task_complete", { task_id: taskId, ...RESULT });
   });
 
   test("task_create, mail_send and file_put: done once, unless the call has another key", async () => {
