@@ -50,6 +50,7 @@ import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
+import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
 import { Readiness } from "./service/readiness.ts";
@@ -136,11 +137,13 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   store.onCommit((changes, _, origin) => {
     if (origin === "own") activity.note(changes);
   });
-  const [newest] = await store.read(newestEvents(null, 1));
+  const [newest] = await store.read(newestEvents([], 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
+  const minutes = new Minutes(store, clock, newId());
+  closing.push(() => minutes.close());
   const metrics = new Metrics({ store, blobs, clock, log, version: VERSION });
   const requestMetrics = new RequestMetrics();
   const readiness = new Readiness(store, clock);
@@ -163,6 +166,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     blobs,
     clock,
     keys,
+    minutes,
     pinned: () => isHeld(dir.pin),
     maxNodes: config.maxNodes,
   });
@@ -196,7 +200,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const endpoints = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes),
-    streams.endpoint,
+    ...streams.endpoints,
     DOCS,
     ...monitoringEndpoints(readiness, readMetrics),
     ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: hubParts.loadMcp })] : []),
@@ -430,16 +434,18 @@ type Joined = {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly keys: KeyRing;
+  readonly minutes: Minutes;
   readonly pinned: () => boolean;
   readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, idle, blobs, clock, keys, pinned, maxNodes }: Joined) {
+function joinServices({ store, mail, feed, idle, blobs, clock, keys, minutes, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   return {
     feed,
     keys,
+    minutes,
     tasks,
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle),

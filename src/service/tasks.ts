@@ -268,7 +268,7 @@ export class TaskService {
     const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => ({
       ...accept({ assignments, pending: totals.open }),
-      tellsEarlierChanges: assignments.length > 0,
+      isStored: assignments.length > 0,
     }));
   }
 
