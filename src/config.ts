@@ -50,6 +50,8 @@ export type Config = {
   readonly allowedHosts: readonly string[];
   /** Whether the public paths of A ask for the secret too. */
   readonly isPrivate: boolean;
+  /** Whether the dashboard is served at `/`. */
+  readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
 };
@@ -261,6 +263,13 @@ const SETTINGS = {
     ),
     isSecret: true,
   },
+  ui: setting(
+    "ui",
+    "on|off",
+    "on",
+    "whether the dashboard is served at /",
+    parser("on or off", (text) => (text === "on" ? true : text === "off" ? false : null)),
+  ),
   log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
   logLevel: setting(
     "log-level",
@@ -355,6 +364,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.redis,
+  SETTINGS.ui,
   SETTINGS.log,
   SETTINGS.logLevel,
   PRIVATE,
@@ -409,6 +419,7 @@ export function readConfig(sources: Sources): Config {
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
+    ui: get(SETTINGS.ui) ?? true,
     redis: get(SETTINGS.redis),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {

@@ -14,7 +14,8 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import { DOCS, ENDPOINTS } from "./api/routes.ts";
+import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
+import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -49,6 +50,7 @@ import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
+import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
 import { Readiness } from "./service/readiness.ts";
@@ -133,11 +135,13 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   store.onCommit((changes, _, origin) => {
     if (origin === "own") activity.note(changes);
   });
-  const [newest] = await store.read(newestEvents(null, 1));
+  const [newest] = await store.read(newestEvents([], 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
+  const minutes = new Minutes(store, clock, newId());
+  closing.push(() => minutes.close());
   const metrics = new Metrics({ store, blobs, clock, log, version: VERSION });
   const requestMetrics = new RequestMetrics();
   const readiness = new Readiness(store, clock);
@@ -160,6 +164,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     blobs,
     clock,
     keys,
+    minutes,
     pinned: () => isHeld(dir.pin),
     maxNodes: config.maxNodes,
   });
@@ -190,8 +195,10 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   const endpoints = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes),
-    streams.endpoint,
+    ...streams.endpoints,
     DOCS,
+    ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
+    PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
   ];
   const pipeline = new Pipeline({
@@ -412,16 +419,18 @@ type Joined = {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly keys: KeyRing;
+  readonly minutes: Minutes;
   readonly pinned: () => boolean;
   readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, idle, blobs, clock, keys, pinned, maxNodes }: Joined) {
+function joinServices({ store, mail, feed, idle, blobs, clock, keys, minutes, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   return {
     feed,
     keys,
+    minutes,
     tasks,
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle),

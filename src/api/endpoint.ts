@@ -14,6 +14,7 @@ import type { FileService } from "../service/files.ts";
 import type { KeyRing } from "../service/keys.ts";
 import type { LuxService } from "../service/lux.ts";
 import type { MessageService } from "../service/messages.ts";
+import type { Minutes } from "../service/minutes.ts";
 import type { NextService } from "../service/next.ts";
 import type { NodeService } from "../service/nodes.ts";
 import type { SystemService } from "../service/system.ts";
@@ -37,6 +38,7 @@ export type Services = {
   readonly files: FileService;
   readonly feed: Feed;
   readonly keys: KeyRing;
+  readonly minutes: Minutes;
   readonly system: SystemService;
 };
 
@@ -63,8 +65,10 @@ export type Call = {
   readonly exchange: Exchange;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
-  /** Calls `onLoss` once if the key is revoked or expires. Returns the way to unsubscribe. */
+  /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */
   readonly watchKey: (onLoss: () => void) => () => void;
+  /** The address of a caller who showed no valid secret, as rate limits count it; null for any other. */
+  readonly anonymousAddress: () => string | null;
 };
 
 /** The call of an endpoint in a batch: authenticated and validated. */

@@ -144,11 +144,11 @@ export class Pipeline {
   }
 
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
-    const { variant, key } = caller;
+    const { variant, key, shownKey } = caller;
     const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,
-      backpressure: caller.shownKey === null ? this.#anonymousBackpressure : this.#backpressure,
+      backpressure: shownKey === null ? this.#anonymousBackpressure : this.#backpressure,
       variant,
       at: this.#at(),
       key,
@@ -159,7 +159,8 @@ export class Pipeline {
       log: this.#log,
       exchange,
       hold: (wait) => this.#longPolls.hold(exchange, caller, wait),
-      watchKey: (onLoss) => (key === null ? () => {} : this.#keys.hold(key, onLoss)),
+      watchKey: (onLoss) => (shownKey === null ? () => {} : this.#keys.hold(shownKey, onLoss)),
+      anonymousAddress: () => (shownKey === null ? this.#authenticator.addressOf(exchange) : null),
     };
     return call;
   }

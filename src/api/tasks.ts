@@ -143,10 +143,10 @@ const next = jsonEndpoint({
       drain: z.boolean(),
     }),
   handle: (
-    { services, transact, exchange, repeatable, hold },
+    { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
   ) => {
-    const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume };
+    const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
     const take = (signal: AbortSignal) =>
       services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);

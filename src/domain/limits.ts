@@ -162,6 +162,12 @@ export const STREAMS_MAX = 20_000;
 export const STREAM_BACKLOG_MAX_BYTES = 1 * MIB;
 /** The unread bytes of all streams together; beyond it, a stream loads its next event only when there is room. */
 export const STREAMS_HELD_MAX_BYTES = 64 * MIB;
+/** Streams of callers without a valid secret, of them from one address, and their unread bytes: bounds of their own. */
+export const ANONYMOUS_STREAMS_MAX = 1_000;
+export const STREAMS_PER_ADDRESS_MAX = 100;
+export const ANONYMOUS_STREAMS_HELD_MAX_BYTES = 16 * MIB;
+/** A stream of the whole log reads once in this time: a busy hub logs thousands of events a second. */
+export const LOG_STREAM_GATHER_MS = 100;
 export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; beyond it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
@@ -204,6 +210,9 @@ export const BACKLOG_TYPES_PART = 500;
 export const BACKLOG_TYPES_TOGETHER = 32;
 /** An expired row is deleted within a minute. */
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
+/** Minutes whose numbers are kept and shown, and how often a hub saves its own: a crash loses no more than that. */
+export const MINUTES_KEPT = 60;
+export const MINUTES_SAVE_EVERY_MS = 10 * SECOND_MS;
 export const MEMORY_EVERY_MS = 2 * SECOND_MS;
 /** The hub is quiet when it uses less than this share of a core. */
 export const QUIET_CPU_SHARE = 0.05;

@@ -37,6 +37,8 @@ export type NextAsked = {
   readonly taskTypes: readonly string[] | null;
   /** First what the node has started and not finished. */
   readonly resume: boolean;
+  /** One request of many, which may all be of one node: they load together. */
+  readonly inBatch: boolean;
 };
 
 /** The node as it was read last, the types of open tasks that it is asked for, and whether this call was its heartbeat. */
@@ -55,6 +57,8 @@ export class NextService {
   readonly #nodes: NodeService;
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
+  /** Reads of nodes that many requests of one batch share, by the node's id. */
+  readonly #reading = new Map<string, Promise<Node | null>>();
   /** Hand-outs that could not be put back yet. */
   readonly #failedPutBacks: { readonly nodeId: string; readonly taken: Taken }[] = [];
 
@@ -78,7 +82,7 @@ export class NextService {
     const worker = this.#idle.join(nodeId);
     let taken: Taken | null = null;
     try {
-      let node = await this.#store.read(nodeById(nodeId));
+      let node = await this.#readTogether(nodeId);
       for (let isBeaten = false; !signal.aborted && !worker.hasLeft;) {
         const types = node ? typesFor(node, asked.taskTypes) : [];
         worker.reads(types, node?.variant ?? null);
@@ -104,10 +108,20 @@ export class NextService {
     }
   }
 
+  /** The node as it may be: the transaction checks it. */
+  #readTogether(nodeId: string): Promise<Node | null> {
+    let reading = this.#reading.get(nodeId);
+    if (!reading) {
+      reading = this.#store.read(nodeById(nodeId)).finally(() => this.#reading.delete(nodeId));
+      this.#reading.set(nodeId, reading);
+    }
+    return reading;
+  }
+
   /** Nothing is found and nothing written when the node is not as it was known, or the caller is gone. */
   async #handOut(
     transact: Transact,
-    { nodeId, resume }: NextAsked,
+    { nodeId, resume, inBatch }: NextAsked,
     known: Known,
     signal: AbortSignal,
   ): Promise<{ readonly found?: Next | undefined; readonly current: Node | null }> {
@@ -117,7 +131,7 @@ export class NextService {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NOTHING,
       gifts: bestGift(nodeId),
-      open: bestReady(known.types),
+      open: bestReady(known.types, inBatch),
       waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NOTHING,
     };
     let current = known.node;

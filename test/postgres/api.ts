@@ -27,21 +27,22 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
+  openapi: "tests the documents of the endpoints, whatever the store",
   "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
 };
 
 export const PARTS = {
-  tasks: ["tasks", "balancer", "concurrency", "lux"],
-  messages: ["messages", "stream", "broadcasts"],
+  tasks: ["tasks", "balancer", "lux", "stream"],
+  messages: ["messages", "broadcasts", "concurrency"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
   periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**
- * Parts that run on two hubs: where concurrent requests meet in the database. The others test the form of answers,
- * and periodic work (one hub does it: fleet.test.ts): two hubs would show no more.
+ * Parts that run on two hubs: where concurrent requests meet in the database. The others test what one request does,
+ * the form of answers and periodic work; fleet.test.ts has what two hubs without Redis do at once, and their streams.
  */
-const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["tasks", "messages"]);
+const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
 
 /** Parts whose hubs pass messages over Redis; in the others PostgreSQL does it. */
 const ON_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);

@@ -12,7 +12,8 @@ export const PROJECT = join(import.meta.dir, "../..");
 /** The program from source, without its arguments; for tests that load something before it. */
 export const FROM_SOURCE: readonly string[] = [process.execPath, join(PROJECT, "src/main.ts")];
 
-export const EXECUTABLE = await sharedAddress("executable", build);
+/** LUXHUB_TEST_EXECUTABLE names one that is there already. */
+export const EXECUTABLE = process.env["LUXHUB_TEST_EXECUTABLE"] ?? (await sharedAddress("executable", build));
 
 /** The program that tests start, without its arguments. */
 export const PROGRAM: readonly string[] = [EXECUTABLE];

@@ -1,6 +1,7 @@
 /** `bun run torture` and sections that cannot run here: it says so, and fails if one of them was named. */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { EXECUTABLE } from "../support/executable.ts";
 import { type Row, exitCodeOf, notRun } from "./section.ts";
 
 const held: Row = { section: "crash", what: "Missing", value: "0", goal: "0", held: true };
@@ -28,7 +29,7 @@ describe("the exit code", () => {
 
 test("a section that was named and cannot be run is in the table, below it, and exit code 1", async () => {
   const main = join(import.meta.dir, "main.ts");
-  const env = { PATH: "/nonexistent", LUXHUB_TEST_REDIS: "" };
+  const env = { PATH: "/nonexistent", LUXHUB_TEST_REDIS: "", LUXHUB_TEST_EXECUTABLE: EXECUTABLE };
   const run = Bun.spawn([process.execPath, main, "--only", "redis"], { env, stdout: "pipe", stderr: "pipe" });
   const [out, code] = await Promise.all([run.stdout.text(), run.exited]);
   expect(code).toBe(1);
