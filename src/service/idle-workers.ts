@@ -5,6 +5,8 @@
  * A worker joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its place in the order of arrival until
  * it leaves. An offer (domain/task.ts offersOf) wakes one: an open task the first sleeper that takes its type, a gift the
  * first sleeper of its node. A worker that found its node full sleeps parked: only a gift, or room in its node, wakes it.
+ * The order is that of the wake-ups: a worker that has just joined reads at once, and may take the task for which an
+ * earlier one was woken. That one keeps its place, and is the first for the next task.
  *
  * Invariant: while a worker sleeps that could take some open tasks of a type, as many workers that were woken for that
  * type are on their way to the store (and the same for the gifts of a node). For

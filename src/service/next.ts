@@ -5,6 +5,10 @@
  * back, at once or, when the disk refuses that, by the periodic work. The call is a heartbeat of its node, all the time
  * that it waits; the heartbeats of all that wait are written together.
  *
+ * A hang-up between the last poll of the sockets and the write of the answer cannot be noticed: Bun reports no failed
+ * write. Such a task is like one whose answer was lost on the way: its node keeps it, until the node asks with resume,
+ * the task's timeout is over, or the node goes offline.
+ *
  * Must not: answer with a task before its commit.
  */
 import { typesFor } from "../domain/balancer.ts";
