@@ -208,6 +208,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--ui",
+    of: (config) => config.ui,
+    byDefault: true,
+    values: [
+      ["off", false],
+      ["on", true],
+      ["off", false],
+    ],
+  },
+  {
     flag: "--log",
     of: (config) => config.log,
     byDefault: "pretty",
