@@ -14,7 +14,7 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import { DOCS, ENDPOINTS } from "./api/routes.ts";
+import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
@@ -198,6 +198,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     ...streams.endpoints,
     DOCS,
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
+    PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
   ];
   const pipeline = new Pipeline({

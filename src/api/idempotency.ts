@@ -1,10 +1,18 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its change,
- * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored. A repeat that
+ * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored, nor is a
+ * task/next without a task. A repeat that
  * arrives while the first request runs waits for it. Of two that run on two hubs of one database, the first to commit
  * wins: the other finds the answer in its transaction.
  */
-import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
+import {
+  type Accepted,
+  type Decision,
+  Rejection,
+  type Undecided,
+  accept,
+  isStored,
+} from "../domain/decision.ts";
 import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
@@ -172,7 +180,7 @@ export class Idempotency {
         kind: "answer.stored",
         answer: { scope, asked, status, body, storedAt: this.#clock.now() },
       }) as const;
-    let isStored = false; // by this request: a use case may call transact more than once
+    let hasStored = false; // by this request: a use case may call transact more than once
     const transact = async (
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
@@ -181,12 +189,12 @@ export class Idempotency {
       let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };
       const decideAndStore = (rows: Loaded<Load>): Accepted<Decision<unknown>> | Undecided => {
-        if (rows[STORED] !== null && !isStored) throw new AnsweredElsewhere();
+        if (rows[STORED] !== null && !hasStored) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
         if (decision.kind === "accepted") {
           // What changed nothing is done again by a repeat, with the same outcome, and takes no room.
-          if (decision.changes.length === 0 && !decision.tellsEarlierChanges) return accept(decision);
+          if (!isStored(decision)) return accept(decision, decision.changes);
           willBeStored = true;
           return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
         }
@@ -195,7 +203,7 @@ export class Idempotency {
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       };
       const outcome = await this.#store.transact(known, decideAndStore, before);
-      isStored ||= willBeStored;
+      hasStored ||= willBeStored;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;
     };

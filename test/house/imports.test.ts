@@ -190,6 +190,7 @@ function offence(path: string, from: LayerName, specifier: string): string | nul
   }
   const target = posix.join(posix.dirname(path), specifier);
   if (target === "package.json") return from === "config" ? null : "only src/version.ts reads it";
+  if (target === "src/client/luxhub.py") return from === "api" ? null : "only src/api/routes.ts serves it";
   if (!/\.(?:ts|tsx|html|css|json)$/.test(specifier)) return "name the file with its ending";
   const to = layerOf(target);
   if (to === null) return "it is outside src/";

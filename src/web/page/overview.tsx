@@ -64,7 +64,7 @@ export function Overview(): JSX.Element {
         </li>
         <li>
           <a href={to("lux")}>
-            <b>{countOf(Math.round(lux))}</b> LUX paid, {countOf(Math.round(total.lux_paid))} in the last hour
+            <b>{countOf(Math.round(lux))}</b> LUX, {countOf(Math.round(total.lux_paid))} in this hour
           </a>
         </li>
       </ul>
@@ -75,19 +75,39 @@ export function Overview(): JSX.Element {
           <Chart
             label="Tasks created, completed and failed in each minute of the last hour"
             series={[
-              { name: "created", values: minutes.map((minute) => minute.tasks_created) },
-              { name: "completed", values: minutes.map((minute) => minute.tasks_completed) },
-              { name: "failed", values: minutes.map((minute) => minute.tasks_failed) },
+              {
+                name: "created",
+                values: minutes.map((minute) => minute.tasks_created),
+                whole: total.tasks_created,
+              },
+              {
+                name: "completed",
+                values: minutes.map((minute) => minute.tasks_completed),
+                whole: total.tasks_completed,
+              },
+              {
+                name: "failed",
+                values: minutes.map((minute) => minute.tasks_failed),
+                whole: total.tasks_failed,
+              },
             ]}
           />
         </section>
         <section>
-          <h2>Seconds to start and to finish</h2>
+          <h2>Seconds to start and to finish (median)</h2>
           <Chart
             label="Median seconds from its creation until a task starts and until it is finished, the last hour"
             series={[
-              { name: "to start", values: minutes.map((minute) => minute.time_to_start.p50_s) },
-              { name: "to finish", values: minutes.map((minute) => minute.time_to_finish.p50_s) },
+              {
+                name: "to start",
+                values: minutes.map((minute) => minute.time_to_start.p50_s),
+                whole: total.time_to_start.p50_s,
+              },
+              {
+                name: "to finish",
+                values: minutes.map((minute) => minute.time_to_finish.p50_s),
+                whole: total.time_to_finish.p50_s,
+              },
             ]}
           />
         </section>
