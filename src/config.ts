@@ -50,6 +50,8 @@ export type Config = {
   readonly allowedHosts: readonly string[];
   /** Whether the public paths of A ask for the secret too. */
   readonly isPrivate: boolean;
+  /** Whether the dashboard is served at `/`. */
+  readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
   /** Whether agents may call the hub by MCP. */
@@ -271,6 +273,7 @@ const SETTINGS = {
     ),
     isSecret: true,
   },
+  ui: setting("ui", "on|off", "on", "whether the dashboard is served at /", oneOf("on or off", "on", "off")),
   mcp: setting(
     "mcp",
     "on|off",
@@ -379,6 +382,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retain,
   SETTINGS.offlineTasks,
   SETTINGS.redis,
+  SETTINGS.ui,
   SETTINGS.mcp,
   SETTINGS.publicUrl,
   SETTINGS.log,
@@ -435,6 +439,7 @@ export function readConfig(sources: Sources): Config {
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
+    ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",
     publicUrl: get(SETTINGS.publicUrl),

@@ -15,7 +15,8 @@ import {
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
 import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
-import { DOCS, ENDPOINTS } from "./api/routes.ts";
+import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
+import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -202,6 +203,8 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     ...fileEndpoints(config.maxFileBytes),
     ...streams.endpoints,
     DOCS,
+    ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
+    PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
     ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: hubParts.loadMcp })] : []),
   ];
