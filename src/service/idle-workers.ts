@@ -23,7 +23,7 @@
 import type { Notified, Offer } from "../domain/change.ts";
 import type { EventKind } from "../domain/event.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
-import type { Task, VariantName } from "../domain/model.ts";
+import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
 import { Slices } from "../lib/slices.ts";
 import { MAX_TIMER_MS, type Outcome } from "./wait-queue.ts";
@@ -73,8 +73,8 @@ export class IdleWorkers {
     return worker;
   }
 
-  /** The nodes of a variant for which a call waits. */
-  nodesOf(variant: VariantName): readonly string[] {
+  /** The nodes for which a call waits, of those that registered through `variant`. */
+  nodesOf(variant: JoinedThrough): readonly string[] {
     const nodeIds: string[] = [];
     for (const [nodeId, [first]] of this.#nodes) if (first?.variant === variant) nodeIds.push(nodeId);
     return nodeIds;
@@ -189,7 +189,7 @@ export class IdleWorker {
   /** The types of open tasks that it takes; null is every type. */
   types: readonly string[] | null = [];
   /** That of its node, once it has read it. */
-  variant: VariantName | null = null;
+  variant: JoinedThrough | null = null;
   /** Set while it sleeps. */
   endSleep: ((outcome: Outcome) => void) | undefined;
   /** It sleeps, and found its node full before. */
@@ -215,7 +215,7 @@ export class IdleWorker {
   }
 
   /** It is about to read the store. */
-  reads(types: readonly string[] | null, variant: VariantName | null): void {
+  reads(types: readonly string[] | null, variant: JoinedThrough | null): void {
     this.types = types;
     this.variant = variant;
     this.mustReadAgain = false;

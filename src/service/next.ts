@@ -14,7 +14,7 @@
 import { typesFor } from "../domain/balancer.ts";
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
-import type { Moment, Node, VariantName } from "../domain/model.ts";
+import type { JoinedThrough, Moment, Node } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, giveAgain } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -22,7 +22,7 @@ import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import { bestGift, bestReady, firstStarted, taskById, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { VARIANTS } from "../variant/by-name.ts";
+import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
 import { type Patience, socketsPolled } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
@@ -147,8 +147,8 @@ export class NextService {
     return { found, current };
   }
 
-  /** The heartbeats of the nodes of a variant for which calls wait. */
-  beatWaiting(variant: VariantName): Promise<void> {
+  /** The heartbeats of the nodes for which calls wait, of those that registered through `variant`. */
+  beatWaiting(variant: JoinedThrough): Promise<void> {
     return this.#nodes.beatTogether(this.#idle.nodesOf(variant));
   }
 
@@ -184,7 +184,7 @@ export class NextService {
 
 /** How long a node may be silent. */
 function leaseOf({ variant }: Pick<Node, "variant">): number {
-  return VARIANTS[variant].offlineAfterMs;
+  return INTERVALS[variant].offlineAfterMs;
 }
 
 /** Whether what was loaded for a node as it was known serves it still. */
