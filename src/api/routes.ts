@@ -2,7 +2,8 @@
  * The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. The two
  * that describe the API itself are here, because they describe this index.
  */
-import { UNCACHED } from "../http/exchange.ts";
+import { matchesEtag } from "../http/download.ts";
+import { NO_SNIFF, UNCACHED } from "../http/exchange.ts";
 import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
@@ -67,6 +68,25 @@ export const DOCS: Endpoint = rawEndpoint({
       "Content-Security-Policy": policy,
       "Referrer-Policy": "no-referrer",
     };
+    return new Response(body, { headers });
+  },
+});
+
+/** The client for Python, so that a worker needs nothing but a network with a hub in it. */
+export const PYTHON_CLIENT: Endpoint = rawEndpoint({
+  method: "GET",
+  path: "/client/luxhub.py",
+  auth: "open",
+  summary: "The client for Python",
+  rejections: [],
+  handle: async ({ exchange, backpressure }) => {
+    const { PYTHON_CLIENT_ETAG, PYTHON_CLIENT_TEXT } = await import("./python-client.ts");
+    const validators = { ETag: PYTHON_CLIENT_ETAG, "Cache-Control": "no-cache" };
+    const known = exchange.request.headers.get("if-none-match");
+    if (known !== null && matchesEtag(known, PYTHON_CLIENT_ETAG))
+      return new Response(null, { status: 304, headers: validators });
+    const body = await backpressure.ofRead(exchange, async () => ({ first: PYTHON_CLIENT_TEXT, next: null }));
+    const headers = { ...NO_SNIFF, ...validators, "Content-Type": "text/x-python; charset=utf-8" };
     return new Response(body, { headers });
   },
 });

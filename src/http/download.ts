@@ -99,7 +99,7 @@ function etagOf(file: Representation): string {
 
 function isUnmodified(headers: Headers, file: Representation): boolean {
   const etags = headers.get("if-none-match");
-  if (etags !== null) return matchesAny(etags, etagOf(file)); // the date is ignored (13.1.3)
+  if (etags !== null) return matchesEtag(etags, etagOf(file)); // the date is ignored (13.1.3)
   const since = httpDate(headers.get("if-modified-since"));
   return since !== null && Math.floor(file.modifiedAt / 1_000) * 1_000 <= since;
 }
@@ -112,7 +112,7 @@ function httpDate(header: string | null): number | null {
 }
 
 /** If-None-Match: `*` or a list, compared weakly (RFC 9110 13.1.2). */
-function matchesAny(header: string, etag: string): boolean {
+export function matchesEtag(header: string, etag: string): boolean {
   if (header.trim() === "*") return true;
   // Another server's ETag may contain a comma. Ours is hex, so splitting at commas never hides or invents it.
   return header.split(",").some((listed) => listed.trim().replace(/^W\//, "") === etag);

@@ -93,22 +93,38 @@ function recordTypes(): string {
     .join("\n");
 }
 
-type Described = { readonly name: string; readonly method: string; readonly text: string };
+/** An operation with its schemas in A and in B. */
+export type Described = {
+  readonly name: string;
+  readonly method: string;
+  readonly summary: string;
+  readonly request: readonly [Schema, Schema];
+  readonly answer: readonly [Schema, Schema];
+};
 
 /** Those that take and answer JSON. */
-function operations(): readonly Described[] {
+export function operations(): readonly Described[] {
   return Object.entries(A.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, ofA]) => {
       const ofB = B.paths[path]?.[method === "get" ? "get" : method === "post" ? "post" : "delete"];
       const answers = [ofA, ofB].map((one) => one && answerOf(one));
       if (!ofB || !answers[0] || !answers[1] || isMultipart(ofA)) return [];
-      const name = path.replace("/api/v1/", "");
-      const request = typeOf(requestOf(ofA), requestOf(ofB), true);
-      const answer = typeOf(answers[0], answers[1]);
-      const text = `${docOf(ofA.summary)}"${name}": { request: ${request}; answer: ${answer} };`;
-      return [{ name, method: method.toUpperCase(), text }];
+      return [
+        {
+          name: path.replace("/api/v1/", ""),
+          method: method.toUpperCase(),
+          summary: ofA.summary,
+          request: [requestOf(ofA), requestOf(ofB)],
+          answer: [answers[0], answers[1]],
+        },
+      ];
     }),
   );
+}
+
+function operationType({ name, summary, request, answer }: Described): string {
+  const [sent, answered] = [typeOf(...request, true), typeOf(...answer)];
+  return `${docOf(summary)}"${name}": { request: ${sent}; answer: ${answered} };`;
 }
 
 function isMultipart({ requestBody }: Operation): boolean {
@@ -144,7 +160,7 @@ export function clientTypes(): string {
     records,
     `/** What each operation takes and answers. */
 export interface Operations<V extends Variant = "A"> {
-${all.map(({ text }) => text).join("\n\n")}
+${all.map(operationType).join("\n\n")}
 }
 `,
     `/** How each operation is called. */

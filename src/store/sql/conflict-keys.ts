@@ -1,7 +1,7 @@
 /**
  * Conflict keys: a query names what it reads (its read set) and a change what it writes (its write set). A key is a
  * table, or the rows of a table that belong to one id. An engine that loads several transactions before it decides them
- * reloads a query when an earlier transaction has written one of its keys.
+ * patches or reloads a query when an earlier transaction has written one of its keys.
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */

@@ -1,0 +1,2988 @@
+"""The Python client of a hub: one file without dependencies, for Python 3.11 and later.
+
+A hub serves this file at /client/luxhub.py. Each call is repeated after network faults and overload, and done
+once: every POST carries an Idempotency-Key.
+
+>>> hub = LuxHub()  # url and secret from LUXHUB_URL and LUXHUB_SECRET
+>>> hub.nodes.register("laptop", "Laptop")["status"]
+'online'
+>>> created = hub.tasks.create("Say hello", "To everyone", priority="high")
+>>> hub.tasks.get(created["task_id"])["task"]["title"]
+'Say hello'
+
+A worker is a function of a task:
+
+>>> def greet(task, context):
+...     context.extend("halfway")
+...     return {"problem": task["title"], "improvement": "Said hello", "lesson": "Say it first"}
+>>> stop = Stop()
+>>> hub.worker("worker-1", greet, stop=stop, on_event=lambda event: event.kind == "completed" and stop.set())
+>>> hub.tasks.get(created["task_id"], wait=10)["task"]["status"]
+'completed'
+
+A method's parameters are the fields of its endpoint; its answer is the JSON object of the hub, typed as a
+TypedDict that has the fields of both variants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import http.client
+import io
+import json
+import logging
+import os
+import queue
+import random
+import re
+import secrets
+import signal
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, BinaryIO, Dict, Literal, NotRequired, Protocol, TypedDict, TypeVar, Union, cast
+from urllib.parse import quote, urlencode, urlsplit
+
+_T = TypeVar("_T")
+_LOG = logging.getLogger("luxhub")
+
+
+# ---- Errors
+
+
+class LuxHubError(Exception):
+    """The hub refused the request, or a proxy before it did.
+
+    >>> try:
+    ...     LuxHub().tasks.claim("no-such-task", "laptop")
+    ... except LuxHubError as error:
+    ...     print(error.status, error.code)
+    404 task_not_found
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        errors: Sequence[FieldError] = (),
+        request_id: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(status, code, detail, errors, request_id, retry_after_s)
+        self.status = status
+        #: Stable, see ErrorCode; `http_502`, for example, when the answer did not come from a hub.
+        self.code = code
+        #: A sentence that says what to do.
+        self.detail = detail
+        #: The wrong fields of a 400.
+        self.errors = errors
+        #: The hub's log has the request under this id.
+        self.request_id = request_id
+        #: How long the hub asks to wait; None if it does not say.
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.code}: {self.detail}"
+
+
+class FieldError(TypedDict):
+    """One wrong field of a request: its dotted path, and what to send instead."""
+
+    path: str
+    message: str
+
+
+class HubUnreachable(Exception):
+    """Network fault: no answer, or only a part of one. `__cause__` has the fault. The hub may have done it."""
+
+
+class Stopped(Exception):
+    """A call ended because its Stop was set."""
+
+
+class FatalError(Exception):
+    """Raised by a handler: the task cannot be done, by nobody. It has failed for good."""
+
+
+# ---- Options
+
+
+class Stop(threading.Event):
+    """A threading.Event that also ends the calls and the pauses to which it was given, from another thread.
+
+    Do not set it in a signal handler, which may interrupt the thread that waits for it.
+
+    >>> stop = Stop()
+    >>> threading.Timer(0.01, stop.set).start()
+    >>> LuxHub().messages.receive("laptop", blocking=True, timeout=3600, options=CallOptions(stop=stop))
+    Traceback (most recent call last):
+    luxhub.Stopped
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._callbacks: dict[object, Callable[[], object]] = {}
+
+    def set(self) -> None:
+        super().set()
+        with self._lock:
+            callbacks = list(self._callbacks.values())
+            self._callbacks.clear()
+        for callback in callbacks:
+            callback()
+
+    def on_set(self, callback: Callable[[], object]) -> Callable[[], object]:
+        """Calls back once when it is set, at once if it is. Returns the way to unsubscribe."""
+        token = object()
+        with self._lock:
+            is_set = self.is_set()
+            if not is_set:
+                self._callbacks[token] = callback
+        if is_set:
+            callback()
+        return lambda: self._callbacks.pop(token, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Retry:
+    """When a call is repeated that met a network fault, or an answer that says "later".
+
+    These are 408, 429, 502, 503, 504 and `outcome_unknown`. Never before the answer's Retry-After.
+    """
+
+    #: How long to go on, in seconds from the first fault; 0: never repeat, math.inf: until the Stop.
+    for_s: float = 60
+    #: The first pause. Each further one is twice as long, with jitter.
+    first_pause_s: float = 0.2
+    max_pause_s: float = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class CallOptions:
+    """What every call takes."""
+
+    #: Ends the call, also its pauses, with Stopped.
+    stop: Stop | None = None
+    #: For this call, in place of the client's own.
+    retry: Retry | None = None
+    #: Made for each call unless you give one, for example to repeat a call after a restart of your program.
+    idempotency_key: str | None = None
+
+
+_FOREVER = float("inf")
+
+
+# ---- HTTP: one request with its retries (exponential backoff with jitter, Retry-After)
+
+_CONNECT_S = 10
+#: How long the hub may be silent, besides the time that it is asked to wait.
+_SILENCE_S = 30
+#: An idle connection is kept for less time than the hub and most proxies keep it.
+_IDLE_S = 4
+_CHUNK = 256 * 1024
+
+_Body = Union[bytes, Iterable[bytes], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Request:
+    method: str
+    #: From /api/v1/ on, with the query.
+    path: str
+    headers: Mapping[str, str]
+    #: Makes the body of an attempt.
+    body: Callable[[], _Body] = lambda: None
+    #: Whether the request may be sent again after a fault.
+    is_repeatable: bool = True
+    silence_s: float = _SILENCE_S
+
+
+class _SourceFault(Exception):
+    """What is uploaded could not be read: no fault of the network, although both are OSErrors."""
+
+
+class _Connection:
+    """A connection that another thread may cut."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._http = connection
+        #: http.client forgets its socket when the answer is the last of the connection.
+        self._socket: socket.socket | None = None
+        self._is_cut = False
+        self.idle_since = 0.0
+
+    def send(self, request: _Request, headers: Mapping[str, str]) -> http.client.HTTPResponse:
+        if self._socket is None:
+            self._http.connect()
+            self._socket = cast(socket.socket, self._http.sock)
+        if self._is_cut:
+            raise ConnectionAbortedError("stopped")
+        self._socket.settimeout(request.silence_s)
+        body = request.body()
+        try:
+            is_chunked = headers.get("Transfer-Encoding") == "chunked"
+            self._http.request(request.method, request.path, body, headers, encode_chunked=is_chunked)
+        except ConnectionError as fault:
+            # The hub may refuse a body before it has read all of it.
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return self._http.getresponse()
+            raise fault
+        return self._http.getresponse()
+
+    def cut(self) -> None:
+        """Ends what another thread reads or writes."""
+        self._is_cut = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                # Not the method of a TLS socket, which is not for other threads.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class _Answer:
+    """An answer whose body is read as it comes. Read errors are HubUnreachable."""
+
+    def __init__(
+        self,
+        response: http.client.HTTPResponse,
+        connection: _Connection,
+        stop: Stop | None,
+        give_back: Callable[[_Connection, bool], None],
+    ) -> None:
+        self.status = response.status
+        self.reason = response.reason
+        self.headers = response.headers
+        self._response = response
+        self._left = response.length
+        self._stop = stop
+        self._forget = stop.on_set(connection.cut) if stop is not None else lambda: None
+        self._connection = connection
+        self._give_back = give_back
+        self._is_open = True
+
+    def read(self, size: int = -1) -> bytes:
+        chunk = self._guarded(lambda: self._response.read(None if size < 0 else size))
+        if self._left is not None:
+            self._left -= len(chunk)
+            # http.client says nothing when a body ends early.
+            if self._left > 0 and size != 0 and (size < 0 or chunk == b""):
+                raise HubUnreachable(f"the answer broke off {self._left} bytes before its end")
+        return chunk
+
+    def read_line(self) -> bytes:
+        return self._guarded(self._response.readline)
+
+    def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._forget()
+        is_reusable = self._response.isclosed() and not self._response.will_close
+        self._response.close()
+        self._give_back(self._connection, is_reusable)
+
+    def _guarded(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            return read()
+        except (OSError, http.client.HTTPException, ValueError) as fault:
+            if self._stop is not None and self._stop.is_set():
+                raise Stopped from None
+            raise HubUnreachable(f"the answer broke off: {_text_of(fault)}") from fault
+
+
+class _Http:
+    def __init__(
+        self,
+        url: str,
+        secret: str | None,
+        admin_key: str | None,
+        retry: Retry,
+        on_retry: Callable[[Exception, float], object] | None,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or parts.hostname is None:
+            raise ValueError(f"the URL of a hub is like http://127.0.0.1:19104, not {url}")
+        self._url = url.rstrip("/")
+        self._host = parts.hostname
+        self._port = parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._context = None
+        if parts.scheme == "https":
+            self._context = context if context is not None else ssl.create_default_context()
+        self._headers = {"User-Agent": "luxhub-python"}
+        if secret:
+            self._headers["X-Matrix-Secret"] = secret
+        if admin_key:
+            self._headers["X-Admin-Key"] = admin_key
+        self._retry = retry
+        self._on_retry = on_retry
+        self._idle: list[_Connection] = []
+        self._lock = threading.Lock()
+
+    def send(self, request: _Request, read: Callable[[_Answer], _T], options: CallOptions) -> _T:
+        """Sends a request until it is answered. `read` closes the answer, or gives it on to one who does."""
+        policy = options.retry if options.retry is not None else self._retry
+        give_up_at: float | None = None
+        attempt = 0
+        while True:
+            try:
+                return self._attempt(request, read, options.stop)
+            except (LuxHubError, HubUnreachable) as error:
+                pause = _pause_after(error, attempt, policy)
+                attempt += 1
+                now = time.monotonic()
+                if give_up_at is None:
+                    give_up_at = now + policy.for_s
+                if not request.is_repeatable or not _is_temporary(error) or now + pause > give_up_at:
+                    raise
+                if self._on_retry is not None:
+                    self._on_retry(error, pause)
+            _sleep(pause, options.stop)
+
+    def _attempt(self, request: _Request, read: Callable[[_Answer], _T], stop: Stop | None) -> _T:
+        if stop is not None and stop.is_set():
+            raise Stopped
+        connection = self._take(request)
+        forget = stop.on_set(connection.cut) if stop is not None else lambda: None
+        try:
+            sent = {**self._headers, **request.headers}
+            prefixed = dataclasses.replace(request, path=self._prefix + request.path)
+            response = connection.send(prefixed, sent)
+        except _SourceFault as fault:
+            connection.close()
+            raise cast(BaseException, fault.__cause__)
+        except (OSError, http.client.HTTPException) as fault:
+            connection.close()
+            if stop is not None and stop.is_set():
+                raise Stopped from None
+            where = f"{request.method} {self._url}{request.path}"
+            raise HubUnreachable(f"{where}: {_text_of(fault)}") from fault
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            forget()
+        answer = _Answer(response, connection, stop, self._give_back)
+        try:
+            if not 200 <= response.status <= 299:
+                raise _refusal_of(answer)
+            return read(answer)
+        except BaseException:
+            answer.close()
+            raise
+
+    def _take(self, request: _Request) -> _Connection:
+        """A kept connection may break when it is used again: only for a request that may be repeated."""
+        while request.is_repeatable:
+            with self._lock:
+                if not self._idle:
+                    break
+                connection = self._idle.pop()
+            if time.monotonic() - connection.idle_since < _IDLE_S:
+                return connection
+            connection.close()
+        if self._context is None:
+            return _Connection(http.client.HTTPConnection(self._host, self._port, timeout=_CONNECT_S))
+        made = http.client.HTTPSConnection(self._host, self._port, timeout=_CONNECT_S, context=self._context)
+        return _Connection(made)
+
+    def _give_back(self, connection: _Connection, is_reusable: bool) -> None:
+        if not is_reusable:
+            connection.close()
+            return
+        now = connection.idle_since = time.monotonic()
+        with self._lock:
+            old = [one for one in self._idle if now - one.idle_since >= _IDLE_S]
+            self._idle = [one for one in self._idle if now - one.idle_since < _IDLE_S] + [connection]
+        for one in old:
+            one.close()
+
+    def close(self) -> None:
+        with self._lock:
+            old, self._idle = self._idle, []
+        for one in old:
+            one.close()
+
+
+def _read_json(answer: _Answer) -> dict[str, Any]:
+    value = _parse_object(answer.read())
+    status = answer.status
+    answer.close()
+    if value is None:
+        detail = "The answer is no JSON object: check that the URL is that of a hub."
+        raise LuxHubError(status, "not_a_hub", detail)
+    return value
+
+
+def _refusal_of(answer: _Answer) -> LuxHubError:
+    body = _parse_object(answer.read()) or {}
+    code, detail, errors = body.get("error"), body.get("detail"), body.get("errors")
+    plain = f"The answer was {answer.status} {answer.reason}".rstrip()
+    try:
+        retry_after_s = float(answer.headers.get("Retry-After", ""))
+    except ValueError:
+        retry_after_s = None
+    return LuxHubError(
+        answer.status,
+        code if isinstance(code, str) else f"http_{answer.status}",
+        detail if isinstance(detail, str) else f"{plain}, and not from a hub.",
+        cast("list[FieldError]", errors) if isinstance(errors, list) else (),
+        answer.headers.get("X-Request-Id"),
+        retry_after_s,
+    )
+
+
+def _parse_object(text: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _is_temporary(error: BaseException) -> bool:
+    """Whether the same request may succeed later. After `outcome_unknown` a repeat says what became of it."""
+    if isinstance(error, LuxHubError):
+        return error.status in (408, 429, 502, 503, 504) or error.code == "outcome_unknown"
+    return isinstance(error, HubUnreachable) and not isinstance(error.__cause__, ssl.SSLCertVerificationError)
+
+
+def _pause_after(error: Exception, attempt: int, policy: Retry) -> float:
+    """Exponential backoff with jitter, so that many clients do not come back together; not before Retry-After."""
+    backoff = min(policy.max_pause_s, policy.first_pause_s * 2.0 ** min(attempt, 60))
+    asked = (error.retry_after_s or 0) if isinstance(error, LuxHubError) else 0
+    return asked + backoff * (0.5 + random.random() / 2)
+
+
+def _sleep(seconds: float, stop: Stop | None) -> None:
+    """Raises Stopped when the Stop ends it."""
+    if stop is None:
+        time.sleep(seconds)
+    elif stop.wait(seconds):
+        raise Stopped
+
+
+def _text_of(fault: BaseException) -> str:
+    return str(fault) or type(fault).__name__
+
+
+# ---- Files
+
+#: The bytes of a file: text, bytes, the path of a file, an open binary file, or pieces of bytes as they come.
+#: Pieces, and a file that cannot seek, can be read once: such an upload is not repeated after a fault.
+FileContent = Union[str, bytes, bytearray, memoryview, "os.PathLike[str]", BinaryIO, Iterable[bytes]]
+
+
+class Download:
+    """The bytes of a file, as they come. Use it in a `with` statement, or read it to its end.
+
+    >>> hub = LuxHub()
+    >>> file = hub.files.upload("Hello, everyone.", name="hello.txt", content_type="text/plain")
+    >>> with hub.files.download(file["file_id"]) as download:
+    ...     download.read()
+    b'Hello, everyone.'
+    """
+
+    def __init__(self, answer: _Answer) -> None:
+        self._answer = answer
+        #: For example `Content-Length`, `Content-Type`, `ETag`.
+        self.headers = answer.headers
+        #: 206 when a range was asked for.
+        self.status = answer.status
+
+    def read(self, size: int = -1) -> bytes:
+        """At most `size` bytes, or all that are left; empty at the end. Raises HubUnreachable if it breaks off."""
+        chunk = self._answer.read(size)
+        if size < 0 or (chunk == b"" and size != 0):
+            self.close()
+        return chunk
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Writes what is left into a file, and returns how many bytes. A file that is not whole is removed."""
+        size = 0
+        try:
+            with self, open(path, "wb") as file:
+                for chunk in self:
+                    size += file.write(chunk)
+        except (HubUnreachable, Stopped):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
+        return size
+
+    def __iter__(self) -> Iterator[bytes]:
+        while chunk := self.read(_CHUNK):
+            yield chunk
+
+    def close(self) -> None:
+        self._answer.close()
+
+    def __enter__(self) -> Download:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Source:
+    """What is uploaded. `size` is None if it is not known before it was read."""
+
+    def __init__(self, content: FileContent) -> None:
+        self.size: int | None = None
+        self.is_repeatable = True
+        self.name: str | None = None
+        if isinstance(content, str):
+            content = content.encode()
+        if isinstance(content, (bytes, bytearray, memoryview)):
+            kept = bytes(content)
+            self.size = len(kept)
+            self._open: Callable[[], Iterator[bytes]] = lambda: iter([kept])
+        elif isinstance(content, os.PathLike):
+            path = os.fspath(content)
+            self.name = os.path.basename(path)
+            self.size = os.stat(path).st_size
+            self._open = lambda: self._of_path(path)
+        elif hasattr(content, "read"):
+            self._of_open_file(cast(BinaryIO, content))
+        else:
+            pieces = content
+            self.is_repeatable = False
+            self._open = lambda: iter(pieces)
+
+    def chunks(self) -> Iterator[bytes]:
+        size = 0
+        try:
+            for chunk in self._open():
+                size += len(chunk)
+                yield chunk
+            if self.size is not None and size != self.size:
+                raise OSError(f"the file had {self.size} bytes, and has {size} now")
+        except OSError as fault:
+            raise _SourceFault from fault
+
+    def _of_open_file(self, file: BinaryIO) -> None:
+        self.is_repeatable = file.seekable()
+        if self.is_repeatable:
+            start = file.tell()
+            self.size = file.seek(0, io.SEEK_END) - start
+            self._open = lambda: self._of_file(file, start)
+        else:
+            self._open = lambda: iter(lambda: file.read(_CHUNK), b"")
+
+    @staticmethod
+    def _of_path(path: str) -> Iterator[bytes]:
+        with open(path, "rb") as file:
+            yield from iter(lambda: file.read(_CHUNK), b"")
+
+    @staticmethod
+    def _of_file(file: BinaryIO, start: int) -> Iterator[bytes]:
+        file.seek(start)
+        yield from iter(lambda: file.read(_CHUNK), b"")
+
+
+class _Resource:
+    """The endpoints of a resource."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+
+class _FileTransfer(_Resource):
+    """Upload and download: the endpoints that do not take and answer JSON alone."""
+
+    def __init__(self, call: _Call, http: _Http) -> None:
+        super().__init__(call)
+        self._http = http
+
+    def upload(
+        self,
+        content: FileContent,
+        *,
+        name: str | None = None,
+        content_type: str = "application/octet-stream",
+        metadata: Mapping[str, Any] | None = None,
+        options: CallOptions | None = None,
+    ) -> FileRecord:
+        """Uploads a file in pieces, as multipart form data (RFC 7578).
+
+        content: Text, bytes, the path of a file, an open file, or pieces of bytes.
+        name: Its name; that of the path if left out.
+        metadata: Kept with the file; `task_id` and `node` in it attach the file to a task and a node.
+        """
+        source = _Source(content)
+        named = name if name is not None else source.name
+        if named is None:
+            raise ValueError("say which name the file has: name=")
+        if re.search(r"[\r\n]", content_type):
+            raise ValueError("a content type is one line")
+        boundary = f"luxhub-{secrets.token_hex(16)}"
+        escaped = re.sub(r'["\r\n]', lambda found: quote(found[0]), named)
+        head = "\r\n".join(
+            [
+                f"--{boundary}",
+                'Content-Disposition: form-data; name="metadata"',
+                "",
+                json.dumps(metadata or {}, allow_nan=False),
+                f"--{boundary}",
+                f'Content-Disposition: form-data; name="file"; filename="{escaped}"',
+                f"Content-Type: {content_type}",
+                "",
+                "",
+            ]
+        ).encode()
+        tail = f"\r\n--{boundary}--\r\n".encode()
+
+        def body() -> Iterator[bytes]:
+            yield head
+            yield from source.chunks()
+            yield tail
+
+        chosen = options or CallOptions()
+        headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        headers.update(_key_header("file/upload", chosen))
+        if source.size is None:
+            headers["Transfer-Encoding"] = "chunked"
+        else:
+            headers["Content-Length"] = str(len(head) + source.size + len(tail))
+        path = "/api/v1/file/upload"
+        request = _Request("POST", path, headers, body, source.is_repeatable, _UPLOAD_SILENCE_S)
+        return cast("FileRecord", self._http.send(request, _read_json, chosen))
+
+    def download(
+        self, file_id: str, *, range: str | None = None, options: CallOptions | None = None
+    ) -> Download:
+        """The bytes of a file, as they come; `range` as in HTTP, for example `bytes=0-1023`."""
+        headers = {} if range is None else {"Range": range}
+        request = _Request("GET", f"/api/v1/file/download/{quote(file_id, safe='')}", headers)
+        return self._http.send(request, Download, options or CallOptions())
+
+
+#: The hub flushes an upload to disk before it answers.
+_UPLOAD_SILENCE_S = 300
+
+
+# ---- The hub
+
+
+class LuxHub:
+    """A hub. Methods take the fields and answer the objects of the endpoint after which they are named.
+
+    Threads may share it. Without `url`, `secret` and `admin_key` it takes LUXHUB_URL, LUXHUB_SECRET and
+    LUXHUB_ADMIN_KEY of the environment.
+
+    retry: For all calls.
+    on_retry: Hears of each fault after which a call is repeated, and of the pause in seconds, for a log.
+    context: How the certificate of a hub with TLS is checked; the system's authorities if left out.
+    longest_ask_s: A longer wait is asked for in parts of this many seconds: proxies cut connections that are
+        silent for too long, most of them after a minute. The hub takes at most 300.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        secret: str | None = None,
+        *,
+        admin_key: str | None = None,
+        retry: Retry = Retry(),
+        on_retry: Callable[[Exception, float], object] | None = None,
+        context: ssl.SSLContext | None = None,
+        longest_ask_s: float = 50,
+    ) -> None:
+        self._http = _Http(
+            url or os.environ.get("LUXHUB_URL") or "http://127.0.0.1:19104",
+            secret if secret is not None else os.environ.get("LUXHUB_SECRET"),
+            admin_key if admin_key is not None else os.environ.get("LUXHUB_ADMIN_KEY"),
+            retry,
+            on_retry,
+            context,
+        )
+        self._longest_ask_s = longest_ask_s
+        self.nodes = Nodes(self.call)
+        self.tasks = Tasks(self.call)
+        self.messages = Messages(self.call)
+        self.lux = Lux(self.call)
+        self.files = Files(self.call, self._http)
+        self.keys = Keys(self.call)
+
+    def close(self) -> None:
+        """Closes the connections that are kept for further calls."""
+        self._http.close()
+
+    def __enter__(self) -> LuxHub:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def status(self, options: CallOptions | None = None) -> StatusAnswer:
+        """The health of the hub, and counts."""
+        return cast("StatusAnswer", self.call("status", options=options))
+
+    def diagnostic(self, options: CallOptions | None = None) -> PgDiagnosticAnswer:
+        """The state of the hub's store."""
+        return cast("PgDiagnosticAnswer", self.call("pg/diagnostic", options=options))
+
+    def batch(
+        self, requests: Sequence[BatchRequest], options: CallOptions | None = None
+    ) -> list[BatchedAnswer]:
+        """Does the requests in order, in one transaction. A refusal stops nothing: look at each answer.
+
+        >>> answers = LuxHub().batch([
+        ...     {"path": "task/create", "body": {"title": "One", "description": "Of two"}},
+        ...     {"path": "task/claim", "body": {"task_id": "none", "node_id": "laptop"}},
+        ... ])
+        >>> [answer["status"] for answer in answers]
+        [200, 404]
+        """
+        answer = cast("BatchAnswer", self.call("batch", {"requests": requests}, options))
+        return answer["answers"]
+
+    def call(
+        self, operation: str, fields: Mapping[str, Any] | None = None, options: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Calls any operation that takes and answers JSON, by its path without `/api/v1/`: see METHODS.
+
+        None in an optional field is the same as leaving it out.
+
+        >>> LuxHub().call("task/list", {"status": "open", "per_page": 1})["page"]
+        1
+        """
+        given = {name: value for name, value in (fields or {}).items() if value is not None}
+        chosen = options or CallOptions()
+        wait = _wait_of(operation, given)
+        if wait is None:
+            return self._ask(operation, given, 0, chosen)
+        field, whole = wait
+        until = time.monotonic() + whole
+        while True:
+            asked_at = time.monotonic()
+            seconds = max(0.0, min(self._longest_ask_s, until - asked_at))
+            answer = self._ask(operation, {**given, field: round(seconds, 3)}, seconds, chosen)
+            now = time.monotonic()
+            is_early = now - asked_at < seconds - _EARLY_S
+            if is_early or now >= until or not _is_empty(operation, answer):
+                return answer
+
+    def events(
+        self,
+        since: int | None = None,
+        *,
+        kinds: Sequence[EventKind] = (),
+        task_id: str | None = None,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> Iterator[Event]:
+        """The events of the hub's log, from now or from `since` on, as they come. Ends when its Stop is set.
+
+        No event is missed or given twice, through faults and restarts of the hub.
+
+        since: The id of the last event that you have seen; 0: from the oldest that is kept. None: from now on.
+
+        >>> hub = LuxHub()
+        >>> created = hub.tasks.create("Watched", "By its creator")
+        >>> for event in hub.events(since=0, task_id=created["task_id"]):
+        ...     print(event["kind"])
+        ...     break
+        task.created
+        """
+        return _read_log(self.call, since, kinds, task_id, node_id, _for_ever(options))
+
+    def stream(
+        self, node_id: str, *, last_event_id: int | None = None, options: CallOptions | None = None
+    ) -> Iterator[StreamItem]:
+        """A node's messages and the events of its tasks, as they come (Server-Sent Events).
+
+        Ends when its Stop is set. It resumes by itself; across a restart of your program, by `last_event_id`.
+
+        last_event_id: The `id` of the last item that you have seen. Left out: from now on.
+        """
+        return _read_stream(self._http, self.call, node_id, last_event_id, _for_ever(options))
+
+    def worker(
+        self,
+        node_id: str,
+        handler: Handler,
+        *,
+        name: str | None = None,
+        capabilities: str | Sequence[str] | None = None,
+        task_types: Sequence[str] | None = None,
+        concurrency: int = 1,
+        stop: Stop | None = None,
+        release: Stop | None = None,
+        signals: bool = True,
+        on_event: Callable[[WorkerEvent], object] | None = None,
+    ) -> None:
+        """Registers a node and does tasks with it until it is stopped.
+
+        name: The display name of the node; its id if left out.
+        capabilities: The task types that the node takes; none is all.
+        task_types: Only open tasks of these types.
+        concurrency: How many tasks it does at once, each in a thread of its own.
+        stop: Stops the worker in order: it takes no more tasks, finishes those it has, and leaves.
+        release: Stops it now: it stops its handlers, gives their tasks back, and leaves.
+        signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`.
+        on_event: Hears what happens, in any thread; the logger "luxhub" if left out.
+
+        Raises LuxHubError when the hub does not let it work: a wrong secret, for example.
+        """
+        worker = _Worker(
+            self.call,
+            node_id,
+            handler,
+            {"name": name or node_id, "capabilities": capabilities},
+            task_types,
+            concurrency,
+            on_event or _log_worker,
+        )
+        worker.run(stop or Stop(), release or Stop(), signals)
+
+    def _ask(
+        self, operation: str, fields: dict[str, Any], wait_s: float, options: CallOptions
+    ) -> dict[str, Any]:
+        method = METHODS.get(operation)
+        if method is None:
+            raise ValueError(f"there is no operation {operation}")
+        left = dict(fields)
+        path = re.sub(r"\{(\w+)\}", lambda found: quote(str(left.pop(found[1])), safe=""), operation)
+        silence_s = _SILENCE_S + wait_s
+        if method == "POST":
+            headers = {"Content-Type": "application/json", **_key_header(operation, options)}
+            body = json.dumps(left, allow_nan=False, default=_plain).encode()
+            is_repeatable = operation != _NOT_REPEATABLE
+            request = _Request(method, f"/api/v1/{path}", headers, lambda: body, is_repeatable, silence_s)
+        else:
+            query = urlencode({name: _query_text(value) for name, value in left.items()})
+            asked = f"/api/v1/{path}?{query}" if query else f"/api/v1/{path}"
+            request = _Request(method, asked, {}, silence_s=silence_s)
+        return self._http.send(request, _read_json, options)
+
+
+#: The hub stores no answer with a secret in it: a repeat would be refused, and the secret lost.
+_NOT_REPEATABLE = "key/add"
+#: Repeating it does no harm, and there are many: the hub need not store their answers.
+_NEEDS_NO_KEY = "node/heartbeat"
+#: An answer that comes this much before its time ends the wait: the node leaves or drains, or the hub stops.
+_EARLY_S = 0.5
+
+
+def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
+    if operation in (_NOT_REPEATABLE, _NEEDS_NO_KEY):
+        return {}
+    return {"Idempotency-Key": options.idempotency_key or secrets.token_hex(16)}
+
+
+def _plain(value: object) -> object:
+    """JSON knows lists and dicts: other sequences and mappings are written as these."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+def _query_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
+    """In which field, and how long, the hub is asked to wait; None if it is not."""
+    if operation in ("task/next", "task/{task_id}"):
+        field, unasked = "wait", 0
+    elif operation == "poll":
+        field, unasked = "timeout", 25
+    elif operation == "message/receive" and fields.get("blocking") is True:
+        field, unasked = "timeout", 5
+    else:
+        return None
+    seconds = fields.get(field, unasked)
+    return (field, seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
+
+
+def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
+    """Whether an answer brings nothing of what was waited for."""
+    if operation == "task/{task_id}":
+        return answer["task"]["status"] not in ("completed", "failed")
+    if operation == "task/next":
+        return answer["task"] is None
+    return len(answer["events" if operation == "poll" else "messages"]) == 0
+
+
+# ---- Events: cursors in the hub's log
+
+_Call = Callable[[str, "Mapping[str, Any] | None", "CallOptions | None"], Dict[str, Any]]
+
+#: The most events that the hub answers at once.
+_PAGE = 1000
+_POLL_S = 50
+#: A poll ends for task events only. For other kinds the log is read this often.
+_LOOK_EVERY_S = 2
+#: A hub that shuts down answers each poll at once.
+_AFTER_EMPTY_POLL_S = 0.1
+
+
+def _for_ever(options: CallOptions | None) -> CallOptions:
+    """An iterator waits for a hub that is away until its Stop ends it."""
+    chosen = options or CallOptions()
+    return dataclasses.replace(chosen, retry=chosen.retry or Retry(for_s=_FOREVER))
+
+
+def _read_log(
+    call: _Call,
+    since: int | None,
+    kinds: Sequence[EventKind],
+    task_id: str | None,
+    node_id: str | None,
+    options: CallOptions,
+) -> Iterator[Event]:
+    only_tasks = len(kinds) > 0 and all(kind.startswith("task.") for kind in kinds)
+    where = {"kind": kinds[0] if len(kinds) == 1 else None, "task_id": task_id, "node_id": node_id}
+
+    def is_wanted(event: Event) -> bool:
+        return (
+            (not kinds or event["kind"] in kinds)
+            and (task_id is None or event["task_id"] == task_id)
+            and (node_id is None or event["node_id"] == node_id)
+        )
+
+    try:
+        cursor: int = since if since is not None else call("events", {"limit": 1}, options)["cursor"]
+        is_at_end = False
+        while True:
+            if is_at_end and only_tasks:
+                page = call("poll", {"since": cursor, "timeout": _POLL_S}, options)
+            else:
+                page = call("events", {"since": cursor, "limit": _PAGE, **where}, options)
+            for event in cast("list[Event]", page["events"]):
+                if is_wanted(event):
+                    yield event
+            is_empty = page["cursor"] == cursor
+            cursor = page["cursor"]  # it may have gone back: the hub was restored from a backup
+            is_at_end = is_empty or (is_at_end and only_tasks)
+            if is_empty and only_tasks:
+                _sleep(_AFTER_EMPTY_POLL_S, options.stop)
+            elif is_empty:
+                call("poll", {"timeout": _LOOK_EVERY_S}, options)
+    except Stopped:
+        return
+
+
+@dataclasses.dataclass(frozen=True)
+class StreamItem:
+    """What a node's stream gives."""
+
+    #: The cursor to resume from.
+    id: int
+    #: `message`, an EventKind, or `gap`: events between data["after"] and data["resumed_at"] are not kept.
+    event: str
+    #: A Message, an Event, or of a gap its ends.
+    data: dict[str, Any]
+
+
+#: The hub sends a comment every 15 s: a stream that is silent for longer is dead.
+_STREAM_SILENCE_S = 45
+_RECONNECT_S = 3
+
+
+def _read_stream(
+    http: _Http, call: _Call, node_id: str, last_event_id: int | None, options: CallOptions
+) -> Iterator[StreamItem]:
+    path = f"/api/v1/agent/sse?{urlencode({'node_id': node_id})}"
+    try:
+        # Known before the first connection, so that one that breaks before its first event can be resumed.
+        cursor = last_event_id
+        if cursor is None:
+            cursor = cast(int, call("events", {"limit": 1}, options)["cursor"])
+        while True:
+            headers = {"Last-Event-ID": str(cursor), "Accept": "text/event-stream"}
+            request = _Request("GET", path, headers, silence_s=_STREAM_SILENCE_S)
+            answer = http.send(request, lambda answer: answer, options)
+            try:
+                for item in _read_items(answer):
+                    cursor = item.id
+                    yield item
+            except HubUnreachable:
+                pass  # it goes on from the cursor
+            finally:
+                answer.close()
+            _sleep(_RECONNECT_S * (0.5 + random.random() / 2), options.stop)
+    except Stopped:
+        return
+
+
+def _read_items(answer: _Answer) -> Iterator[StreamItem]:
+    """The items of an event stream until it ends. A comment, and what carries no event, is none."""
+    fields: dict[str, str] = {}
+    while line := answer.read_line():
+        name, _, value = line.decode("utf-8", "replace").rstrip("\r\n").partition(":")
+        value = value.removeprefix(" ")
+        if line.strip(b"\r\n") != b"":
+            fields[name] = f"{fields[name]}\n{value}" if name == "data" and "data" in fields else value
+            continue
+        if {"id", "event", "data"} <= fields.keys():
+            yield StreamItem(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+        fields = {}
+
+
+# ---- The worker
+
+
+class TaskContext:
+    """What a handler gets besides its task."""
+
+    def __init__(self, stop: Stop, epoch: int, extend: Callable[[str | None], None]) -> None:
+        #: Set when the result is no longer wanted: the task was taken away, or the worker gives it back.
+        self.stop = stop
+        #: The number of this hand-out of the task.
+        self.epoch = epoch
+        self._extend = extend
+
+    def extend(self, note: str | None = None) -> None:
+        """Notes the progress of the task, and extends its lease; the worker extends it by itself too."""
+        self._extend(note)
+
+
+class Handler(Protocol):
+    """Does one task and returns its result: problem, improvement, lesson and further keys.
+
+    One that raises has failed; it is tried again unless it raises a FatalError. It cannot be ended from outside:
+    one that takes long looks at `context.stop`.
+    """
+
+    def __call__(self, task: Task, context: TaskContext, /) -> Mapping[str, Any]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerEvent:
+    """What happens in a worker.
+
+    `lost`: the task was taken away, and the error says how the hub put it. `fault`: the worker survives it.
+    """
+
+    kind: Literal["registered", "started", "completed", "failed", "released", "lost", "fault", "left"]
+    node_id: str
+    #: None of `registered`, `left`, and of a fault that concerns no task.
+    task: Task | None = None
+    #: Of `failed`, `lost` and `fault`.
+    error: BaseException | None = None
+    #: Of `completed`.
+    lux_paid: float | None = None
+
+
+def _log_worker(event: WorkerEvent) -> None:
+    level = logging.INFO if event.error is None else logging.WARNING
+    task = f" task {event.task['task_id']}" if event.task is not None else ""
+    error = f": {_text_of(event.error)}" if event.error is not None else ""
+    _LOG.log(level, "%s %s%s%s", event.node_id, event.kind, task, error)
+
+
+_WAIT_S = 300
+#: Before the worker asks again after a fault, or after an answer that came at once and without a task.
+_PAUSE_S = 1
+#: How long a handler may take to end after its stop, before its task is given back all the same.
+_GRACE_S = 10
+_ERROR_MAX_CHARS = 4000
+#: Refusals that say that a task is no longer this worker's.
+_LOST = (
+    "stale_lease",
+    "not_assigned_to_node",
+    "task_not_assigned",
+    "task_completed",
+    "task_failed",
+    "task_not_found",
+)
+
+
+def _is_final(error: LuxHubError) -> bool:
+    """Whether the hub does not let the worker work."""
+    return error.status < 500 and error.status != 409 and not _is_temporary(error)
+
+
+def _is_loss(error: BaseException) -> bool:
+    return isinstance(error, LuxHubError) and error.code in _LOST
+
+
+class _Job:
+    def __init__(self, task: Task, epoch: int) -> None:
+        self.task = task
+        self.epoch = epoch
+        #: Set when the result is no longer wanted.
+        self.abort = Stop()
+        #: Set when the hub has been told what came of it.
+        self.end = Stop()
+        #: Its handler has ended, and the hub is being told.
+        self.is_ending = False
+        #: Why it is no longer this worker's.
+        self.lost: LuxHubError | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outcome:
+    """What came of a handler: its result, or its error."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+class _Worker:
+    """Takes tasks with task/next, runs the handler for each, and reports what came of it.
+
+    A task is the worker's as long as the hub accepts its epoch. What the hub refuses because the epoch is old, or
+    because the task was ended or taken away, is lost: its stop tells the handler, and its result is dropped.
+
+    Threads: the caller's asks for tasks; each job has one that reports, one that runs the handler, and with a
+    timeout_s one that extends its lease; one sends heartbeats. All but the caller's are daemons.
+    """
+
+    def __init__(
+        self,
+        call: _Call,
+        node_id: str,
+        handler: Handler,
+        profile: Mapping[str, Any],
+        task_types: Sequence[str] | None,
+        concurrency: int,
+        on_event: Callable[[WorkerEvent], object],
+    ) -> None:
+        if concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        self._call = call
+        self._node_id = node_id
+        self._handler = handler
+        self._profile = profile
+        self._task_types = task_types
+        self._concurrency = concurrency
+        self._on_event = on_event
+        #: Set when the worker is to take no more tasks.
+        self._stop = Stop()
+        #: Set when nothing more is to be said of its tasks.
+        self._end = Stop()
+        #: Guards what follows and the state of jobs. Notified when a job ends, or the worker stops.
+        self._changed = threading.Condition()
+        self._jobs: set[_Job] = set()
+        #: Why the hub does not let it work.
+        self._refusal: LuxHubError | None = None
+
+    def run(self, stop: Stop, release: Stop, signals: bool) -> None:
+        beats = Stop()
+        self._stop.on_set(self._notify)
+        forget = (stop.on_set(self._stop.set), release.on_set(self._release))
+        try:
+            with _signal_handlers(stop, release) if signals else contextlib.nullcontext():
+                heartbeats = _thread("heartbeats", self._send_heartbeats, self._register(), beats)
+                self._take_tasks()
+                if self._running():
+                    self._give_back_rest()
+                with self._changed:
+                    self._changed.wait_for(lambda: not self._jobs)
+                beats.set()
+                heartbeats.join()
+                self._leave()
+        except (Stopped, LuxHubError, HubUnreachable):
+            if not self._stop.is_set():
+                raise
+        finally:
+            for unsubscribe in forget:
+                unsubscribe()
+            self._stop.set()
+            self._end.set()
+            beats.set()
+            for job in self._running():
+                job.abort.set()
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _running(self) -> list[_Job]:
+        with self._changed:
+            return list(self._jobs)
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _release(self) -> None:
+        self._stop.set()
+        for job in self._running():
+            job.abort.set()
+
+        def end_later() -> None:
+            if not self._end.wait(2 * _GRACE_S):
+                self._end.set()
+
+        _thread("release", end_later)
+
+    # -- The node
+
+    def _register(self) -> float:
+        """Returns the interval of the heartbeats in seconds."""
+        answer = self._call(
+            "node/register",
+            {
+                "node_id": self._node_id,
+                **self._profile,
+                "max_tasks": self._concurrency,
+                "auto_assign": False,
+            },
+            CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER)),
+        )
+        self._tell("registered")
+        return float(answer["heartbeat_interval"])
+
+    def _send_heartbeats(self, every_s: float, beats: Stop) -> None:
+        """While no task/next waits, nothing else says that the node is alive."""
+        options = CallOptions(stop=beats, retry=Retry(for_s=every_s))
+        while not beats.wait(every_s):
+            try:
+                answer = self._call("node/heartbeat", {"node_id": self._node_id}, options)
+                # The node was taken for dead meanwhile, or somebody took a task from it.
+                if answer["tasks_assigned"] < len(self._running()):
+                    for job in self._running():
+                        self._check(job)
+            except Stopped:
+                return
+            except Exception as error:
+                self._survive(error)
+
+    def _leave(self) -> None:
+        """What cannot be said is no fault: without heartbeats the node is offline soon."""
+        try:
+            self._call("node/leave", {"node_id": self._node_id}, CallOptions(retry=Retry(for_s=_GRACE_S)))
+            self._tell("left")
+        except (LuxHubError, HubUnreachable) as error:
+            self._tell("fault", error=error)
+
+    def _survive(self, fault: Exception) -> None:
+        """After a fault of a call that is made again and again. Stops a worker that the hub does not let work."""
+        if isinstance(fault, LuxHubError) and fault.code == "node_not_found":
+            try:
+                self._register()
+                return
+            except Exception as error:
+                fault = error
+        if self._stop.is_set():
+            return
+        self._tell("fault", error=fault)
+        if isinstance(fault, LuxHubError) and _is_final(fault):
+            self._refusal = fault
+            self._stop.set()
+        self._stop.wait(_PAUSE_S)
+
+    # -- Its tasks
+
+    def _take_tasks(self) -> None:
+        self._resume()
+        while not self._stop.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda: self._stop.is_set() or len(self._jobs) < self._concurrency)
+            if self._stop.is_set():
+                return
+            asked_at = time.monotonic()
+            taken = self._next({"wait": _WAIT_S, "task_types": self._task_types})
+            if self._stop.is_set():
+                return
+            if taken is not None and taken["task"] is not None and taken["lease"] is not None:
+                self._start(taken["task"], taken["lease"])
+            elif time.monotonic() - asked_at < _PAUSE_S:
+                self._stop.wait(_PAUSE_S)  # it drains, or the hub stops
+
+    def _resume(self) -> None:
+        """Goes on with what the node had started before the worker was restarted.
+
+        The hub hands that out in a circle, each time with a new epoch: all of it is known when one comes again.
+        """
+        found: dict[str, tuple[Task, Lease]] = {}
+        while True:
+            taken = self._next({"resume": True})
+            if taken is None or taken["task"] is None or taken["lease"] is None:
+                break
+            task = taken["task"]
+            is_known = task["task_id"] in found
+            found[task["task_id"]] = (task, taken["lease"])
+            if is_known:
+                break
+        if self._stop.is_set():
+            return
+        for task, lease in list(found.values())[: self._concurrency]:
+            self._start(task, lease)
+        if len(found) > self._concurrency:
+            self._give_back_rest()
+
+    def _give_back_rest(self) -> None:
+        """What the node holds and the worker does not run goes to others: what runs may take long."""
+        own = {job.task["task_id"] for job in self._running()}
+        options = CallOptions(stop=self._end)
+        try:
+            held = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
+            for task in self._call("task/list", held, options)["tasks"]:
+                if task["task_id"] not in own:
+                    fields = {"task_id": task["task_id"], "node_id": self._node_id}
+                    self._call("task/release", fields, options)
+        except (Stopped, LuxHubError, HubUnreachable) as error:
+            self._tell("fault", error=error)
+
+    def _next(self, asked: Mapping[str, Any]) -> TaskNextAnswer | None:
+        """None: the call failed."""
+        # Repeated without end with one Idempotency-Key: a task whose hand-out was not heard is not lost.
+        options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
+        try:
+            answer = self._call("task/next", {"node_id": self._node_id, **asked}, options)
+            return cast("TaskNextAnswer", answer)
+        except Stopped:
+            return None
+        except (LuxHubError, HubUnreachable) as error:
+            self._survive(error)
+            return None
+
+    def _start(self, task: Task, lease: Lease) -> None:
+        job = _Job(task, lease["epoch"])
+        with self._changed:
+            before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
+            self._jobs.add(job)
+        again = "The task was taken from this worker, which then got it again."
+        for one in before:
+            self._lose(one, LuxHubError(409, "stale_lease", again))
+        self._tell("started", task)
+        if task["timeout_s"] is not None:
+            _thread(f"lease {task['task_id']}", self._extend_lease, job, task["timeout_s"])
+        _thread(f"job {task['task_id']}", self._work, job)
+
+    def _work(self, job: _Job) -> None:
+        outcome = self._handle(job)
+        with self._changed:
+            job.is_ending = True
+        try:
+            if job.lost is not None:
+                raise job.lost
+            if outcome.error is None:
+                self._complete(job, outcome.result)
+            elif job.abort.is_set():
+                self._insist(job, "task/release", {})
+                self._tell("released", job.task)
+            else:
+                self._fail(job, outcome.error)
+        except Exception as error:
+            self._tell("lost" if _is_loss(error) else "fault", job.task, error)
+        finally:
+            job.end.set()
+            with self._changed:
+                self._jobs.discard(job)
+                self._changed.notify_all()
+
+    def _handle(self, job: _Job) -> _Outcome:
+        """Runs the handler. One that does not end after its stop counts as failed."""
+        outcomes: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
+
+        def extend(note: str | None) -> None:
+            refusal = self._extend(job, note)
+            if refusal is not None:
+                raise refusal
+
+        context = TaskContext(job.abort, job.epoch, extend)
+
+        def run() -> None:
+            try:
+                outcomes.put(_Outcome(result=self._handler(job.task, context)))
+            except BaseException as error:  # SystemExit too ends only the handler
+                outcomes.put(_Outcome(error=error))
+
+        _thread(f"task {job.task['task_id']}", run)
+        unsubscribe = job.abort.on_set(lambda: outcomes.put(None))
+        try:
+            outcome = outcomes.get()
+            if outcome is None:
+                outcome = outcomes.get(timeout=_GRACE_S)
+        except queue.Empty:
+            outcome = None
+        finally:
+            unsubscribe()
+        return outcome if outcome is not None else _Outcome(error=Stopped())
+
+    def _complete(self, job: _Job, result: object) -> None:
+        try:
+            answer = self._insist(job, "task/complete", {"result": result})
+        except Exception as error:
+            if _is_loss(error) or self._end.is_set():
+                raise
+            self._fail(job, error)  # the hub does not take this result
+            return
+        self._tell("completed", job.task, lux_paid=answer["lux_paid"])
+
+    def _fail(self, job: _Job, error: BaseException) -> None:
+        fields = {"error": _failure_text(error), "retry": not isinstance(error, FatalError)}
+        self._insist(job, "task/fail", fields)
+        self._tell("failed", job.task, error)
+
+    def _insist(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """A result is not thrown away because the hub is away, or because its disk is full."""
+        options = CallOptions(stop=self._end, retry=Retry(for_s=_FOREVER))
+        while True:
+            try:
+                return self._call(operation, {**self._holder(job), **fields}, options)
+            except LuxHubError as error:
+                if error.status < 500:
+                    raise
+                self._tell("fault", job.task, error)
+                _sleep(_PAUSE_S, self._end)
+
+    def _holder(self, job: _Job) -> dict[str, Any]:
+        return {"task_id": job.task["task_id"], "node_id": self._node_id, "epoch": job.epoch}
+
+    # -- Leases
+
+    def _extend_lease(self, job: _Job, timeout_s: float) -> None:
+        while not job.end.wait(timeout_s / 3):
+            self._check(job)
+
+    def _check(self, job: _Job) -> None:
+        """Finds out whether a task is still the worker's own."""
+        if job.is_ending:
+            return
+        refusal = self._extend(job, None)
+        if refusal is not None and job.lost is None and not job.end.is_set():
+            self._tell("fault", job.task, refusal)
+
+    def _extend(self, job: _Job, note: str | None) -> Exception | None:
+        """Extends the lease. Returns why it could not; a task that is lost is ended."""
+        try:
+            self._call("task/extend", {**self._holder(job), "note": note}, CallOptions(stop=job.end))
+            return None
+        except (Stopped, LuxHubError, HubUnreachable) as error:
+            if isinstance(error, LuxHubError) and _is_loss(error):
+                self._lose(job, error)
+            return error
+
+    def _lose(self, job: _Job, error: LuxHubError) -> None:
+        with self._changed:
+            if job.is_ending:
+                return  # the hub says so when it is told the outcome
+            job.lost = error
+        job.abort.set()
+
+    def _tell(
+        self,
+        kind: Literal["registered", "started", "completed", "failed", "released", "lost", "fault", "left"],
+        task: Task | None = None,
+        error: BaseException | None = None,
+        lux_paid: float | None = None,
+    ) -> None:
+        try:
+            self._on_event(WorkerEvent(kind, self._node_id, task, error, lux_paid))
+        except Exception:
+            _LOG.exception("on_event failed")
+
+
+def _thread(name: str, target: Callable[..., object], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, name=f"luxhub {name}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _failure_text(error: BaseException) -> str:
+    name = "" if isinstance(error, FatalError) else type(error).__name__
+    text = ": ".join(part for part in (name, str(error).strip()) if part != "").replace("\0", "")
+    # The hub counts UTF-16 code units, and takes no lone surrogates.
+    cut = text.encode("utf-16-le", "replace")[: 2 * _ERROR_MAX_CHARS].decode("utf-16-le", "ignore")
+    return cut.strip() or "The handler failed."
+
+
+@contextlib.contextmanager
+def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
+    """SIGTERM and SIGINT set `stop`, a second one sets `release`. Only the main thread may handle signals.
+
+    A signal handler runs between two steps of the main thread, which may hold any lock: it must only put into
+    a SimpleQueue, which is made for that. A thread does the rest.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def listen() -> None:
+        for one in (stop, release):
+            if not received.get():
+                return
+            one.set()
+
+    _thread("signals", listen)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: received.put(True)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+        received.put(False)
+
+
+# ---- The records and endpoints of the API. Generated from the endpoints' declarations by `bun run client-types`,
+# ---- from here to the end: do not edit.
+
+EventKind = Literal[
+    "node.registered",
+    "node.updated",
+    "node.online",
+    "node.offline",
+    "node.draining",
+    "node.left",
+    "node.deleted",
+    "task.created",
+    "task.assigned",
+    "task.requeued",
+    "task.revoked",
+    "task.released",
+    "task.progress",
+    "task.attempt_failed",
+    "task.timed_out",
+    "task.failed",
+    "task.retried",
+    "task.completed",
+    "task.deleted",
+    "lux.paid",
+    "lux.signin",
+    "message.sent",
+    "message.acked",
+    "message.parked",
+    "message.expired",
+    "file.uploaded",
+    "file.deleted",
+    "hub.started",
+    "transport.changed",
+]
+
+ErrorCode = Literal[
+    "invalid_request",
+    "unauthorized",
+    "admin_key_required",
+    "host_not_allowed",
+    "key_bound_to_other_node",
+    "not_assigned_to_node",
+    "not_your_message",
+    "viewer_not_allowed",
+    "not_found",
+    "node_not_found",
+    "task_not_found",
+    "message_not_found",
+    "file_not_found",
+    "key_not_found",
+    "method_not_allowed",
+    "request_timeout",
+    "task_not_open",
+    "task_not_assigned",
+    "task_completed",
+    "task_failed",
+    "task_not_failed",
+    "task_not_ready",
+    "stale_lease",
+    "node_draining",
+    "node_offline",
+    "message_not_parked",
+    "nodes_limit",
+    "lux_balance_limit",
+    "task_files_limit",
+    "key_exists",
+    "keys_limit",
+    "body_too_large",
+    "unsupported_media_type",
+    "range_not_satisfiable",
+    "idempotency_key_reused",
+    "too_many_calls",
+    "too_many_wrong_secrets",
+    "client_closed_request",
+    "internal_error",
+    "content_missing",
+    "outcome_unknown",
+    "database_unavailable",
+    "batch_full",
+    "overloaded",
+    "insufficient_storage",
+]
+
+
+class Lease(TypedDict):
+    #: Counts the hand-outs of the task and its returns to open (a fencing token). Send it with complete,
+    #: fail, release and extend.
+    epoch: int
+    #: Without task/extend or task/complete the task is taken back then; null without a `timeout_s`.
+    expires_at: str | None
+
+
+class Failure(TypedDict):
+    #: `failed`, `timed_out`, `offline`: an attempt ended so; `cancelled`, `expired`, `dependency`: the task
+    #: did.
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency"]
+    #: What the node, or the one who cancelled it, said.
+    message: str | None
+    #: The node that held the task; of a cancelled one, the node that cancelled it.
+    node_id: str | None
+    #: When it happened.
+    at: str
+
+
+TaskResult = Dict[str, Any]
+
+
+class Task(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What is to be done, in one line.
+    title: str
+    #: What is to be done; at most 64 KiB of UTF-8.
+    description: str
+    #: Compared with the capabilities of nodes; none fits every node.
+    task_type: str | None
+    #: The urgency.
+    priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The status of the task. `failed` tasks are opened again by task/retry.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: As the node sent it; null until the task is completed.
+    result: TaskResult | None
+    #: The task is open and may be handed out now.
+    ready: bool
+    #: Attempts without a result: failures, timeouts, and nodes that went offline with it.
+    attempts: int
+    #: The task has failed after so many attempts. Without it: after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: The task is not handed out before.
+    not_before: str | None
+    #: A task that is not completed by then has failed.
+    expires_at: str | None
+    #: The ids of the tasks that must be completed first.
+    depends_on: list[str]
+    #: When the node began with it.
+    started_at: str | None
+    #: The last note of the node that holds it.
+    progress: str | None
+    #: Why the last attempt ended, or the task.
+    failure: Failure | None
+    #: The ids of the files that are attached to the task.
+    files: list[str]
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+
+
+class Node(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: The name that people see.
+    name: str
+    #: `offline` when its heartbeats stopped or it left.
+    status: Literal["online", "offline"]
+    #: Where the node can be reached, for people: the hub does not use it.
+    host: str | None
+    #: Where the node can be reached, for people: the hub does not use it.
+    port: int | None
+    #: The task types that the node takes; empty is all.
+    capabilities: str | list[str]
+    #: How many unfinished tasks the balancer may give the node; none is any number.
+    max_tasks: int | None
+    #: Whether the balancer may give the node tasks.
+    auto_assign: bool
+    #: The node gets nothing new.
+    draining: bool
+    #: When the node first registered.
+    registered_at: str
+    #: The last heartbeat or registration.
+    last_heartbeat: str
+    #: The sum of the node's ledger entries.
+    lux_balance: float
+    #: How many unfinished tasks the node has.
+    tasks_assigned: int
+    #: How many tasks the node has completed.
+    tasks_completed: int
+
+
+class Message(TypedDict):
+    #: The id of the message: the `message_id` of sending and of the ACK.
+    id: str
+    #: The sender; it need not be registered.
+    from_node: str
+    #: The recipient; null for a broadcast.
+    to_node: str | None
+    #: The message itself; at most 256 KiB of UTF-8.
+    content: str
+    #: The kind of message.
+    type: Literal["text", "task", "status", "broadcast", "alert", "update"]
+    #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
+    require_ack: bool
+    #: When the message was sent.
+    sent_at: str
+
+
+class ReceivedMessage(TypedDict):
+    #: The id of the message: the `message_id` of sending and of the ACK.
+    id: str
+    #: The sender; it need not be registered.
+    from_node: str
+    #: The recipient.
+    to_node: str | None
+    #: The message itself; at most 256 KiB of UTF-8.
+    content: str
+    #: The kind of message.
+    type: Literal["text", "task", "status", "broadcast", "alert", "update"]
+    #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
+    require_ack: bool
+    #: When the message was sent.
+    sent_at: str
+    #: Whether it was delivered before.
+    redelivered: bool
+    #: How often it was delivered.
+    deliveries: int
+
+
+class HistoryMessageRecipients(TypedDict):
+    #: They have not taken it yet.
+    waiting: int
+    #: They have taken it.
+    delivered: int
+    #: They have confirmed it.
+    acked: int
+    #: They never confirmed it.
+    parked: int
+
+
+class HistoryMessage(TypedDict):
+    #: The id of the message: the `message_id` of sending and of the ACK.
+    id: str
+    #: The sender; it need not be registered.
+    from_node: str
+    #: The recipient.
+    to_node: str | None
+    #: The message itself; at most 256 KiB of UTF-8.
+    content: str
+    #: The kind of message.
+    type: Literal["text", "task", "status", "broadcast", "alert", "update"]
+    #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
+    require_ack: bool
+    #: When the message was sent.
+    sent_at: str
+    #: What became of it.
+    state: Literal["waiting", "delivered", "acked", "parked"] | None
+    #: How often it was delivered.
+    deliveries: int | None
+    #: The recipients of a broadcast that the node sent, counted by state; null for every other message.
+    recipients: HistoryMessageRecipients | None
+
+
+class LedgerEntry(TypedDict):
+    #: The id of the entry.
+    id: str
+    #: The node that was paid.
+    node_id: str
+    #: LUX, exact to 6 decimals.
+    amount: float
+    #: `reward` of a task, or `signin`.
+    kind: Literal["reward", "signin"]
+    #: The task that paid; null for a sign-in.
+    task_id: str | None
+    #: When it happened.
+    at: str
+
+
+class FileRecord(TypedDict):
+    #: The id of the file.
+    file_id: str
+    #: The last part of the uploaded name.
+    name: str
+    #: Bytes.
+    size: int
+    #: Of the bytes, in hexadecimal digits.
+    sha256: str
+    #: As uploaded; `application/octet-stream` if it was none.
+    content_type: str
+    #: As uploaded, digit for digit; empty if there was none.
+    metadata: dict[str, Any]
+    #: The node that the file is attached to.
+    node_id: str | None
+    #: The task that the file is attached to.
+    task_id: str | None
+    #: When the file was uploaded.
+    uploaded_at: str
+    #: The path of its download.
+    url: str
+
+
+class Key(TypedDict):
+    #: The name of the key, chosen by who made it.
+    name: str
+    #: What the key may do. A viewer only reads, and no contents of messages; `admin` is for `X-Admin-Key`.
+    role: Literal["full", "viewer", "admin"]
+    #: Whether it is still good.
+    state: Literal["valid", "expired", "revoked"]
+    #: The variant in which its requests are answered; null: that of the listener.
+    variant: Literal["A", "B"] | None
+    #: The node for which alone it acts.
+    node_id: str | None
+    #: When it was made; null for the keys of the first start.
+    created_at: str | None
+    #: When it ends; null: never.
+    expires_at: str | None
+    #: When it was revoked.
+    revoked_at: str | None
+
+
+class Event(TypedDict):
+    #: Increases with each commit.
+    id: int
+    #: The kind of event.
+    kind: EventKind
+    #: When it happened.
+    at: str
+    #: The node that the event is about.
+    node_id: str | None
+    #: The task that the event is about.
+    task_id: str | None
+    #: More about the event; depends on the kind.
+    data: dict[str, str | float | bool | None]
+
+
+class TaskAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+    #: The status of the task. `failed` tasks are opened again by task/retry.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The node's hold on the task.
+    lease: Lease
+    #: The task as it is now.
+    task: Task
+
+
+class EventBatch(TypedDict):
+    success: Literal[True]
+    #: The events, oldest first.
+    events: list[Event]
+    #: The id of the last event that was looked at: the next `since`.
+    cursor: int
+
+
+class ProblemError(TypedDict):
+    #: With dots, as `result.problem`; empty for the whole body.
+    path: str
+    #: What to send instead.
+    message: str
+
+
+class Problem(TypedDict):
+    """An error (RFC 9457, problem details)."""
+
+    #: `urn:luxhub:problem:` and the code.
+    type: str
+    #: The error in a few words; the same for each error of this code.
+    title: str
+    #: The status of the answer.
+    status: int
+    #: A sentence that says what to do.
+    detail: str
+    success: Literal[False]
+    #: The code. Rely on it.
+    error: ErrorCode
+    #: Of `invalid_request`: every field that is wrong.
+    errors: NotRequired[list[ProblemError]]
+
+
+class NodeRegisterAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+    node_id: str
+    #: The node is online from now on.
+    status: Literal["online"]
+    #: False if the node was registered before.
+    created: bool
+    #: Seconds between two heartbeats.
+    heartbeat_interval: float
+    #: After so many seconds without a heartbeat the node is offline.
+    offline_after: float
+    #: The node as it is now.
+    node: Node
+
+
+class NodeHeartbeatAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node.
+    node_id: str
+    #: The node is online.
+    status: Literal["online"]
+    #: The last heartbeat or registration.
+    last_heartbeat: str
+    #: Seconds between two heartbeats.
+    heartbeat_interval: float
+    #: How many unfinished tasks the node has.
+    tasks_assigned: int
+    #: How many messages are in the node's mailbox.
+    messages_waiting: int
+    #: Whether the node drains: it finishes what it has and gets nothing new.
+    drain: bool
+
+
+class NodeLeaveAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node.
+    node_id: str
+    #: The node is offline.
+    status: Literal["offline"]
+    #: How many tasks the node gave back.
+    tasks_released: int
+
+
+class NodeDrainAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node.
+    node_id: str
+    #: Whether the node drains: it finishes what it has and gets nothing new.
+    drain: bool
+    #: How many unfinished tasks the node has.
+    tasks_assigned: int
+
+
+class NodeDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node.
+    node_id: str
+
+
+class NodeListAnswer(TypedDict):
+    success: Literal[True]
+    #: All nodes.
+    nodes: list[Node]
+
+
+class NodeGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The node as it is now.
+    node: Node
+
+
+class TaskNextAnswer(TypedDict):
+    success: Literal[True]
+    #: The task that was handed out; null if none came in time.
+    task: Task | None
+    #: The node's hold on it; null without a task.
+    lease: Lease | None
+    #: Whether the node drains: it is handed nothing new.
+    drain: bool
+
+
+class TaskCompleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The task is completed.
+    status: Literal["completed"]
+    #: LUX that the task paid.
+    lux_paid: float
+    #: The id of the task.
+    task_id: str
+
+
+class TaskBatchAssignAssignment(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: The id of the node.
+    node_id: str
+
+
+class TaskBatchAssignAnswerAssignment(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: The id of the node.
+    node_id: str
+
+
+class TaskBatchAssignAnswerResult(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: The id of the node.
+    node_id: str
+    success: bool
+    #: The code of the refusal; null if it succeeded.
+    error: str | None
+
+
+class TaskBatchAssignAnswer(TypedDict):
+    success: Literal[True]
+    #: How many tasks were assigned.
+    assigned: NotRequired[int]
+    #: How many open tasks are left.
+    pending: NotRequired[int]
+    #: The tasks and the nodes that get them.
+    assignments: NotRequired[list[TaskBatchAssignAnswerAssignment]]
+    #: What became of each assignment, in the same order.
+    results: NotRequired[list[TaskBatchAssignAnswerResult]]
+
+
+class TaskDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the task.
+    task_id: str
+
+
+class TaskListAnswer(TypedDict):
+    success: Literal[True]
+    #: The tasks.
+    tasks: list[Task]
+    #: The number of the page, from 1.
+    page: int | None
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all; null if that was not counted.
+    total: int | None
+    #: How many pages there are; null if that was not counted.
+    pages: int | None
+    #: Send it as `cursor` for what comes after this page; null at the end.
+    next_cursor: str | None
+
+
+class TaskPullAnswer(TypedDict):
+    success: Literal[True]
+    #: The tasks.
+    tasks: list[Task]
+
+
+class TaskStatsAnswerByStatus(TypedDict):
+    """How many tasks there are of each status."""
+
+    #: How many tasks are open or assigned.
+    pending: NotRequired[int]
+    #: How many tasks are completed; in `top_nodes`, by this node.
+    completed: int
+    #: How many tasks have failed.
+    failed: int
+    #: How many tasks are open.
+    open: NotRequired[int]
+    #: How many tasks are assigned.
+    assigned: NotRequired[int]
+
+
+class TaskStatsAnswerTopNode(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: How many tasks are completed; in `top_nodes`, by this node.
+    completed: int
+    #: LUX that the node earned with them.
+    lux_earned: float
+
+
+class TaskStatsAnswer(TypedDict):
+    success: Literal[True]
+    #: How many there are in all.
+    total: int
+    #: How many tasks there are of each status.
+    by_status: TaskStatsAnswerByStatus
+    #: The nodes that completed most, at most 10.
+    top_nodes: list[TaskStatsAnswerTopNode]
+
+
+class TaskGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The task as it is now.
+    task: Task
+
+
+class MessageSendAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the message.
+    message_id: str
+    #: What carries messages.
+    transport: str
+
+
+class MessageBroadcastAnswer(TypedDict):
+    success: Literal[True]
+    #: The nodes that it was sent to.
+    receivers: list[str]
+    #: The id of the message.
+    message_id: str
+    #: What carries messages.
+    transport: str
+
+
+class MessageReceiveAnswer(TypedDict):
+    success: Literal[True]
+    #: How many to answer at most.
+    count: int
+    #: The messages.
+    messages: list[ReceivedMessage]
+    #: What carries messages.
+    transport: str
+
+
+class MessageAckAnswer(TypedDict):
+    success: Literal[True]
+
+
+class MessageHistoryAnswer(TypedDict):
+    success: Literal[True]
+    #: How many to answer at most.
+    count: int
+    #: The messages.
+    messages: list[HistoryMessage]
+    #: What carries messages.
+    transport: str
+
+
+class MessageParkedAnswer(TypedDict):
+    success: Literal[True]
+    #: The messages.
+    messages: list[HistoryMessage]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+
+
+class MessageRedriveAnswer(TypedDict):
+    success: Literal[True]
+
+
+class AgentMessagesAnswer(TypedDict):
+    success: Literal[True]
+    #: How many to answer at most.
+    count: int
+    #: The messages.
+    messages: list[HistoryMessage]
+
+
+class SigninAnswer(TypedDict):
+    success: Literal[True]
+    #: LUX that this sign-in paid.
+    lux_earned: float
+    #: The node had signed in on this day (UTC) before.
+    already_signed_in: bool
+    #: The sum of the node's ledger entries.
+    lux_balance: float
+    #: The next midnight in UTC.
+    next_signin_at: str
+
+
+class LuxLedgerAnswer(TypedDict):
+    success: Literal[True]
+    #: The entries.
+    entries: list[LedgerEntry]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+
+
+class FileListAnswer(TypedDict):
+    success: Literal[True]
+    #: The files.
+    files: list[FileRecord]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+
+
+class FileDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the file.
+    file_id: str
+
+
+class KeyListAnswer(TypedDict):
+    success: Literal[True]
+    #: All keys, the two of the first start too.
+    keys: list[Key]
+
+
+class KeyAddAnswer(TypedDict):
+    success: Literal[True]
+    #: A name that no other key has or had.
+    name: str
+    #: The secret of the new key; it is not kept, and cannot be shown again.
+    secret: str
+    #: The key.
+    key: Key
+
+
+class KeyRevokeAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the key.
+    name: str
+    #: The key.
+    key: Key
+
+
+class StatusAnswer(TypedDict):
+    success: Literal[True]
+    #: `degraded` while the hub cannot write.
+    status: Literal["ok", "degraded"]
+    #: The version of the variant.
+    version: Literal["1.5", "1.0"]
+    #: Seconds since the hub started.
+    uptime: float
+    #: How many nodes are registered.
+    nodes_count: int
+    #: How many tasks there are.
+    tasks_count: int
+    #: The program and its version.
+    software: str
+    #: The variant that answers.
+    variant: Literal["A", "B"]
+    #: What carries messages.
+    transport: str
+
+
+class PgDiagnosticAnswer(TypedDict):
+    success: Literal[True]
+    #: What stores the hub's data.
+    engine: Literal["sqlite", "postgresql"]
+    #: Whether the store answers.
+    connected: bool
+    #: Milliseconds of a read.
+    latency_ms: float | None
+    #: The version of the store's engine.
+    engine_version: str | None
+    #: How large the database is.
+    size_bytes: int | None
+    #: The number of the schema.
+    migration: int | None
+    #: Writes that wait for their commit.
+    queued: int | None
+    #: What else the engine reports.
+    details: dict[str, str | float | bool]
+
+
+class BatchedAnswer(TypedDict):
+    #: The status that the request alone would have been answered with.
+    status: int
+    #: Its body.
+    body: dict[str, Any]
+
+
+class BatchAnswer(TypedDict):
+    success: Literal[True]
+    #: In the order of the requests.
+    answers: list[BatchedAnswer]
+
+
+class BatchRequest(TypedDict):
+    #: The path of a POST of JSON without `/api/v1/`, such as `task/claim`.
+    path: str
+    #: Its body.
+    body: Mapping[str, Any]
+
+
+class Nodes(_Resource):
+    def register(
+        self,
+        node_id: str,
+        name: str,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        capabilities: str | Sequence[str] | None = None,
+        max_tasks: int | None = None,
+        auto_assign: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> NodeRegisterAnswer:
+        """Registers a node, or updates it, and puts it online.
+
+        node_id: The id of the node, of its own choice: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+        name: The name that people see.
+        host: Where the node can be reached, for people: the hub does not use it.
+        port: Where the node can be reached, for people: the hub does not use it.
+        capabilities: The task types that the node takes; none is all. Comma-separated, or an array.
+        max_tasks: How many unfinished tasks the balancer may give the node; none is any number.
+        auto_assign: Whether the balancer may give the node tasks.
+        """
+        fields = {
+            "node_id": node_id,
+            "name": name,
+            "host": host,
+            "port": port,
+            "capabilities": capabilities,
+            "max_tasks": max_tasks,
+            "auto_assign": auto_assign,
+        }
+        return cast("NodeRegisterAnswer", self._call("node/register", fields, options))
+
+    def heartbeat(self, node_id: str, *, options: CallOptions | None = None) -> NodeHeartbeatAnswer:
+        """Keeps a node online; answers how many tasks and messages wait for it.
+
+        node_id: The id of the node.
+        """
+        fields = {"node_id": node_id}
+        return cast("NodeHeartbeatAnswer", self._call("node/heartbeat", fields, options))
+
+    def leave(self, node_id: str, *, options: CallOptions | None = None) -> NodeLeaveAnswer:
+        """Puts a node offline at once and gives its tasks back.
+
+        node_id: The id of the node.
+        """
+        fields = {"node_id": node_id}
+        return cast("NodeLeaveAnswer", self._call("node/leave", fields, options))
+
+    def drain(self, node_id: str, drain: bool, *, options: CallOptions | None = None) -> NodeDrainAnswer:
+        """Lets a node finish what it has and get nothing new, or ends that.
+
+        node_id: The id of the node.
+        drain: Whether the node drains: it finishes what it has and gets nothing new.
+        """
+        fields = {"node_id": node_id, "drain": drain}
+        return cast("NodeDrainAnswer", self._call("node/drain", fields, options))
+
+    def delete(self, node_id: str, *, options: CallOptions | None = None) -> NodeDeleteAnswer:
+        """Deletes a node; its tasks are open again, its ledger and messages stay.
+
+        node_id: The id of the node.
+        """
+        fields = {"node_id": node_id}
+        return cast("NodeDeleteAnswer", self._call("node/delete", fields, options))
+
+    def list(self, *, options: CallOptions | None = None) -> NodeListAnswer:
+        """All nodes."""
+        return cast("NodeListAnswer", self._call("node/list", None, options))
+
+    def get(self, node_id: str, *, options: CallOptions | None = None) -> NodeGetAnswer:
+        """One node.
+
+        node_id: The id of the node.
+        """
+        fields = {"node_id": node_id}
+        return cast("NodeGetAnswer", self._call("node/{node_id}", fields, options))
+
+
+class Tasks(_Resource):
+    def create(
+        self,
+        title: str,
+        description: str,
+        *,
+        task_type: str | None = None,
+        priority: Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"] | None = None,
+        creator_node: str | None = None,
+        lux_reward: float | None = None,
+        max_attempts: int | None = None,
+        backoff_s: float | None = None,
+        timeout_s: float | None = None,
+        delay_s: float | None = None,
+        not_before: str | None = None,
+        expires_at: str | None = None,
+        depends_on: Sequence[str] | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Creates a task; on B the hub assigns it at once when a node is available.
+
+        title: What is to be done, in one line.
+        description: What is to be done; at most 64 KiB of UTF-8.
+        task_type: Compared with the capabilities of nodes; none fits every node.
+        priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
+            `medium` (the default); 2, `p2` or `low`; `p5` is background work.
+        creator_node: The node that created the task; it need not be registered.
+        lux_reward: LUX for the node that completes the task, with at most 6 decimals.
+        max_attempts: The task has failed after so many attempts. Without it: after 10 failures and timeouts.
+        backoff_s: Seconds until a task that failed is open again (5 by default); doubled with each further
+            attempt, at most an hour.
+        timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
+        delay_s: Seconds until the task may be handed out.
+        not_before: The task is not handed out before.
+        expires_at: A task that is not completed by then has failed.
+        depends_on: The ids of the tasks that must be completed first.
+        """
+        fields = {
+            "title": title,
+            "description": description,
+            "task_type": task_type,
+            "priority": priority,
+            "creator_node": creator_node,
+            "lux_reward": lux_reward,
+            "max_attempts": max_attempts,
+            "backoff_s": backoff_s,
+            "timeout_s": timeout_s,
+            "delay_s": delay_s,
+            "not_before": not_before,
+            "expires_at": expires_at,
+            "depends_on": depends_on,
+        }
+        return cast("TaskAnswer", self._call("task/create", fields, options))
+
+    def next(
+        self,
+        node_id: str,
+        *,
+        wait: float | None = None,
+        task_types: Sequence[str] | None = None,
+        resume: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskNextAnswer:
+        """Hands a worker its next task, and may wait for one.
+
+        Waits for `wait` seconds, however long that is.
+
+        node_id: The id of the node.
+        wait: Seconds to wait for a task; 0, the default, answers at once.
+        task_types: Only tasks of these types; what is assigned to the node already comes all the same.
+        resume: Hands out again first what the node had begun and not finished, each with a new epoch.
+        """
+        fields = {"node_id": node_id, "wait": wait, "task_types": task_types, "resume": resume}
+        return cast("TaskNextAnswer", self._call("task/next", fields, options))
+
+    def assign(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
+        """Assigns an open task to a node.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        """
+        fields = {"task_id": task_id, "node_id": node_id}
+        return cast("TaskAnswer", self._call("task/assign", fields, options))
+
+    def claim(self, task_id: str, node_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
+        """A node claims an open task.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        """
+        fields = {"task_id": task_id, "node_id": node_id}
+        return cast("TaskAnswer", self._call("task/claim", fields, options))
+
+    def complete(
+        self,
+        task_id: str,
+        node_id: str,
+        result: Mapping[str, Any],
+        *,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskCompleteAnswer:
+        """Completes a task with its result and pays its reward.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        result: What came of the work: three texts of at most 64 KiB each, and any further keys, together at
+            most 64 KiB of JSON.
+        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
+            `stale_lease`.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch}
+        return cast("TaskCompleteAnswer", self._call("task/complete", fields, options))
+
+    def release(
+        self,
+        task_id: str,
+        node_id: str,
+        *,
+        epoch: int | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """A node gives a task back that it holds.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
+            `stale_lease`.
+        reason: Why; it is shown in the event.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "reason": reason}
+        return cast("TaskAnswer", self._call("task/release", fields, options))
+
+    def fail(
+        self,
+        task_id: str,
+        node_id: str,
+        error: str,
+        *,
+        epoch: int | None = None,
+        retry: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """A node says that its attempt at a task failed.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        error: What went wrong.
+        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
+            `stale_lease`.
+        retry: Whether the task may be tried again.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "error": error, "epoch": epoch, "retry": retry}
+        return cast("TaskAnswer", self._call("task/fail", fields, options))
+
+    def extend(
+        self,
+        task_id: str,
+        node_id: str,
+        *,
+        epoch: int | None = None,
+        note: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Restarts the lease of a task that has a timeout, and may note its progress.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        epoch: The epoch of the lease, as it was answered: any but the current one is refused with
+            `stale_lease`.
+        note: How far the work is; the task shows it as `progress`.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "epoch": epoch, "note": note}
+        return cast("TaskAnswer", self._call("task/extend", fields, options))
+
+    def retry(self, task_id: str, *, options: CallOptions | None = None) -> TaskAnswer:
+        """Opens a failed task again.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskAnswer", self._call("task/retry", fields, options))
+
+    def cancel(
+        self,
+        task_id: str,
+        *,
+        node_id: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Ends a task that is not finished: it has failed.
+
+        task_id: The id of the task.
+        node_id: The node that wants it.
+        reason: Why; it is shown in the event.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "reason": reason}
+        return cast("TaskAnswer", self._call("task/cancel", fields, options))
+
+    def revoke(
+        self,
+        task_id: str,
+        *,
+        node_id: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Takes a task back from its node, or gives it to another.
+
+        task_id: The id of the task.
+        node_id: The node that gets the task; without it the task is open again.
+        reason: Why; it is shown in the event.
+        """
+        fields = {"task_id": task_id, "node_id": node_id, "reason": reason}
+        return cast("TaskAnswer", self._call("task/revoke", fields, options))
+
+    def batch_assign(
+        self,
+        *,
+        assignments: Sequence[TaskBatchAssignAssignment] | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskBatchAssignAnswer:
+        """A: assigns each task of a list; B: lets the balancer assign open tasks.
+
+        assignments: The tasks and the nodes that get them.
+        """
+        fields = {"assignments": assignments}
+        return cast("TaskBatchAssignAnswer", self._call("task/batch-assign", fields, options))
+
+    def delete(self, task_id: str, *, options: CallOptions | None = None) -> TaskDeleteAnswer:
+        """Deletes a task for good.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskDeleteAnswer", self._call("task/delete", fields, options))
+
+    def list(
+        self,
+        *,
+        status: Literal["open", "assigned", "pending", "completed", "failed"] | None = None,
+        node_id: str | None = None,
+        creator_node: str | None = None,
+        task_type: str | None = None,
+        q: str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskListAnswer:
+        """Tasks, newest first; selected by state, nodes, type and title.
+
+        status: Only tasks of this status, in the words of either variant.
+        node_id: Only tasks that this node holds or completed.
+        creator_node: Only tasks that were created with this `creator_node`.
+        task_type: Only tasks of this type.
+        q: Only tasks whose title has words that begin with each of these, among the newest 10,000.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        cursor: The `next_cursor` of the page before, with the same filters and without `page`.
+        """
+        fields = {
+            "status": status,
+            "node_id": node_id,
+            "creator_node": creator_node,
+            "task_type": task_type,
+            "q": q,
+            "page": page,
+            "per_page": per_page,
+            "cursor": cursor,
+        }
+        return cast("TaskListAnswer", self._call("task/list", fields, options))
+
+    def pull(
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskPullAnswer:
+        """The open tasks that a node could claim, best first.
+
+        node_id: The id of the node.
+        limit: How many to answer at most.
+        """
+        fields = {"node_id": node_id, "limit": limit}
+        return cast("TaskPullAnswer", self._call("task/pull", fields, options))
+
+    def stats(self, *, options: CallOptions | None = None) -> TaskStatsAnswer:
+        """Tasks counted by status, and the nodes that completed most."""
+        return cast("TaskStatsAnswer", self._call("task/stats", None, options))
+
+    def get(
+        self,
+        task_id: str,
+        *,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskGetAnswer:
+        """One task; may wait until it is completed or has failed.
+
+        Waits for `wait` seconds, however long that is.
+
+        task_id: The id of the task.
+        wait: Seconds to wait until the task is completed or has failed.
+        """
+        fields = {"task_id": task_id, "wait": wait}
+        return cast("TaskGetAnswer", self._call("task/{task_id}", fields, options))
+
+
+class Messages(_Resource):
+    def send(
+        self,
+        from_node: str,
+        to_node: str,
+        content: str,
+        *,
+        type: Literal["text", "task", "status"] | None = None,
+        require_ack: bool | None = None,
+        options: CallOptions | None = None,
+    ) -> MessageSendAnswer:
+        """Sends a message to one node.
+
+        from_node: The sender; it need not be registered.
+        to_node: The recipient.
+        content: The message itself; at most 256 KiB of UTF-8.
+        type: The kind of message.
+        require_ack: Whether the recipient must confirm the message; it is delivered again until then, at most
+            5 times.
+        """
+        fields = {
+            "from_node": from_node,
+            "to_node": to_node,
+            "content": content,
+            "type": type,
+            "require_ack": require_ack,
+        }
+        return cast("MessageSendAnswer", self._call("message/send", fields, options))
+
+    def broadcast(
+        self,
+        from_node: str,
+        content: str,
+        *,
+        type: Literal["broadcast", "alert", "update"] | None = None,
+        options: CallOptions | None = None,
+    ) -> MessageBroadcastAnswer:
+        """Sends a message to every node that is online.
+
+        from_node: The sender; it need not be registered.
+        content: The message itself; at most 256 KiB of UTF-8.
+        type: The kind of message.
+        """
+        fields = {"from_node": from_node, "content": content, "type": type}
+        return cast("MessageBroadcastAnswer", self._call("message/broadcast", fields, options))
+
+    def receive(
+        self,
+        node_id: str,
+        *,
+        count: int | None = None,
+        blocking: bool | None = None,
+        timeout: float | None = None,
+        options: CallOptions | None = None,
+    ) -> MessageReceiveAnswer:
+        """Takes messages out of a mailbox, oldest first, and may wait for the first.
+
+        With `blocking` it waits for `timeout` seconds, however long that is.
+
+        node_id: The id of the node.
+        count: How many to answer at most.
+        blocking: Whether to wait for the first message.
+        timeout: Seconds to wait.
+        """
+        fields = {"node_id": node_id, "count": count, "blocking": blocking, "timeout": timeout}
+        return cast("MessageReceiveAnswer", self._call("message/receive", fields, options))
+
+    def ack(self, node_id: str, message_id: str, *, options: CallOptions | None = None) -> MessageAckAnswer:
+        """Confirms a message.
+
+        node_id: The id of the node.
+        message_id: The id of the message.
+        """
+        fields = {"node_id": node_id, "message_id": message_id}
+        return cast("MessageAckAnswer", self._call("message/ack", fields, options))
+
+    def history(
+        self,
+        node_id: str,
+        *,
+        before: str | None = None,
+        count: int | None = None,
+        options: CallOptions | None = None,
+    ) -> MessageHistoryAnswer:
+        """The messages that a node sent or got, newest first.
+
+        node_id: The id of the node.
+        before: The id of a message: only those before it.
+        count: How many to answer at most.
+        """
+        fields = {"node_id": node_id, "before": before, "count": count}
+        return cast("MessageHistoryAnswer", self._call("message/history", fields, options))
+
+    def parked(
+        self,
+        node_id: str,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> MessageParkedAnswer:
+        """The messages that a node never confirmed, oldest first.
+
+        node_id: The id of the node.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"node_id": node_id, "page": page, "per_page": per_page}
+        return cast("MessageParkedAnswer", self._call("message/parked", fields, options))
+
+    def redrive(
+        self,
+        node_id: str,
+        message_id: str,
+        *,
+        options: CallOptions | None = None,
+    ) -> MessageRedriveAnswer:
+        """Lets a parked message wait again, as if it had never been delivered.
+
+        node_id: The id of the node.
+        message_id: The id of the message.
+        """
+        fields = {"node_id": node_id, "message_id": message_id}
+        return cast("MessageRedriveAnswer", self._call("message/redrive", fields, options))
+
+    def mailbox(
+        self,
+        node_id: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> AgentMessagesAnswer:
+        """The messages that a node got, newest first; the mailbox keeps them.
+
+        node_id: The id of the node.
+        since: The id of a message: only those after it.
+        before: The id of a message: only those before it.
+        limit: How many to answer at most.
+        """
+        fields = {"node_id": node_id, "since": since, "before": before, "limit": limit}
+        return cast("AgentMessagesAnswer", self._call("agent/messages", fields, options))
+
+
+class Lux(_Resource):
+    def sign_in(self, node_id: str, *, options: CallOptions | None = None) -> SigninAnswer:
+        """Signs a node in for the day and pays it 10 LUX.
+
+        node_id: The id of the node.
+        """
+        fields = {"node_id": node_id}
+        return cast("SigninAnswer", self._call("signin", fields, options))
+
+    def ledger(
+        self,
+        node_id: str,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LuxLedgerAnswer:
+        """The ledger entries of a node, newest first.
+
+        node_id: The id of the node.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"node_id": node_id, "page": page, "per_page": per_page}
+        return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
+
+
+class Files(_FileTransfer):
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> FileListAnswer:
+        """Files, newest first.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("FileListAnswer", self._call("file/list", fields, options))
+
+    def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
+        """Deletes a file for good.
+
+        file_id: The id of the file.
+        """
+        fields = {"file_id": file_id}
+        return cast("FileDeleteAnswer", self._call("file/delete", fields, options))
+
+
+class Keys(_Resource):
+    def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
+        """All keys, without their secrets."""
+        return cast("KeyListAnswer", self._call("key/list", None, options))
+
+    def add(
+        self,
+        name: str,
+        *,
+        role: Literal["full", "viewer", "admin"] | None = None,
+        variant: Literal["A", "B"] | None = None,
+        node_id: str | None = None,
+        expires_at: str | None = None,
+        expires_in_s: float | None = None,
+        options: CallOptions | None = None,
+    ) -> KeyAddAnswer:
+        """Makes a key and answers its secret, once.
+
+        Not repeated after a fault: the hub keeps no secret that it could answer again.
+
+        name: A name that no other key has or had.
+        role: What the key may do; `full` if left out. A viewer only reads, and no contents of messages;
+            `admin` is for `X-Admin-Key`.
+        variant: The variant in which its requests are answered, on any listener.
+        node_id: The node for which alone it acts.
+        expires_at: When it ends; at most ten years ahead.
+        expires_in_s: Seconds until it ends, instead of `expires_at`.
+        """
+        fields = {
+            "name": name,
+            "role": role,
+            "variant": variant,
+            "node_id": node_id,
+            "expires_at": expires_at,
+            "expires_in_s": expires_in_s,
+        }
+        return cast("KeyAddAnswer", self._call("key/add", fields, options))
+
+    def revoke(self, name: str, *, options: CallOptions | None = None) -> KeyRevokeAnswer:
+        """Ends a key for good; what it has open ends within a second.
+
+        name: The name of the key.
+        """
+        fields = {"name": name}
+        return cast("KeyRevokeAnswer", self._call("key/revoke", fields, options))
+
+
+#: The operations that take and answer JSON, and how each is called.
+METHODS = {
+    "node/register": "POST",
+    "node/heartbeat": "POST",
+    "node/leave": "POST",
+    "node/drain": "POST",
+    "node/delete": "POST",
+    "node/list": "GET",
+    "node/{node_id}": "GET",
+    "task/create": "POST",
+    "task/next": "POST",
+    "task/assign": "POST",
+    "task/claim": "POST",
+    "task/complete": "POST",
+    "task/release": "POST",
+    "task/fail": "POST",
+    "task/extend": "POST",
+    "task/retry": "POST",
+    "task/cancel": "POST",
+    "task/revoke": "POST",
+    "task/batch-assign": "POST",
+    "task/delete": "POST",
+    "task/list": "GET",
+    "task/pull": "GET",
+    "task/stats": "GET",
+    "task/{task_id}": "GET",
+    "message/send": "POST",
+    "message/receive": "POST",
+    "message/broadcast": "POST",
+    "message/ack": "POST",
+    "message/history": "GET",
+    "message/parked": "GET",
+    "message/redrive": "POST",
+    "agent/message": "POST",
+    "agent/messages": "GET",
+    "agent/broadcast": "POST",
+    "agent/ack": "POST",
+    "signin": "POST",
+    "lux/ledger": "GET",
+    "key/list": "GET",
+    "key/add": "POST",
+    "key/revoke": "POST",
+    "status": "GET",
+    "events": "GET",
+    "poll": "GET",
+    "pg/diagnostic": "GET",
+    "batch": "POST",
+    "openapi.json": "GET",
+    "file/list": "GET",
+    "file/delete": "POST",
+    "file/{file_id}": "DELETE",
+}

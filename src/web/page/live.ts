@@ -1,0 +1,53 @@
+/**
+ * What the page knows without asking again: one follower of the event log for all views. A hidden tab follows nothing. Must not: know a view.
+ */
+import { effect, signal } from "@preact/signals";
+import type { Event } from "../../client/luxhub.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { type Hub, describe, hub, session } from "./session.ts";
+
+export const clock = systemClock();
+
+/** The wall clock, in steps of a second while the tab is seen. Ages are shown by it. */
+export const now = signal(clock.now());
+
+const isVisible = signal(!document.hidden);
+document.addEventListener("visibilitychange", () => {
+  isVisible.value = !document.hidden;
+});
+
+effect(() => {
+  if (!isVisible.value) return;
+  now.value = clock.now();
+  const timer = setInterval(() => (now.value = clock.now()), 1_000);
+  return () => clearInterval(timer);
+});
+
+type Listener = (event: Event | null) => void;
+const listeners = new Set<Listener>();
+
+/** Hears of each event from now on; of null when some may have been missed. Returns the way to stop. */
+export function onEvent(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function tell(event: Event | null): void {
+  for (const listener of listeners) listener(event);
+}
+
+effect(() => {
+  if (session.value === null || !isVisible.value) return;
+  const ended = new AbortController();
+  void follow(hub.value, ended.signal);
+  return () => ended.abort();
+});
+
+async function follow(from: Hub, signal: AbortSignal): Promise<void> {
+  tell(null);
+  try {
+    for await (const event of from.events({ signal })) tell(event);
+  } catch (error) {
+    if (!signal.aborted) describe(error);
+  }
+}

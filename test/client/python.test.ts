@@ -1,0 +1,230 @@
+/** The Python client (src/client/luxhub.py), as a hub serves it, against real hubs. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { Program, type ProgramOptions, TempDir, run, until } from "../e2e/program.ts";
+import { PROJECT } from "../support/executable.ts";
+import { HANG_MS } from "../support/hang.ts";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { pythonFile } from "../support/python-client.ts";
+import { FaultyProxy } from "./faulty-proxy.ts";
+
+const CLIENT = join(import.meta.dir, "../../src/client/luxhub.py");
+
+test("luxhub.py has what the declarations say: bun run client-types", async () => {
+  expect(await Bun.file(CLIENT).text()).toBe(await pythonFile());
+});
+
+test("a hub serves it, open on both variants of a private hub", async () => {
+  await using hub = await startHub({ isPrivate: true });
+  for (const variant of ["A", "B"] as const) {
+    const url = `${hub.base(variant)}/client/luxhub.py`;
+    const answer = await fetch(url);
+    expect(await answer.text()).toBe(await Bun.file(CLIENT).text());
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([
+      200,
+      "text/x-python; charset=utf-8",
+    ]);
+    const etag = answer.headers.get("etag") ?? "";
+    const head = await fetch(url, { method: "HEAD" });
+    expect([head.status, head.headers.get("etag"), await head.text()]).toEqual([200, etag, ""]);
+    const known = await fetch(url, { headers: { "If-None-Match": `"other", ${etag}` } });
+    expect([known.status, known.headers.get("etag"), await known.text()]).toEqual([304, etag, ""]);
+    expect((await fetch(url, { headers: { "If-None-Match": '"other"' } })).status).toBe(200);
+    expect((await fetch(url, { method: "POST" })).status).toBe(405);
+  }
+});
+
+/** Why the client cannot be run here; null if it can. */
+function missingPython(): string | null {
+  const python = Bun.which("python3");
+  if (python === null) return "there is no python3 on the path";
+  const found = Bun.spawnSync([python, "-c", "import sys; print(*sys.version_info[:2])"]);
+  const [major = 0, minor = 0] = found.stdout.toString().split(" ").map(Number);
+  return major === 3 && minor >= 11 ? null : `python3 is ${major}.${minor}, and not 3.11 or later`;
+}
+
+const missing = missingPython();
+if (missing !== null) console.log(`The Python client is not run: ${missing}.`);
+const mypy = Bun.which("mypy");
+if (mypy === null)
+  console.log("The types of the Python client are not checked: there is no mypy on the path.");
+
+test.skipIf(mypy === null)("its types are right: mypy --strict", async () => {
+  using dir = new TempDir();
+  const checked = await run(["--strict", "--cache-dir", dir.path, CLIENT], { command: [mypy ?? ""] });
+  expect(checked).toMatchObject({ code: 0, stderr: "" });
+});
+
+describe.skipIf(missing !== null)("on Python", () => {
+  let dir: TempDir;
+  let hub: TestHub;
+
+  beforeAll(async () => {
+    dir = new TempDir();
+    hub = await startHub();
+    await Bun.write(dir.join("luxhub.py"), await (await fetch(`${hub.base()}/client/luxhub.py`)).text());
+  });
+
+  afterAll(async () => {
+    await hub.close();
+    dir[Symbol.dispose]();
+  });
+
+  function options(url: string, ...flags: readonly string[]): ProgramOptions {
+    return {
+      command: [Bun.which("python3") ?? "", "-B", ...flags],
+      cwd: dir.path,
+      env: {
+        PYTHONPATH: dir.path,
+        LUXHUB_URL: url,
+        LUXHUB_SECRET: SECRET,
+        LUXHUB_ADMIN_KEY: ADMIN_KEY,
+      },
+    };
+  }
+
+  test("its doctests", async () => {
+    await using own = await startHub();
+    const doctests = "import doctest, luxhub; print(doctest.testmod(luxhub))";
+    const { code, stdout, stderr } = await run(["-c", doctests], options(own.base()));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^TestResults\(failed=0, attempted=\d\d\)\n$/);
+  });
+
+  test("a session over the whole API through faults", async () => {
+    await using own = await startHub();
+    using proxy = new FaultyProxy(own.port(), 5);
+    const script = join(import.meta.dir, "session.py");
+    const ended = await run([script, dir.path], options(proxy.url, "-X", "dev"));
+    expect(ended).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(proxy.faults).toBeGreaterThan(20);
+  });
+
+  test("its worker: failures, leases, loss, stop and resumption", async () => {
+    const ended = await run([join(import.meta.dir, "worker.py")], options(hub.base(), "-X", "dev"));
+    expect({ ...ended, stdout: "" }).toEqual({ code: 0, stdout: "", stderr: "" });
+    expect(ended.stdout.split("\n")).toContain("deaf_handler");
+  });
+
+  test("signals stop a worker in order, and a second one gives its task back", async () => {
+    const script = `
+import sys, luxhub
+def handle(task, context):
+    print("started", flush=True)
+    context.stop.wait(float(sys.argv[1]))
+    if context.stop.is_set():
+        raise luxhub.Stopped
+    return {"problem": "p", "improvement": "i", "lesson": "l"}
+tell = lambda event: print(event.kind, flush=True)
+luxhub.LuxHub().worker("signals", handle, capabilities=["signals"], on_event=tell)
+print("over", flush=True)
+`;
+    /** A worker whose handler takes this many seconds, or until its stop. */
+    const start = (seconds: number): Program =>
+      new Program(["-c", script, `${seconds}`], options(hub.base()));
+    const create = async (): Promise<string> => {
+      const body = { title: "t", description: "d", task_type: "signals" };
+      return String((await hub.post("/task/create", body)).body["task_id"]);
+    };
+    const short = await create();
+    {
+      await using worker = start(0.3);
+      await worker.printed(/started/);
+      worker.child.kill("SIGTERM");
+      expect(await worker.ended).toBe(0);
+      expect(worker.stdout.split("\n").join(" ")).toBe("registered started started completed left over ");
+      expect(await status(short)).toBe("completed");
+    }
+    {
+      await using idle = start(0);
+      await idle.printed(/registered/);
+      idle.child.kill("SIGINT");
+      expect(await idle.ended).toBe(0);
+      expect(idle.stdout.split("\n").join(" ")).toBe("registered left over ");
+    }
+    const long = await create();
+    {
+      await using worker = start(HANG_MS);
+      await worker.printed(/started/);
+      worker.child.kill("SIGTERM");
+      worker.child.kill("SIGINT");
+      expect(await worker.ended).toBe(0);
+      expect(worker.stdout.split("\n").join(" ")).toBe("registered started started released left over ");
+      expect(await status(long)).toBe("open");
+    }
+    // One that is killed says nothing; its successor goes on with the task.
+    {
+      await using worker = start(HANG_MS);
+      await worker.printed(/started/);
+      worker.child.kill("SIGKILL");
+      await worker.ended;
+      expect(await status(long)).toBe("assigned");
+      await using successor = start(0);
+      await successor.printed(/completed/);
+    }
+    expect((await hub.get(`/task/${long}`)).body["task"]).toMatchObject({ status: "completed", attempts: 0 });
+
+    async function status(taskId: string): Promise<unknown> {
+      return Object((await hub.get(`/task/${taskId}`)).body["task"]).status;
+    }
+  });
+
+  test("a worker waits for a hub that restarts", async () => {
+    const dataDir = newDataDir();
+    let own = await startHub({ dataDir });
+    using proxy = new FaultyProxy(own.port());
+    const script = `
+import time, luxhub
+def handle(task, context):
+    print("started", flush=True)
+    time.sleep(0.3)
+    return {"problem": "p", "improvement": "i", "lesson": "l"}
+tell = lambda event: print(event.kind, flush=True)
+quick = luxhub.Retry(first_pause_s=0.01, max_pause_s=0.05)
+luxhub.LuxHub(retry=quick).worker("restarts", handle, on_event=tell)
+`;
+    const create = () => own.post("/task/create", { title: "t", description: "d" });
+    try {
+      await create();
+      await using worker = new Program(["-c", script], options(proxy.url));
+      await worker.printed(/started/);
+      await own.close();
+      proxy.cut();
+      own = await startHub({ dataDir });
+      proxy.port = own.port();
+      await worker.printed(/completed/);
+      await create();
+      await worker.printed(/completed[^]*completed/);
+      worker.child.kill("SIGTERM");
+      expect(await worker.ended).toBe(0);
+      const { by_status } = (await own.get("/task/stats")).body;
+      expect(by_status).toMatchObject({ completed: 2 });
+    } finally {
+      await own.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("the examples of docs/python.md", async () => {
+    await using own = await startHub();
+    const page = await Bun.file(join(PROJECT, "docs/python.md")).text();
+    const examples = [...page.matchAll(/^```python\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
+    expect(examples).toHaveLength(5);
+    await using program = new Program(["-c", examples.join("\n")], options(own.base()));
+    // Its worker works until it is told to stop.
+    await until(async () => {
+      const { body } = await own.get("/task/list?status=completed");
+      return body["total"] === 1 || program.child.exitCode !== null;
+    });
+    program.child.kill("SIGTERM");
+    expect({ code: await program.ended, stderr: program.stderr }).toEqual({ code: 0, stderr: "" });
+    expect(program.stdout.replace(/\d+ task.created/, "1 task.created").split("\n")).toEqual([
+      "open",
+      "404 task_not_found",
+      "1 task.created",
+      "b'Hello, everyone.'",
+      "",
+    ]);
+  });
+});

@@ -1,0 +1,285 @@
+"""The worker of the Python client against the hub of LUXHUB_URL, one scenario after the other, each with a node and a
+task type of its own.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+import luxhub
+from luxhub import FatalError, Handler, LuxHub, LuxHubError, Stop, Task, TaskContext, WorkerEvent
+
+RESULT = {"problem": "p", "improvement": "i", "lesson": "l"}
+HANG_S = 60
+
+hub = LuxHub()
+
+
+def until(is_so: Callable[[], object]) -> None:
+    give_up_at = time.monotonic() + HANG_S
+    while not is_so():
+        assert time.monotonic() < give_up_at, "it did not happen"
+        time.sleep(0.01)
+
+
+class TestWorker:
+    """A worker in a thread, and what it tells."""
+
+    def __init__(self, node: str, handler: Handler, concurrency: int = 1, by: LuxHub | None = None) -> None:
+        self.events: list[WorkerEvent] = []
+        self.stop = Stop()
+        self.release = Stop()
+        self.error: BaseException | None = None
+
+        def run() -> None:
+            try:
+                (by or hub).worker(
+                    node,
+                    handler,
+                    capabilities=[node],
+                    concurrency=concurrency,
+                    stop=self.stop,
+                    release=self.release,
+                    on_event=self.events.append,
+                )
+            except LuxHubError as error:
+                self.error = error
+            finally:
+                if by is not None:
+                    by.close()
+
+        self.thread = threading.Thread(target=run, daemon=True)
+        self.thread.start()
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+    def heard(self, kind: str, times: int = 1) -> None:
+        until(lambda: self.kinds().count(kind) >= times)
+
+    def ended(self) -> None:
+        self.thread.join(HANG_S)
+        assert not self.thread.is_alive()
+
+    def __enter__(self) -> "TestWorker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release.set()
+        self.ended()
+
+
+def create(node: str, title: str = "t", **fields: object) -> str:
+    made = hub.call("task/create", {"title": title, "description": "d", "task_type": node, **fields})
+    return str(made["task_id"])
+
+
+def get(task_id: str) -> Task:
+    return hub.tasks.get(task_id)["task"]
+
+
+def failures() -> None:
+    again = create("throws", "again", backoff_s=0)
+    never = create("throws", "never")
+    blank = create("throws", "blank", max_attempts=1)
+    no_json = create("throws", "no json", max_attempts=1)
+    long = create("throws", "long", max_attempts=1)
+
+    def handle(task: Task, _: TaskContext) -> dict:
+        if task["title"] == "never":
+            raise FatalError("cannot be done")
+        if task["title"] == "blank":
+            return {**RESULT, "lesson": ""}
+        if task["title"] == "no json":
+            return {**RESULT, "output": {1, 2}}
+        if task["title"] == "long":
+            raise ValueError("\0\ud800" + "\U0001f600" * 4000)
+        if task["attempts"] == 0:
+            raise ValueError("not yet")
+        return RESULT
+
+    with TestWorker("throws", handle) as worker:
+        worker.heard("failed", 5)
+        worker.heard("completed")
+    failure = get(again)["failure"]
+    assert failure is not None and failure["message"] == "ValueError: not yet" and failure["node_id"] == "throws"
+    assert get(again)["status"] == "completed"
+    expected = ((never, "cannot be done"), (blank, "result.lesson"), (no_json, "set is no JSON"), (long, "\U0001f600"))
+    for task_id, said in expected:
+        failure = get(task_id)["failure"]
+        assert get(task_id)["status"] == "failed" and failure is not None and said in str(failure["message"]), failure
+
+
+def leases() -> None:
+    lost: list[bool] = []
+
+    def handle(task: Task, context: TaskContext) -> dict:
+        if task["title"] == "long":
+            context.extend("begun")
+            time.sleep(2.5)  # longer than the timeout and the hub's look at timeouts
+            return RESULT
+        lost.append(context.stop.wait(HANG_S))
+        return RESULT
+
+    with TestWorker("leases", handle) as worker:
+        long = create("leases", "long", timeout_s=1)
+        worker.heard("completed")
+        assert (get(long)["attempts"], get(long)["progress"]) == (0, "begun")
+        taken = create("leases", "taken", timeout_s=1)
+        worker.heard("started", 2)
+        hub.tasks.cancel(taken)
+        worker.heard("lost")
+        assert lost == [True]
+        error = worker.events[-1].error
+        assert isinstance(error, LuxHubError) and error.status == 409
+    assert get(taken)["status"] == "failed"
+
+
+def heartbeats() -> None:
+    """A heartbeat finds the loss of a task without a timeout."""
+    impatient = LuxHub()
+    ask = impatient.call
+
+    def call(operation: str, fields: object = None, options: object = None) -> dict:
+        answer = ask(operation, fields, options)  # type: ignore[arg-type]
+        return {**answer, "heartbeat_interval": 0.1} if operation == "node/register" else answer
+
+    impatient.call = call  # type: ignore[method-assign]
+
+    def handle(_: Task, context: TaskContext) -> dict:
+        context.stop.wait(HANG_S)
+        raise ValueError("stopped")
+
+    with TestWorker("beats", handle, by=impatient) as worker:
+        task_id = create("beats")
+        worker.heard("started")
+        hub.tasks.revoke(task_id)
+        worker.heard("lost")
+
+
+def full_disk() -> None:
+    """A result survives a hub that cannot write it."""
+    unlucky = LuxHub()
+    ask = unlucky.call
+    faults: list[LuxHubError] = []
+
+    def call(operation: str, fields: object = None, options: object = None) -> dict:
+        if operation == "task/complete" and not faults:
+            faults.append(LuxHubError(507, "insufficient_storage", "The disk is full."))
+            raise faults[0]
+        return ask(operation, fields, options)  # type: ignore[arg-type]
+
+    unlucky.call = call  # type: ignore[method-assign]
+    with TestWorker("disk", lambda task, context: RESULT, by=unlucky) as worker:
+        task_id = create("disk")
+        worker.heard("completed")
+        assert [event.error for event in worker.events if event.kind == "fault"] == faults
+    assert (get(task_id)["status"], get(task_id)["attempts"]) == ("completed", 0)
+
+
+def stops_in_order() -> None:
+    finish = threading.Event()
+
+    def handle(_: Task, __: TaskContext) -> dict:
+        finish.wait(HANG_S)
+        return RESULT
+
+    with TestWorker("stops", handle) as worker:
+        first, second = create("stops"), create("stops")
+        worker.heard("started")
+        hub.tasks.assign(second, "stops")
+        worker.stop.set()
+        # What it was given and has not begun goes back before the other is done.
+        until(lambda: get(second)["status"] == "open")
+        finish.set()
+        worker.ended()
+        assert worker.kinds() == ["registered", "started", "completed", "left"]
+    assert (get(first)["status"], get(second)["status"]) == ("completed", "open")
+
+
+def gives_back_and_resumes() -> None:
+    epochs: list[int] = []
+
+    def handle(_: Task, context: TaskContext) -> dict:
+        epochs.append(context.epoch)
+        if len(epochs) == 3:
+            return RESULT
+        context.stop.wait(HANG_S)
+        raise ValueError("stopped")
+
+    task_id = create("back")
+    with TestWorker("back", handle) as worker:
+        worker.heard("started")
+        worker.release.set()
+        worker.ended()
+        assert worker.kinds() == ["registered", "started", "released", "left"]
+        assert (get(task_id)["status"], get(task_id)["attempts"]) == ("open", 0)
+    # One that does not hear of its successor, which takes the task over.
+    with TestWorker("back", handle) as vanished:
+        vanished.heard("started")
+        with TestWorker("back", handle) as successor:
+            successor.heard("completed")
+    vanished.heard("lost")
+    assert epochs[2] > epochs[1] and get(task_id)["attempts"] == 0
+
+
+def goes_on() -> None:
+    """It goes on with what its node had begun, as much as it does at once."""
+    hub.nodes.register("begun", "B", capabilities="begun")
+    begun = [create("begun") for _ in range(3)]
+    for task_id in begun:
+        hub.tasks.claim(task_id, "begun")
+    finish = threading.Event()
+    epochs: list[int] = []
+
+    def handle(_: Task, context: TaskContext) -> dict:
+        epochs.append(context.epoch)
+        finish.wait(HANG_S)
+        return RESULT
+
+    with TestWorker("begun", handle, concurrency=2):
+        until(lambda: [get(task_id)["status"] for task_id in begun] == ["assigned", "assigned", "open"])
+        finish.set()
+        until(lambda: all(get(task_id)["status"] == "completed" for task_id in begun))
+    assert len(epochs) == 3 and min(epochs) > 1
+
+
+def deaf_handler() -> None:
+    """A handler that does not look at its stop does not keep the worker from giving its task back."""
+    luxhub._GRACE_S = 0.2  # type: ignore[assignment]
+    finish = threading.Event()
+
+    def handle(_: Task, __: TaskContext) -> dict:
+        finish.wait(HANG_S)
+        return RESULT
+
+    task_id = create("deaf")
+    with TestWorker("deaf", handle) as worker:
+        worker.heard("started")
+        worker.release.set()
+        worker.ended()
+        finish.set()
+        assert worker.kinds() == ["registered", "started", "released", "left"], worker.events
+    assert get(task_id)["status"] == "open"
+
+
+def refused() -> None:
+    stranger = TestWorker("stranger", lambda task, context: RESULT, by=LuxHub(secret="wrong"))
+    stranger.ended()
+    assert isinstance(stranger.error, LuxHubError) and stranger.error.code == "unauthorized"
+
+
+for scenario in (
+    failures,
+    leases,
+    heartbeats,
+    full_disk,
+    stops_in_order,
+    gives_back_and_resumes,
+    goes_on,
+    refused,
+    deaf_handler,
+):
+    scenario()
+    print(scenario.__name__, flush=True)
+hub.close()
