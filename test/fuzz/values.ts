@@ -7,6 +7,7 @@
  */
 import fc from "fast-check";
 import type * as z from "zod/mini";
+import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { encodeCursor } from "../../src/api/request-fields.ts";
 import { type IdKind, placeholder } from "./id-pool.ts";
 
@@ -103,6 +104,16 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   // A random epoch is never the current one.
   if (name === "epoch" && def.type === "number")
     return fc.oneof(fc.constantFrom("0", "1", "2"), numbers(schema));
+  if (name === "kind" && takes(schema, '"task.created,lux.paid"'))
+    return fc.oneof(
+      {
+        weight: 9,
+        arbitrary: fc
+          .array(fc.constantFrom(...EVENT_KINDS), { minLength: 1, maxLength: 3 })
+          .map((kinds) => json(kinds.join())),
+      },
+      hostile,
+    );
   if (name === "cursor")
     return fc.oneof(
       {
