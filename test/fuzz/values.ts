@@ -105,6 +105,16 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   // A random epoch is never the current one.
   if (name === "epoch" && def.type === "number")
     return fc.oneof(fc.constantFrom("0", "1", "2"), numbers(schema));
+  if (name === "kind" && takes(schema, '"task.created,lux.paid"'))
+    return fc.oneof(
+      {
+        weight: 9,
+        arbitrary: fc
+          .array(fc.constantFrom(...EVENT_KINDS), { minLength: 1, maxLength: 3 })
+          .map((kinds) => json(kinds.join())),
+      },
+      hostile,
+    );
   if (name === "cursor")
     return fc.oneof(
       {
