@@ -9,7 +9,7 @@ import { fileOf, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { BACKUP_HELP, say } from "./usage.ts";
+import { BACKUP_HELP, say, sayAgain } from "./usage.ts";
 
 const FORM = formOf("backup");
 
@@ -18,7 +18,7 @@ export async function backupCommand(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return say(BACKUP_HELP);
+  if (args.help) return sayAgain(BACKUP_HELP);
   const to = resolve(fileOf(args, FORM));
   const dir = findDataDir(args, env);
   process.umask(0o077); // the archive contains the secrets

@@ -141,7 +141,11 @@ export const COMMANDS: readonly Command[] = [
     {
       description: { value: "TEXT", help: "what is to be done; - reads standard input", short: "d" },
       type: { value: "TYPE", help: "which nodes it fits: compared with their capabilities" },
-      priority: { value: "P", help: "p0 (first), p1, p2 or p5", choices: ["p0", "p1", "p2", "p5"] },
+      priority: {
+        value: "P",
+        help: "p0 (first), p1, p2 or p5; also high, medium, low",
+        choices: ["p0", "p1", "p2", "p5"],
+      },
       reward: { value: "N", help: "LUX for the node that completes it" },
       creator: { value: "NODE", help: "the node that creates it, and hears of it" },
       after: { value: "ID", help: "not before this task is completed, repeatable", multiple: true },

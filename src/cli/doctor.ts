@@ -5,7 +5,7 @@ import { readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { DOCTOR_HELP, say } from "./usage.ts";
+import { DOCTOR_HELP, say, sayAgain } from "./usage.ts";
 
 const FORM = formOf("doctor");
 const ABOUT_CHARS = 11;
@@ -15,7 +15,7 @@ export async function doctorCommand(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return say(DOCTOR_HELP);
+  if (args.help) return sayAgain(DOCTOR_HELP);
   const dir = findDataDir(args, env);
   const counts = { ok: 0, note: 0, warn: 0, bad: 0 };
   const report = ({ grade, about, text }: Finding): void => {

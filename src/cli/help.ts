@@ -17,7 +17,7 @@ export function programHelp(): string {
 
 ${columns(heads)}
 
-Each command says more with --help. Commands that speak to a hub take --json, --url and --secret-file
+Each command says more with --help. Commands that speak to a hub take --url and --secret-file, and --json if they print records
 (or LUXHUB_URL, LUXHUB_SECRET, LUXHUB_ADMIN_KEY); without them they speak to the hub that runs on --data.
 
 Exit codes:

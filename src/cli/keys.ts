@@ -14,7 +14,7 @@ import type { Store } from "../store/store.ts";
 import { type Arguments, type Form, UsageError, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
-import { KEYS_HELP, say } from "./usage.ts";
+import { KEYS_HELP, say, sayAgain } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -46,7 +46,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
 
 export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
   const called = readSubcommand(argv, GROUP, SUBCOMMANDS);
-  if (called === null) return say(KEYS_HELP);
+  if (called === null) return sayAgain(KEYS_HELP);
   const { form, args } = called;
   const { dir, database } = findPlaces(args, env);
   if (database === null && !isThere(dir.database))

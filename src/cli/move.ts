@@ -8,7 +8,7 @@ import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { MOVE_HELP, say } from "./usage.ts";
+import { MOVE_HELP, say, sayAgain } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -19,7 +19,7 @@ const MICRO = 6;
 
 export async function moveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return say(MOVE_HELP);
+  if (args.help) return sayAgain(MOVE_HELP);
   const { to, from } = args.flags;
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
   if (word === undefined || more.length > 0)

@@ -13,7 +13,7 @@ import { findPlaces } from "./config-file.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { commandHelp, groupHelp } from "./help.ts";
 import { ReaderGone } from "./table.ts";
-import { say } from "./usage.ts";
+import { sayAgain } from "./usage.ts";
 import { Values } from "./values.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -43,7 +43,7 @@ export function runRemote(
   env: Environment,
 ): Promise<number> {
   const args = readArguments(argv, formOf(name));
-  return args.help ? Promise.resolve(say(commandHelp(commandNamed(name)))) : runOn(name, run, args, env);
+  return args.help ? Promise.resolve(sayAgain(commandHelp(commandNamed(name)))) : runOn(name, run, args, env);
 }
 
 /** Runs a command of a group, as "task add". */
@@ -57,7 +57,7 @@ export async function runGroup(
   const called = readSubcommand(argv, group, forms);
   if (called === null) {
     const command = commandsOf(group).find(({ name }) => argv.includes(name.slice(group.length + 1)));
-    return say(command ? commandHelp(command) : groupHelp(group));
+    return sayAgain(command ? commandHelp(command) : groupHelp(group));
   }
   const { form, args } = called;
   const run = runs[form.name];
@@ -67,17 +67,19 @@ export async function runGroup(
 
 async function runOn(name: string, run: Run, args: Arguments, env: Environment): Promise<number> {
   const values = new Values(args, name);
+  let asked: string | undefined;
   try {
     const { url, secret, adminKey } = placeOf(values, args, env, name);
+    asked = url;
     const hub = new LuxHub({ url, secret, adminKey, retry: { forMs: RETRY_FOR_MS } });
     return await run({ hub, url, secret, values, words: args.words, json: values.has("json") });
   } catch (error) {
-    return reportFault(error);
+    return reportFault(error, asked);
   }
 }
 
 /** One line for a fault of the hub or on the way to it, and its exit code. @throws what is neither */
-export function reportFault(error: unknown): number {
+export function reportFault(error: unknown, url = ""): number {
   if (error instanceof ReaderGone) return EXIT.OK;
   if (error instanceof LuxHubError) {
     complain(`${ADVICE[error.code] ?? error.detail} (${error.code})`);
@@ -86,7 +88,10 @@ export function reportFault(error: unknown): number {
   if (error instanceof HubUnreachable) {
     const reason = NETWORK_REASONS[codeOf(error.cause)];
     if (reason === undefined) complain(error.message);
-    else complain(`the hub cannot be reached: ${reason}; is --url right, and does it run?`);
+    else
+      complain(
+        `the hub ${url && `at ${new URL(url).origin} `}cannot be reached: ${reason}; is --url right, and does it run?`,
+      );
     return EXIT.UNREACHABLE;
   }
   if (error instanceof NoHubHere) {

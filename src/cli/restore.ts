@@ -6,7 +6,7 @@ import { fileOf, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findDataDir } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { RESTORE_HELP, say } from "./usage.ts";
+import { RESTORE_HELP, say, sayAgain } from "./usage.ts";
 
 const FORM = formOf("restore");
 
@@ -15,7 +15,7 @@ export async function restoreCommand(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const args = readArguments(argv, FORM);
-  if (args.help) return say(RESTORE_HELP);
+  if (args.help) return sayAgain(RESTORE_HELP);
   const from = resolve(fileOf(args, FORM));
   const { path } = findDataDir(args, env);
   process.umask(0o077);

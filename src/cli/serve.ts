@@ -24,7 +24,7 @@ import { type Form, readArguments } from "./arguments.ts";
 import { configFileWarnings, readConfigFile } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endingSignals, whenNpxEnds } from "./signals.ts";
-import { SERVE_HELP, say } from "./usage.ts";
+import { SERVE_HELP, say, sayAgain } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -45,7 +45,7 @@ const SECOND_SIGNAL_MS = 1_000;
 /** Resolves with the exit code when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const { flags, help } = readArguments(argv, FORM);
-  if (help) return say(SERVE_HELP);
+  if (help) return sayAgain(SERVE_HELP);
   const file = readConfigFile();
   const config = readConfig({ flags, env, file });
   if (config.tlsKey !== null) refuseWorldWritable(config.tlsKey, "the file of --tls-key");

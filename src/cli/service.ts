@@ -22,7 +22,7 @@ import { dirname, join } from "node:path";
 import { reasonOf } from "../lib/reason.ts";
 import { type Form, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { SERVICE_HELP, say } from "./usage.ts";
+import { SERVICE_HELP, say, sayAgain } from "./usage.ts";
 
 const FORMS: readonly Form[] = ["service install", "service print", "service remove"].map(formOf);
 
@@ -109,8 +109,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export function serviceCommand(argv: readonly string[], env: Environment): number {
   const called = readSubcommand(argv, "service", FORMS);
-  if (called === null) return say(SERVICE_HELP);
-  if (called.form.name === "service print") return say(UNIT_TEXT.trimEnd());
+  if (called === null) return sayAgain(SERVICE_HELP);
+  if (called.form.name === "service print") return sayAgain(UNIT_TEXT.trimEnd());
   const root = env["DESTDIR"] || null;
   if (root === null && process.platform !== "linux") throw new Error("services of systemd are only on Linux");
   if (root === null && process.getuid?.() !== 0)

@@ -3,8 +3,7 @@
  * stripped of control characters before a person sees it: it must not reach the terminal as commands.
  */
 import { isoTime, systemClock } from "../lib/clock.ts";
-import { codeOf } from "../lib/reason.ts";
-import { say } from "./usage.ts";
+import { isReaderGone, say } from "./usage.ts";
 
 /** The reader of standard output has gone, as in `luxhub task list | head -1`: no fault. */
 export class ReaderGone extends Error {
@@ -16,7 +15,7 @@ export function print(text: string): void {
   try {
     say(text);
   } catch (error) {
-    if (error instanceof Error && codeOf(error.cause) === "EPIPE") throw new ReaderGone();
+    if (isReaderGone(error)) throw new ReaderGone();
     throw error;
   }
 }

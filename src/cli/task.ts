@@ -19,6 +19,7 @@ import {
 } from "./remote.ts";
 import { ageOf, plain, printJson, printJsonLine, printJsonList, printRecord, printTable } from "./table.ts";
 import { say } from "./usage.ts";
+import type { Values } from "./values.ts";
 
 export function taskCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("task", RUNS, argv, env);
@@ -69,13 +70,21 @@ const RUNS: Readonly<Record<string, Run>> = {
     }),
 };
 
+/** What the API takes, and the numbers that tables show. */
+const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
+
+function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
+  const word = values.choice("priority", PRIORITIES);
+  return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
+}
+
 async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
   const given = values.needed("description");
   const request: RequestOf<"task/create"> = {
     title,
     description: given === "-" ? await readStandardInput() : given,
     task_type: values.text("type"),
-    priority: values.choice("priority", ["p0", "p1", "p2", "p5"]),
+    priority: priorityOf(values),
     creator_node: values.text("creator"),
     lux_reward: values.number("reward"),
     depends_on: values.has("after") ? values.texts("after") : undefined,
@@ -181,7 +190,7 @@ async function complete(remote: Remote): Promise<number> {
   const node_id = values.needed("node");
   const file = values.needed("result");
   const text = file === "-" ? await readStandardInput() : textOf(file);
-  const result = resultIn(text, file);
+  const result = resultIn(text, file === "-" ? "standard input" : file);
   const answer = recordOf(
     await hub.tasks.complete({ task_id, node_id, result, epoch: values.whole("epoch") }),
   );

@@ -116,6 +116,21 @@ export function say(text: string): number {
   return 0;
 }
 
+/** Prints a text that can be printed again, and answers exit code 0 also when its reader has gone (`| head -1`). */
+export function sayAgain(text: string): number {
+  try {
+    return say(text);
+  } catch (error) {
+    if (isReaderGone(error)) return 0;
+    throw error;
+  }
+}
+
+/** Whether say failed because nobody reads standard output any more. */
+export function isReaderGone(error: unknown): boolean {
+  return error instanceof Error && codeOf(error.cause) === "EPIPE";
+}
+
 function writeSome(bytes: Uint8Array): number {
   try {
     return writeSync(STANDARD_OUTPUT, bytes);

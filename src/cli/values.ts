@@ -79,7 +79,7 @@ export class Values {
   #oneOf<W extends string>(flag: string, text: string, words: readonly W[]): W {
     const word = words.find((one) => one === text.toLowerCase());
     if (word !== undefined) return word;
-    const some = words.length > 8 ? "" : `; it must be ${words.join(", ")}`;
+    const some = words.length > 10 ? "" : `; it must be ${words.join(", ")}`;
     throw new UsageError(
       `--${flag} is ${JSON.stringify(text)}${some}${didYouMean(text, words)}`,
       this.#command,

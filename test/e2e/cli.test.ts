@@ -6,6 +6,7 @@ import { version } from "../../package.json";
 import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
 import { parseNetwork } from "../../src/lib/ip.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
 
@@ -38,6 +39,19 @@ describe("help and version", () => {
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       expect(stdout).toMatch(says);
     });
+
+  test("a reader that leaves early is no fault of what can be printed again", async () => {
+    for (const words of ["openapi", "help", "man", "completions bash", "service print", "keys --help"]) {
+      const shell = Bun.spawn(
+        ["bash", "-c", '"$@" | true; echo "${PIPESTATUS[0]}"', "-", ...PROGRAM, ...words.split(" ")],
+        {
+          stdout: "pipe",
+          stderr: "pipe",
+        },
+      );
+      expect([words, await shell.stdout.text(), await shell.stderr.text()]).toEqual([words, "0\n", ""]);
+    }
+  });
 
   test("the help of serve has every setting with its default", async () => {
     const { stdout } = await run(["serve", "--help"]);

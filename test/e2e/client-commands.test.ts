@@ -145,6 +145,13 @@ describe("a session", () => {
       new RegExp(`^TASK .*\\n${taskId}  open +0 +x +- +\\d+s +Say hello$`),
     );
     expect(await jsonList("task", "list", "--type", "x")).toEqual([shown]);
+    for (const [given, priority] of [
+      ["High", 0],
+      ["2", 2],
+    ] as const)
+      expect(await json("task", "show", await add("Say it so", "--priority", given))).toMatchObject({
+        priority,
+      });
     expect(await out("task", "claim", taskId, "--node", "w1")).toBe(`${taskId}  assigned  w1`);
     const waiting = luxhub("task", "wait", taskId, "--timeout", "300");
     writeFileSync(dir.join("result.json"), '{"problem":"p","improvement":"i\\nj","lesson":"l","n":1}');
@@ -341,7 +348,9 @@ describe("which hub", () => {
     const unheard = await run(["status", "--url", killed.listeners[0]?.url ?? ""]);
     expect(unheard).toMatchObject({
       code: 6,
-      stderr: expect.stringMatching(/^luxhub: the hub cannot be reached: nothing listens there; .*\n$/),
+      stderr: expect.stringMatching(
+        /^luxhub: the hub at http:\/\/\S+ cannot be reached: nothing listens there; .*\n$/,
+      ),
     });
     const again = await Hub.start({ data: other.join("d") });
     expect(await run(["status", "--data", other.join("d")], { env: SECRETS })).toMatchObject({ code: 0 });
