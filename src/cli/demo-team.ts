@@ -163,7 +163,7 @@ class Team {
     }
     await sleep(500 + Math.random() * 1_000, undefined, { signal });
     if (chance(0.1)) throw new Error(oneOf(faults));
-    if (chance(0.04)) throw new FatalError(`Not possible as it is asked: ${oneOf(faults).toLowerCase()}`);
+    if (chance(0.04)) throw new FatalError(`Gave up: ${oneOf(faults)}`);
     try {
       await this.#share(nodeId, task);
     } catch (error) {

@@ -36,9 +36,9 @@ export async function demoCommand(argv: readonly string[]): Promise<number> {
   if (help) return say(commandHelp(commandNamed("demo")));
   const port = flags["port"] ?? [String(freePort())];
   // A demo may run for a day: what it keeps is bounded, here and by the team, which deletes old tasks and files.
-  const kept = { retain: ["1h"], "max-answers": ["16MiB"] };
+  const kept = { retain: ["1h"], "max-answers": ["1MiB"] };
   const settings = { flags: { host: [HOST], port, ...kept }, env: {}, file: null };
-  readConfig(settings); // refuses a wrong port before anything is made
+  const config = readConfig(settings); // refuses a wrong port before anything is made
   const ending = endOfService(); // first, so that an early signal ends it in order too
   process.umask(0o077);
   removeLeftovers();
@@ -49,8 +49,7 @@ export async function demoCommand(argv: readonly string[]): Promise<number> {
   const output = openLogOutput(() => {}, Bun.stderr);
   const clock = systemClock();
   const log = openLog({ format: "pretty", level: "error" }, clock.now, output.write);
-  const config = { ...readConfig(settings), dataDir: path };
-  const hub = await openHub({ config, dir, secrets, clock, log });
+  const hub = await openHub({ config: { ...config, dataDir: path }, dir, secrets, clock, log });
   const stop = new AbortController();
   try {
     const url = `http://${HOST}:${hub.listeners[0]?.port}`;
