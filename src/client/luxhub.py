@@ -285,7 +285,8 @@ class _Answer:
             return
         self._is_open = False
         self._forget()
-        is_reusable = self._response.isclosed() and not self._response.will_close
+        is_whole = self._response.isclosed() and not self._left  # http.client closes one that ends early too
+        is_reusable = is_whole and not self._response.will_close
         self._response.close()
         self._give_back(self._connection, is_reusable)
 
@@ -1172,6 +1173,8 @@ class _Worker:
         #: Guards what follows and the state of jobs. Notified when a job ends, or the worker stops.
         self._changed = threading.Condition()
         self._jobs: set[_Job] = set()
+        #: A job that starts now is given back at once.
+        self._is_released = False
         #: Why the hub does not let it work.
         self._refusal: LuxHubError | None = None
 
@@ -1214,6 +1217,8 @@ class _Worker:
 
     def _release(self) -> None:
         self._stop.set()
+        with self._changed:
+            self._is_released = True
         for job in self._running():
             job.abort.set()
 
@@ -1350,6 +1355,8 @@ class _Worker:
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
+            if self._is_released:
+                job.abort.set()
         again = "The task was taken from this worker, which then got it again."
         for one in before:
             self._lose(one, LuxHubError(409, "stale_lease", again))
@@ -1501,29 +1508,34 @@ def _failure_text(error: BaseException) -> str:
 def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
     """SIGTERM and SIGINT set `stop`, a second one sets `release`. Only the main thread may handle signals.
 
-    A signal handler runs between two steps of the main thread, which may hold any lock: it must only put into
-    a SimpleQueue, which is made for that. A thread does the rest.
+    A handler in Python would not do: it runs in the main thread, which may hold any lock then, and which does not
+    wake up for a signal that the system gave to another thread. So a thread reads the numbers of the signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    received: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
 
     def listen() -> None:
-        for one in (stop, release):
-            if not received.get():
-                return
-            one.set()
+        steps = [stop, release]
+        while steps and (number := reader.recv(1)) != b"":
+            if number[0] in numbers:
+                steps.pop(0).set()
 
-    _thread("signals", listen)
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: received.put(True)) for number in numbers}
+    listener = _thread("signals", listen)
+    handlers = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        received.put(False)
+        writer.close()
+        listener.join()
+        reader.close()
 
 
 # ---- The records and endpoints of the API. Generated from the endpoints' declarations by `bun run client-types`,
@@ -1603,8 +1615,8 @@ ErrorCode = Literal[
     "internal_error",
     "content_missing",
     "outcome_unknown",
-    "database_unavailable",
     "batch_full",
+    "database_unavailable",
     "overloaded",
     "insufficient_storage",
 ]
