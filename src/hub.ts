@@ -14,7 +14,9 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
+import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
 import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
+import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints } from "./api/files.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { Pipeline } from "./api/pipeline.ts";
@@ -49,6 +51,7 @@ import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LuxService } from "./service/lux.ts";
 import { MessageService } from "./service/messages.ts";
 import { Metrics } from "./service/metrics.ts";
+import { Minutes } from "./service/minutes.ts";
 import { NextService } from "./service/next.ts";
 import { NodeService } from "./service/nodes.ts";
 import { Readiness } from "./service/readiness.ts";
@@ -76,6 +79,8 @@ export type HubParts = {
   readonly log: Log;
   /** Called when the hub cannot be opened, while it still holds the lock of the data directory. */
   readonly onFailure?: () => void;
+  /** For tests: another server of MCP than the hub's own. */
+  readonly loadMcp?: LoadServer;
 };
 
 /** A running hub. */
@@ -133,11 +138,13 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   store.onCommit((changes, _, origin) => {
     if (origin === "own") activity.note(changes);
   });
-  const [newest] = await store.read(newestEvents(null, 1));
+  const [newest] = await store.read(newestEvents([], 1));
   const clock = notBefore(storeClock, newest?.at ?? 0);
   const blobs = await openBlobs(config, dir);
   closing.push(() => blobs.close());
   await blobs.sweepUnfinished();
+  const minutes = new Minutes(store, clock, newId());
+  closing.push(() => minutes.close());
   const metrics = new Metrics({ store, blobs, clock, log, version: VERSION });
   const requestMetrics = new RequestMetrics();
   const readiness = new Readiness(store, clock);
@@ -160,6 +167,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     blobs,
     clock,
     keys,
+    minutes,
     pinned: () => isHeld(dir.pin),
     maxNodes: config.maxNodes,
   });
@@ -187,13 +195,18 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
       diagnose: () => services.system.diagnose(),
       writeRequests: (text) => requestMetrics.writeTo(text),
     });
+  const listeners: OpenListener[] = [];
+  const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
+  const publicUrl = (): string => publicUrlOf(config, listeners);
   const endpoints = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes),
-    streams.endpoint,
+    ...streams.endpoints,
     DOCS,
+    ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
+    ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: hubParts.loadMcp })] : []),
   ];
   const pipeline = new Pipeline({
     services,
@@ -205,7 +218,6 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     isPrivate: config.isPrivate,
     ...budgets,
   });
-  const listeners: OpenListener[] = [];
   closing.push(() => services.messages.retryPutBacks());
   closing.push(() => services.next.retryPutBacks());
   closing.push(async () => {
@@ -218,7 +230,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   const tls = readTls(config);
   const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
-  await listen(hubParts, tls, { routesOf, metrics: requestMetrics }, listeners);
+  await listen(hubParts, tls, { routesOf, metrics: requestMetrics, crossOrigin }, listeners);
   watchCertificate(hubParts, tls, listeners, closing);
   const started = startChore(store, clock);
   await started.run(new AbortController().signal, () => 0); // after listen(), which fails if a port is in use
@@ -265,6 +277,14 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   };
 }
 
+/** What links to this hub begin with. Never the Host of a request, which its caller can choose. */
+function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListener[]): string {
+  if (publicUrl !== null || first === undefined) return publicUrl ?? "";
+  const isAny = first.host === "0.0.0.0" || first.host === "::";
+  const host = isAny ? "127.0.0.1" : first.host.includes(":") ? `[${first.host}]` : first.host;
+  return `${first.tls ? "https" : "http"}://${host}:${first.port}`;
+}
+
 /** As people write it: `node/<node_id>`. */
 function shortPath({ path }: { readonly path: string }): string {
   return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
@@ -293,7 +313,12 @@ async function listen(
   {
     routesOf,
     metrics,
-  }: { routesOf: (variant: ListenSpec["variant"]) => Common["routes"]; metrics: RequestMetrics },
+    crossOrigin,
+  }: {
+    routesOf: (variant: ListenSpec["variant"]) => Common["routes"];
+    metrics: RequestMetrics;
+    crossOrigin: CrossOrigin;
+  },
   listeners: OpenListener[],
 ): Promise<void> {
   const accessLog = openAccessLog(log, {
@@ -301,7 +326,6 @@ async function listen(
     warningsPerSecond: LOG_WARNINGS_PER_SECOND,
   });
   const trustedProxies = blockListOf(config.trustProxy);
-  const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const common = {
     problemOf,
     newRequestId: countingIds(),
@@ -413,16 +437,18 @@ type Joined = {
   readonly blobs: Blobs;
   readonly clock: Clock;
   readonly keys: KeyRing;
+  readonly minutes: Minutes;
   readonly pinned: () => boolean;
   readonly maxNodes: number;
 };
 
-function joinServices({ store, mail, feed, idle, blobs, clock, keys, pinned, maxNodes }: Joined) {
+function joinServices({ store, mail, feed, idle, blobs, clock, keys, minutes, pinned, maxNodes }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   return {
     feed,
     keys,
+    minutes,
     tasks,
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle),

@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   node: async (argv, env) => (await import("./cli/node.ts")).nodeCommand(argv, env),
   message: async (argv, env) => (await import("./cli/message.ts")).messageCommand(argv, env),
   file: async (argv, env) => (await import("./cli/file.ts")).fileCommand(argv, env),
+  worker: async (argv, env) => (await import("./cli/worker.ts")).workerCommand(argv, env),
   completions: async (argv) => (await import("./cli/completions.ts")).completionsCommand(argv),
   man: async (argv) => (await import("./cli/man.ts")).manCommand(argv),
   version: versionCommand,

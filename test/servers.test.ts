@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { NGINX_MISSING } from "./support/nginx.ts";
 import { POSTGRES_MISSING, POSTGRES_PROGRAMS } from "./support/postgres.ts";
 import { REDIS_MISSING, withoutRedis } from "./support/redis.ts";
+import { CHROMIUM_MISSING } from "./web/chromium.ts";
 
 type Want = { readonly missing: boolean; readonly install: string; readonly suites: readonly string[] };
 
@@ -33,6 +34,11 @@ const WANTS: readonly Want[] = [
     missing: NGINX_MISSING !== null || REDIS_MISSING !== null,
     install: NGINX_MISSING === null ? "redis-server" : "nginx",
     suites: ["test/postgres/api-*.test.ts through nginx over two hubs", "test/e2e/fleet.test.ts"],
+  },
+  {
+    missing: CHROMIUM_MISSING !== null,
+    install: "chromium",
+    suites: ["test/web in a browser"],
   },
 ];
 

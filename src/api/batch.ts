@@ -17,7 +17,7 @@
  * Must not: know any other endpoint.
  */
 import * as z from "zod/mini";
-import { type Decision, Rejection, UNDECIDED, type Undecided, accept } from "../domain/decision.ts";
+import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored } from "../domain/decision.ts";
 import { BATCH_ANSWERS_MAX_BYTES, BATCH_REQUESTS_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import type { Problem } from "../http/problem.ts";
@@ -110,7 +110,7 @@ class Batch {
     if (waiting.some((item) => item.isUndecided)) throw new HasUndecided();
     return {
       ...accept(this.#items.map(({ answer }) => answer)),
-      tellsEarlierChanges: waiting.some((item) => item.isWorthStoring),
+      isStored: waiting.some((item) => item.isWorthStoring),
     };
   }
 
@@ -176,11 +176,7 @@ class Item {
   /** As for a single request: an answer that tells of a change or of a refusal. */
   get isWorthStoring(): boolean {
     if (this.#outcome === "skipped" || this.#outcome.kind === "undecided") return false;
-    return (
-      this.#outcome.kind === "rejected" ||
-      this.#outcome.changes.length > 0 ||
-      !!this.#outcome.tellsEarlierChanges
-    );
+    return this.#outcome.kind === "rejected" || this.#outcome.changes.length > 0 || isStored(this.#outcome);
   }
 
   /** Runs the handler to its end. Never rejects. */

@@ -1,11 +1,24 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its change,
- * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored. A repeat that
+ * and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored, nor is a
+ * task/next without a task. A repeat that
  * arrives while the first request runs waits for it. Of two that run on two hubs of one database, the first to commit
  * wins: the other finds the answer in its transaction.
  */
-import { type Accepted, type Decision, Rejection, type Undecided, accept } from "../domain/decision.ts";
-import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
+import {
+  type Accepted,
+  type Decision,
+  Rejection,
+  type Undecided,
+  accept,
+  isStored,
+} from "../domain/decision.ts";
+import {
+  IDEMPOTENCY_KEY_MAX_CHARS,
+  IDEMPOTENCY_RETAIN_MS,
+  JSON_DEPTH_MAX,
+  SAME_CALL_MS,
+} from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
@@ -29,6 +42,11 @@ export type Attempt = {
   readonly asked: string;
   readonly exchange: Exchange;
   readonly hold: Hold;
+  /**
+   * The client sent no key: what it asks is the key. Then only a success is replayed, and for SAME_CALL_MS: who asks for
+   * the same later means it.
+   */
+  readonly implicit?: boolean;
 };
 
 /**
@@ -139,8 +157,8 @@ export class Idempotency {
     }
   }
 
-  #stored({ scope }: Attempt): Query<PastAnswer | null> {
-    return storedAnswer(scope, this.#clock.now() - IDEMPOTENCY_RETAIN_MS);
+  #stored({ scope, implicit = false }: Attempt): Query<PastAnswer | null> {
+    return storedAnswer(scope, this.#clock.now() - (implicit ? SAME_CALL_MS : IDEMPOTENCY_RETAIN_MS));
   }
 
   async #replay(attempt: Attempt): Promise<Response | null> {
@@ -166,13 +184,13 @@ export class Idempotency {
 
   /** A Transact that stores the answer together with the changes of its decision; a rejection is an answer too. */
   #storingTransact(attempt: Attempt, encode: (answer: unknown) => string): Transact {
-    const { scope, asked } = attempt;
+    const { scope, asked, implicit = false } = attempt;
     const record = (status: number, body: string) =>
       ({
         kind: "answer.stored",
         answer: { scope, asked, status, body, storedAt: this.#clock.now() },
       }) as const;
-    let isStored = false; // by this request: a use case may call transact more than once
+    let hasStored = false; // by this request: a use case may call transact more than once
     const transact = async (
       load: Load,
       decide: (rows: Loaded<Load>) => Decision<unknown> | Undecided,
@@ -181,21 +199,22 @@ export class Idempotency {
       let willBeStored = false;
       const known: Load = { ...load, [STORED]: this.#stored(attempt) };
       const decideAndStore = (rows: Loaded<Load>): Accepted<Decision<unknown>> | Undecided => {
-        if (rows[STORED] !== null && !isStored) throw new AnsweredElsewhere();
+        if (rows[STORED] !== null && !hasStored) throw new AnsweredElsewhere();
         const decision = decide(rows);
         if (decision.kind === "undecided") return decision;
         if (decision.kind === "accepted") {
           // What changed nothing is done again by a repeat, with the same outcome, and takes no room.
-          if (decision.changes.length === 0 && !decision.tellsEarlierChanges) return accept(decision);
+          if (!isStored(decision)) return accept(decision, decision.changes);
           willBeStored = true;
           return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
         }
+        if (implicit) return accept(decision);
         willBeStored = true;
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       };
       const outcome = await this.#store.transact(known, decideAndStore, before);
-      isStored ||= willBeStored;
+      hasStored ||= willBeStored;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;
     };

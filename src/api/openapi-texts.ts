@@ -317,7 +317,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   // The hub
   kind: "The kind of event.",
-  "events.kind": "Only events of this kind.",
+  "events.kind": "Only events of this kind, or of several with commas.",
+  "events_stream.kind": "Only events of this kind, or of several with commas.",
+  "events_stream.task_id": "Only events about this task.",
+  "events_stream.node_id": "Only events about this node.",
+  "events_stream.since":
+    "The id of the last event that was read, if no `Last-Event-ID` is sent; 0 is the beginning, none only what comes from now on.",
+  "events_stream.Last-Event-ID": "The id of the last event that was read; it comes before `since`.",
   "events.since": "The id of the last event that was read; 0 is the beginning, none the newest events.",
   "poll.since": "The id of the last event that was read; without it, only what comes from now on.",
   "agent_sse.Last-Event-ID":
@@ -331,6 +337,25 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_count: "How many tasks there are.",
   software: "The program and its version.",
   variant: "The variant that answers.",
+
+  // The numbers of the last minutes
+  last: "How many minutes, with the one that is not over; 60 if left out.",
+  minutes: "The minutes, oldest first.",
+  "stats_minutes.at": "When the minute begins.",
+  "stats_minutes.total": "The sum of these minutes.",
+  tasks_created: "How many tasks were created.",
+  tasks_started: "How often a task was handed out.",
+  "stats_minutes.tasks_completed": "How many tasks were completed.",
+  attempts_failed: "How many attempts ended without a result.",
+  tasks_failed: "How many tasks failed for good.",
+  "stats_minutes.lux_paid": "LUX that was paid.",
+  messages_sent: "How many messages were sent; a broadcast is one.",
+  time_to_start: "From when the tasks could be handed out to when they were for the first time.",
+  time_to_finish: "From when the tasks could be handed out to their completion.",
+  "stats_minutes.count": "How many durations.",
+  sum_s: "Their sum, in seconds.",
+  p50_s: "The median in seconds, estimated; null without durations.",
+  p95_s: "The 95th percentile in seconds, estimated; null without durations.",
 
   // Batches
   requests: "Done in this order, each as if it had come alone; a refusal stops nothing.",

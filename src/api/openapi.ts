@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "./openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { LOG_STREAM_QUERY } from "./stream.ts";
 import { eventBatchSchema } from "./system.ts";
 import { taskAnswer } from "./tasks.ts";
 
@@ -471,6 +472,10 @@ const IDEMPOTENCY_KEY: Parameter = {
 
 const TEXT: Schema = { type: "string" };
 
+function lastEventId(id: string): Parameter {
+  return parameter(id, "Last-Event-ID", "header", { type: "integer", minimum: 0 }, false);
+}
+
 /** What the endpoints take and answer that do not speak JSON. */
 const RAW: Readonly<
   Record<
@@ -538,11 +543,27 @@ const RAW: Readonly<
       },
     }),
   },
+  events_stream: {
+    errors: ["invalid_request"],
+    parameters: [
+      ...Object.entries(toSchema(LOG_STREAM_QUERY(), "input").properties ?? {}).map(([name, schema]) =>
+        parameter("events_stream", name, "query", schema, false),
+      ),
+      lastEventId("events_stream"),
+    ],
+    answer: () => ({
+      200: {
+        description:
+          "An endless stream of Server-Sent Events: each Event, named by its kind; `event: gap` says that events were missed (`after`, `resumed_at`).",
+        content: { "text/event-stream": { schema: { ...TEXT, contentSchema: referTo("Event") } } },
+      },
+    }),
+  },
   agent_sse: {
     errors: ["invalid_request"],
     parameters: [
       parameter("agent_sse", "node_id", "query", toSchema(field.nodeId(), "input"), true),
-      parameter("agent_sse", "Last-Event-ID", "header", { type: "integer", minimum: 0 }, false),
+      lastEventId("agent_sse"),
     ],
     answer: () => ({
       200: {

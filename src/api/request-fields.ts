@@ -3,7 +3,7 @@
  * not coerced, except priority, capabilities, the case of words, and numbers in a query.
  */
 import * as z from "zod/mini";
-import { EVENT_KINDS } from "../domain/event.ts";
+import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { toMicro } from "../domain/lux.ts";
 import { BROADCAST_TYPES, KEY_ROLES, type Priority, SEND_TYPES } from "../domain/model.ts";
@@ -121,7 +121,21 @@ function upperCase(value: unknown): unknown {
 
 export const sendType = () => word(SEND_TYPES);
 export const broadcastType = () => word(BROADCAST_TYPES);
-export const eventKind = () => word(EVENT_KINDS);
+
+/** Kinds of events with commas, in upper or lower case. */
+export const eventKinds = () =>
+  z.pipe(
+    z.pipe(
+      z.string(),
+      z.transform((value: string): readonly string[] => [
+        ...new Set(value.split(",").map((kind) => kind.trim().toLowerCase())),
+      ]),
+    ),
+    z.custom<readonly EventKind[], readonly string[]>(
+      (kinds) => Array.isArray(kinds) && kinds.every(isEventKind),
+      `must be one of ${EVENT_KINDS.join(", ")}, or several with commas`,
+    ),
+  );
 
 /** 0, 1, 2 or a word of either variant, parsed to the stored number. */
 export const priority = () =>

@@ -11,7 +11,7 @@ import { KEY_ENDPOINTS } from "./keys.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
-import { STREAM } from "./stream.ts";
+import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 
@@ -44,7 +44,12 @@ export const ENDPOINTS: readonly Endpoint[] = [
 ];
 
 /** Every endpoint under /api/v1, for documentation. */
-export const DECLARED: readonly (Endpoint | Declared)[] = [...ENDPOINTS, ...fileEndpoints(1), STREAM];
+export const DECLARED: readonly (Endpoint | Declared)[] = [
+  ...ENDPOINTS,
+  ...fileEndpoints(1),
+  NODE_STREAM,
+  LOG_STREAM,
+];
 
 /** The page that describes the API to people. */
 export const DOCS: Endpoint = rawEndpoint({

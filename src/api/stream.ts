@@ -1,6 +1,6 @@
 /**
- * GET agent/sse (docs/events.md): Server-Sent Events of a node's messages, of the events of its tasks, and of what became
- * of the messages that it sent.
+ * The event streams (docs/events.md): Server-Sent Events of the log. GET events/stream shows all of it, or what passes a
+ * filter; GET agent/sse shows a node's messages, the events of its tasks, and what became of the messages that it sent.
  *
  * A stream is a cursor in the event log: the events after it are sent in order, each once. While a client does not read,
  * the stream loads nothing more for it.
@@ -11,26 +11,37 @@ import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
 import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.ts";
 import type { Log } from "../lib/log.ts";
-import { Semaphore } from "../lib/semaphore.ts";
+import { Semaphore, TickQueue } from "../lib/semaphore.ts";
 import { Slices } from "../lib/slices.ts";
-import type { Feed, Gap, StreamItem } from "../service/feed.ts";
+import type { Feed, Gap, Selection, StreamItem } from "../service/feed.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
-import { inputParser } from "./input.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { inputParser, withoutAbsent } from "./input.ts";
 import { overloaded } from "./error-table.ts";
 import { encodeEvent, encodeMessage } from "./response-schemas.ts";
 
 /** The cursor of a client that reconnects; null for a new client, and for what is not an event id. */
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
 
-const parseQuery = inputParser(() => z.object({ node_id: field.nodeId() }));
+const parseNode = inputParser(() => z.object({ node_id: field.nodeId() }));
+
+export const LOG_STREAM_QUERY = () =>
+  z.object({
+    since: z.optional(field.eventCursor()),
+    kind: z.optional(field.eventKinds()),
+    task_id: z.optional(field.id()),
+    node_id: z.optional(field.nodeId()),
+  });
+
+const parseFilter = inputParser(LOG_STREAM_QUERY);
 
 /** Sent first: how long a client waits before it reconnects. */
 const RETRY = "retry: 3000\n\n";
 
-/** The endpoint without its handler, which needs the hub's open streams. */
-export const STREAM = {
+/** The endpoints without their handlers, which need the hub's open streams. */
+export const NODE_STREAM = {
   method: "GET",
   path: "/api/v1/agent/sse",
   auth: "secret",
@@ -39,22 +50,48 @@ export const STREAM = {
   rejections: ["node_not_found", "key_bound_to_other_node"],
 } as const;
 
+export const LOG_STREAM = {
+  method: "GET",
+  path: "/api/v1/events/stream",
+  auth: "public",
+  summary: "Streams the event log (Server-Sent Events)",
+  rejections: [],
+} as const;
+
 /** What all streams have in common. */
 type Shared = {
   /** Bytes held for streams that are read slowly. */
   readonly held: Semaphore;
   /** A broadcast is read for a few streams in each tick. */
   readonly wakeUps: Slices;
+  /** Of the streams that are far behind, one reads in each tick. */
+  readonly catchUps: TickQueue;
   readonly log: Log;
+};
+
+/** What one stream shows, and from where on. */
+type Opening = {
+  readonly selection: Selection;
+  /** The id after which it begins; null: from now on. */
+  readonly since: number | null;
+  /** What is logged within this time of the last read is read together. */
+  readonly gatherMs: number;
 };
 
 /** All open streams of the hub. */
 export class EventStreams {
-  readonly endpoint: Endpoint;
+  readonly endpoints: readonly Endpoint[];
   readonly #feed: Feed;
   readonly #keepAlive = new KeepAlive();
-  readonly #open = new Set<NodeStream>();
+  readonly #open = new Set<EventStream>();
   readonly #shared: Shared;
+  /** Of callers without a valid secret: they must not crowd out the others. */
+  readonly #sharedByAnonymous: Shared;
+  readonly #anonymous = new ConcurrencyLimit({
+    most: limit.ANONYMOUS_STREAMS_MAX,
+    mostOfOne: limit.STREAMS_PER_ADDRESS_MAX,
+    what: "streams without a secret are open",
+  });
   #closed = false;
 
   constructor(feed: Feed, log: Log) {
@@ -62,9 +99,17 @@ export class EventStreams {
     this.#shared = {
       held: new Semaphore(limit.STREAMS_HELD_MAX_BYTES),
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
+      catchUps: new TickQueue(),
       log,
     };
-    this.endpoint = rawEndpoint({ ...STREAM, handle: (call) => this.#answer(call) });
+    this.#sharedByAnonymous = {
+      ...this.#shared,
+      held: new Semaphore(limit.ANONYMOUS_STREAMS_HELD_MAX_BYTES),
+    };
+    this.endpoints = [
+      rawEndpoint({ ...NODE_STREAM, handle: (call) => this.#answerNode(call) }),
+      rawEndpoint({ ...LOG_STREAM, handle: (call) => this.#answerLog(call) }),
+    ];
   }
 
   /** How many streams are open. */
@@ -78,34 +123,50 @@ export class EventStreams {
     for (const stream of this.#open) stream.close();
   }
 
-  async #answer(call: Call): Promise<Response> {
-    const { exchange, services } = call;
-    const { node_id: nodeId } = parseQuery(queryOf(exchange.request));
+  async #answerNode(call: Call): Promise<Response> {
+    const { node_id: nodeId } = parseNode(queryOf(call.exchange.request));
     checkActsFor(call, nodeId);
-    await services.nodes.get(nodeId);
+    await call.services.nodes.get(nodeId);
+    return this.#answer(call, { selection: this.#feed.ofNode(nodeId), since: null, gatherMs: 0 });
+  }
+
+  #answerLog(call: Call): Promise<Response> {
+    const filter = parseFilter(withoutAbsent(queryOf(call.exchange.request), ""));
+    const { since = null, kind: kinds = [], task_id: taskId = null, node_id: nodeId = null } = filter;
+    const selection = this.#feed.ofLog({ kinds, taskId, nodeId });
+    return this.#answer(call, { selection, since, gatherMs: limit.LOG_STREAM_GATHER_MS });
+  }
+
+  async #answer(call: Call, { selection, since, gatherMs }: Opening): Promise<Response> {
+    const { exchange } = call;
     const lastId = await this.#feed.lastId();
     const cursor = Math.min(
-      parseLastEventId(exchange.request.headers.get("last-event-id")) ?? lastId,
+      parseLastEventId(exchange.request.headers.get("last-event-id")) ?? since ?? lastId,
       lastId,
     ); // an id past the end of the log comes from before a backup was restored
-    if (this.#open.size >= limit.STREAMS_MAX) throw overloaded("The hub has as many streams open as it can.");
+    const address = call.anonymousAddress();
+    const shared = address === null ? this.#shared : this.#sharedByAnonymous;
+    if (address === null && this.#open.size - this.#anonymous.size >= limit.STREAMS_MAX)
+      throw overloaded("The hub has as many streams open as it can.");
+    const place = address === null ? null : this.#anonymous.enter(address);
     const { response, stream } = openEventStream(exchange.request, exchange.server, {
       maxBacklogBytes: limit.STREAM_BACKLOG_MAX_BYTES,
       keepAlive: this.#keepAlive,
-      isContended: () => this.#shared.held.contended,
+      isContended: () => shared.held.contended,
       onClose: () => {
+        place?.[Symbol.dispose]();
         unwatchKey();
         unsubscribe();
-        this.#open.delete(nodeStream);
+        this.#open.delete(eventStream);
       },
     });
-    const nodeStream = new NodeStream(nodeId, cursor, stream, this.#feed, this.#shared);
-    const unsubscribe = this.#feed.subscribe(nodeId, (eventId) => nodeStream.notify(eventId));
-    this.#open.add(nodeStream);
+    const eventStream = new EventStream(selection, cursor, gatherMs, stream, shared);
+    const unsubscribe = selection.subscribe((eventId) => eventStream.notify(eventId));
+    this.#open.add(eventStream);
     let unwatchKey = (): void => {};
     unwatchKey = call.watchKey(() => stream.cut());
     stream.send(RETRY);
-    nodeStream.start();
+    eventStream.start();
     // A HEAD request gets the headers only.
     if (this.#closed || exchange.request.method === "HEAD") stream.close();
     return response;
@@ -116,13 +177,11 @@ export class EventStreams {
  * One stream. It either catches up (reads the log from its cursor on) or follows (reads the events it is notified of).
  * When more notifications are pending than it keeps, because the client is slow, it catches up again.
  */
-class NodeStream {
-  readonly #nodeId: string;
+class EventStream {
+  readonly #selection: Selection;
+  readonly #gatherMs: number;
   readonly #stream: SseStream;
-  readonly #feed: Feed;
-  readonly #held: Semaphore;
-  readonly #wakeUps: Slices;
-  readonly #log: Log;
+  readonly #shared: Shared;
   #cursor: number;
   #catchingUp = true;
   /** Ids of events that it was notified of and has not read yet. */
@@ -130,15 +189,15 @@ class NodeStream {
   /** Pending ids were dropped since it last began to read the log. */
   #droppedIds = false;
   #reading = false;
+  /** After a read it gathers what comes. */
+  #gathering = false;
 
-  constructor(nodeId: string, cursor: number, stream: SseStream, feed: Feed, { held, wakeUps, log }: Shared) {
-    this.#nodeId = nodeId;
+  constructor(selection: Selection, cursor: number, gatherMs: number, stream: SseStream, shared: Shared) {
+    this.#selection = selection;
+    this.#gatherMs = gatherMs;
     this.#cursor = cursor;
     this.#stream = stream;
-    this.#feed = feed;
-    this.#held = held;
-    this.#wakeUps = wakeUps;
-    this.#log = log;
+    this.#shared = shared;
   }
 
   start(): void {
@@ -146,7 +205,7 @@ class NodeStream {
   }
 
   /**
-   * An event of the node was committed. The call comes from within the store's commit notification, so the event is read
+   * An event that it shows was committed. The call comes from within the store's commit notification, so the event is read
    * later. For another hub's commit it may come after the event has been read from the log.
    */
   notify(eventId: number): void {
@@ -167,9 +226,17 @@ class NodeStream {
   }
 
   #readLater(): void {
-    if (this.#reading) return;
+    if (this.#reading || this.#gathering) return;
     this.#reading = true;
-    this.#wakeUps.run(() => void this.#read());
+    this.#shared.wakeUps.run(() => void this.#read());
+  }
+
+  #gather(): void {
+    this.#gathering = true;
+    setTimeout(() => {
+      this.#gathering = false;
+      if (this.#catchingUp || this.#pending.length > 0) this.#readLater();
+    }, this.#gatherMs);
   }
 
   async #read(): Promise<void> {
@@ -177,22 +244,20 @@ class NodeStream {
       while (!this.#stream.closed && (this.#catchingUp || this.#pending.length > 0)) {
         if (this.#catchingUp) await this.#sendFromLog();
         else await this.#sendPending();
+        if (this.#gatherMs > 0 && this.#pending.length < limit.STREAM_BATCH && !this.#catchingUp) break;
       }
     } catch (error) {
-      this.#log.error("stream failed", { node_id: this.#nodeId, cause: String(error) });
+      this.#shared.log.error("stream failed", { cause: String(error) });
       this.#stream.close(); // the client reconnects with Last-Event-ID
     } finally {
       this.#reading = false;
     }
+    if (this.#gatherMs > 0 && !this.#stream.closed) this.#gather();
   }
 
   async #sendFromLog(): Promise<void> {
     this.#droppedIds = false;
-    const { events, cursor, atEnd, gap } = await this.#feed.catchUp(
-      this.#nodeId,
-      this.#cursor,
-      limit.STREAM_BATCH,
-    );
+    const { events, cursor, atEnd, gap } = await this.#selection.catchUp(this.#cursor, limit.STREAM_BATCH);
     if (gap !== null) this.#stream.send(framedGap(gap));
     if (!(await this.#send(events))) return;
     this.#cursor = cursor;
@@ -201,13 +266,13 @@ class NodeStream {
       this.#pending = this.#pending.filter((id) => id > cursor);
       this.#catchingUp = false;
     } else {
-      await Bun.sleep(0); // catching up may take many steps: lets other work in between
+      await this.#shared.catchUps.next(); // catching up may take many steps: lets other work in between
     }
   }
 
   async #sendPending(): Promise<void> {
     const ids = this.#pending.splice(0, limit.STREAM_BATCH);
-    if (await this.#send(await this.#feed.eventsById(ids)))
+    if (await this.#send(await this.#selection.eventsById(ids)))
       this.#cursor = Math.max(this.#cursor, ids.at(-1) ?? 0);
   }
 
@@ -223,21 +288,22 @@ class NodeStream {
 
   /** Response backpressure: an event is loaded when there is room for the largest, and counts until the socket has it. */
   async #sendOne(event: LoggedEvent): Promise<boolean> {
-    await this.#held.acquire(limit.CONTENT_MAX_BYTES);
+    const { held } = this.#shared;
+    await held.acquire(limit.CONTENT_MAX_BYTES);
     let bytes = 0;
     try {
-      const item = this.#stream.closed ? null : await this.#feed.itemOf(event, this.#nodeId);
+      const item = this.#stream.closed ? null : await this.#selection.itemOf(event);
       if (item !== null) {
         const text = framed(item);
         bytes = Buffer.byteLength(text);
-        this.#held.overdraw(bytes);
+        held.overdraw(bytes);
         this.#stream.send(text);
       }
     } finally {
-      this.#held.release(limit.CONTENT_MAX_BYTES);
+      held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (this.#stream.backlogBytes === 0) this.#held.release(bytes);
-    else void this.#stream.drained().then(() => this.#held.release(bytes));
+    if (this.#stream.backlogBytes === 0) held.release(bytes);
+    else void this.#stream.drained().then(() => held.release(bytes));
     return !this.#stream.closed;
   }
 }

@@ -1,10 +1,12 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import { SECOND_MS } from "../lib/clock.ts";
+import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { toLux } from "../domain/lux.ts";
+import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { encodeEvent, eventSchema } from "./response-schemas.ts";
+import { encodeEvent, eventSchema, time } from "./response-schemas.ts";
 
 const status = jsonEndpoint({
   method: "GET",
@@ -49,7 +51,7 @@ const events = jsonEndpoint({
     z.object({
       since: z.optional(field.eventCursor()),
       limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
-      kind: z.optional(field.eventKind()),
+      kind: z.optional(field.eventKinds()),
       task_id: z.optional(field.id()),
       node_id: z.optional(field.nodeId()),
     }),
@@ -57,11 +59,74 @@ const events = jsonEndpoint({
   handle: ({ services }, { since, limit: most, ...filter }) =>
     services.feed.events(
       since ?? null,
-      { kind: filter.kind ?? null, taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null },
+      { kinds: filter.kind ?? [], taskId: filter.task_id ?? null, nodeId: filter.node_id ?? null },
       most ?? limit.EVENTS_DEFAULT,
     ),
   encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
 });
+
+const durationsSchema = () =>
+  z.strictObject({
+    count: z.int(),
+    sum_s: z.number(),
+    p50_s: z.nullable(z.number()),
+    p95_s: z.nullable(z.number()),
+  });
+
+const numbersSchema = () => ({
+  tasks_created: z.int(),
+  tasks_started: z.int(),
+  tasks_completed: z.int(),
+  attempts_failed: z.int(),
+  tasks_failed: z.int(),
+  lux_paid: z.number(),
+  messages_sent: z.int(),
+  time_to_start: durationsSchema(),
+  time_to_finish: durationsSchema(),
+});
+
+const minutes = jsonEndpoint({
+  method: "GET",
+  path: "/api/v1/stats/minutes",
+  auth: "public",
+  summary: "What was done in the last hour, minute by minute, and how long tasks took",
+  rejections: [],
+  input: () => z.object({ last: z.optional(field.queryCount(limit.MINUTES_KEPT)) }),
+  answer: () =>
+    z.strictObject({
+      minutes: z.array(z.strictObject({ at: time(), ...numbersSchema() })),
+      total: z.strictObject(numbersSchema()),
+    }),
+  handle: ({ services }, { last }) => services.minutes.last(last ?? limit.MINUTES_KEPT),
+  encode: (found) => ({
+    minutes: found.minutes.map((minute) => ({ at: isoTime(minute.at), ...encodeNumbers(minute) })),
+    total: encodeNumbers(found.total),
+  }),
+});
+
+function encodeNumbers(numbers: Summary) {
+  return {
+    tasks_created: numbers.created,
+    tasks_started: numbers.started,
+    tasks_completed: numbers.completed,
+    attempts_failed: numbers.attemptsFailed,
+    tasks_failed: numbers.failed,
+    lux_paid: toLux(numbers.luxMicro),
+    messages_sent: numbers.messages,
+    time_to_start: encodeDurations(numbers.toStart),
+    time_to_finish: encodeDurations(numbers.toFinish),
+  };
+}
+
+function encodeDurations({ count, sumMs, p50Ms, p95Ms }: DurationSummary) {
+  const seconds = (ms: number): number => Math.round(ms) / SECOND_MS;
+  return {
+    count,
+    sum_s: seconds(sumMs),
+    p50_s: p50Ms === null ? null : seconds(p50Ms),
+    p95_s: p95Ms === null ? null : seconds(p95Ms),
+  };
+}
 
 const poll = jsonEndpoint({
   method: "GET",
@@ -111,4 +176,4 @@ const diagnostic = jsonEndpoint({
   }),
 });
 
-export const SYSTEM_ENDPOINTS: readonly Endpoint[] = [status, events, poll, diagnostic];
+export const SYSTEM_ENDPOINTS: readonly Endpoint[] = [status, events, poll, minutes, diagnostic];

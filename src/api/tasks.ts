@@ -146,9 +146,7 @@ const next = jsonEndpoint({
     { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
   ) => {
-    const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume };
-    if (inBatch)
-      return services.next.nextAtOnce(transact, asked, { signal: exchange.request.signal, repeatable });
+    const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
     const take = (signal: AbortSignal) =>
       services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);

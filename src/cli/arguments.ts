@@ -14,7 +14,7 @@ export type Form = {
   readonly name: string;
   /**
    * The positional arguments, as in its help: "FILE", "ID A|B|none", "" for none; "ID…" is one or more, "[COMMAND…]" any
-   * number.
+   * number; with "-- " in front, a command with flags of its own, which stands after "--".
    */
   readonly words: string;
   /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be given many times. */
@@ -53,8 +53,16 @@ export function readArguments(argv: readonly string[], form: Form): Arguments {
   const refuse: (message: string) => never = (message) => {
     throw new UsageError(message, form.name);
   };
-  for (const token of tokensOf(argv, form.flags)) {
-    if (token.kind === "positional") words.push(token.value);
+  const tokens = tokensOf(argv, form.flags);
+  const terminator = tokens.find(({ kind }) => kind === "option-terminator");
+  // Otherwise flags of the command that is to be run would be read as our own.
+  const wordsFrom = form.words.startsWith("-- ") ? (terminator?.index ?? Number.POSITIVE_INFINITY) : -1;
+  for (const token of tokens) {
+    if (token.kind === "positional") {
+      if (token.index < wordsFrom)
+        refuse(`unexpected ${JSON.stringify(token.value)}: the command stands after --`);
+      words.push(token.value);
+    }
     if (token.kind !== "option") continue;
     const { name, rawName, value, inlineValue } = token;
     const flag = Object.hasOwn(known, name) ? known[name] : undefined;
@@ -109,7 +117,7 @@ function namesOf(flags: Form["flags"]): readonly string[] {
 
 function refuseWords(words: readonly string[], { name, words: wanted }: Form): void {
   if (wanted.startsWith("[")) return;
-  const names = wanted.split(" ").filter((word) => word !== "");
+  const names = wanted.split(" ").filter((word) => word !== "" && word !== "--");
   const extra = words[names.length];
   if (extra !== undefined && wanted.endsWith("…")) return;
   if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, name);

@@ -54,8 +54,8 @@ const EPOCH: Flag = {
   help: "refuse it if the task was handed out again since (409 stale_lease)",
 };
 
-/** It prints no record: only bytes. */
-const BYTES_ONLY = "file get";
+/** They print no record. */
+const NO_JSON: readonly string[] = ["file get", "worker"];
 
 function remote(
   name: string,
@@ -65,11 +65,25 @@ function remote(
   about = "",
 ): Command {
   const { json, ...place } = REMOTE_FLAGS;
-  const all = { ...flags, ...(json && name !== BYTES_ONLY && { json }), ...place };
+  const all = { ...flags, ...(json && !NO_JSON.includes(name) && { json }), ...place };
   return { name, words, summary, flags: all, isRemote: true, ...(about !== "" && { about }) };
 }
 
 const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or that of the data directory).";
+
+const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,
+LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
+
+Its exit code: 0    completed; standard output is the result: a JSON object with problem, improvement
+                    and lesson, or any text
+               75   failed; it is tried again as the task says, and so with any code not named here
+               65   failed for good
+The last lines of standard error are the error.
+
+SIGTERM or Ctrl-C: it takes nothing more, finishes, and leaves. A second one ends the commands and
+gives their tasks back. The log is on standard error.
+
+luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'`;
 
 export const COMMANDS: readonly Command[] = [
   {
@@ -231,6 +245,31 @@ export const COMMANDS: readonly Command[] = [
   ),
   remote("file list", "", "files, newest first", { limit: LIMIT }),
   remote("file rm", "ID…", "delete files for good"),
+  remote(
+    "worker",
+    "-- COMMAND…",
+    "do tasks: run a command for each, and report what came of it",
+    {
+      node: { value: "ID", help: "the node that it works as; it is registered" },
+      name: { value: "NAME", help: "the node's name for people; without it the id" },
+      capabilities: {
+        value: "LIST",
+        help: "the task types that it takes, with commas; without it all of them",
+      },
+      concurrency: { value: "N", help: "how many tasks at once (1)" },
+      timeout: { value: "TIME", help: "how long the command may take; then it is ended, and has failed" },
+      grace: { value: "TIME", help: "from SIGTERM to SIGKILL when the command must end (10s)" },
+      once: { help: "do one task, which it waits for; exit code 1 if it is not completed" },
+      workdir: {
+        value: "DIR",
+        help: "run each task in a directory of its own below DIR, with its files; upload out/",
+        isPath: true,
+      },
+      "pass-secret": { help: "give the command the secret, as LUXHUB_SECRET" },
+      log: { value: "pretty|json", help: "form of the log (pretty)", choices: ["pretty", "json"] },
+    },
+    WORKER_ABOUT,
+  ),
   { name: "keys list", words: "", summary: "the keys, without their secrets", flags: PLACE },
   {
     name: "keys add",

@@ -102,7 +102,7 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
 }
 
 /** Writes a stream as it comes; how many bytes. */
-async function pour(
+export async function pour(
   body: ReadableStream<Uint8Array>,
   sink: ReturnType<typeof Bun.stdout.writer>,
 ): Promise<number> {
@@ -126,7 +126,7 @@ async function pour(
 }
 
 /** The last part of the uploaded name, so that nothing is written elsewhere; the file's id where there is none. */
-function nameIn(disposition: string | null, fileId: string): string {
+export function nameIn(disposition: string | null, fileId: string): string {
   const [, encoded] = /filename\*=UTF-8''([^;]+)/i.exec(disposition ?? "") ?? [];
   const [, quoted] = /filename="((?:[^"\\]|\\.)*)"/i.exec(disposition ?? "") ?? [];
   const name = basename(encoded === undefined ? (quoted ?? "") : decodeURIComponent(encoded));

@@ -64,7 +64,9 @@ export function commandHelp(command: Command): string {
 
 /** What follows the name of a command in its synopsis. */
 export function tail({ words, flags }: Command): string {
-  return `${words === "" ? "" : ` ${words}`}${Object.keys(flags).length === 0 ? "" : " [flags]"}`;
+  const parts = [words, Object.keys(flags).length === 0 ? "" : "[flags]"];
+  if (words.startsWith("-- ")) parts.reverse();
+  return parts.map((part) => (part === "" ? "" : ` ${part}`)).join("");
 }
 
 function columns(rows: readonly (readonly [string, string])[]): string {

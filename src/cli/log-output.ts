@@ -1,5 +1,5 @@
 /**
- * The log's sink: standard output.
+ * The log's sink: standard output, or standard error.
  *
  * Invariant: the hub never waits for the reader, and buffers a bounded amount. Lines that cannot be written are dropped and
  * counted, and logging resumes as soon as it can, as when a full disk has room again.
@@ -15,15 +15,15 @@ export type LogOutput = {
 };
 
 /** `onGap` is called with the number of dropped lines once lines can be written again. */
-export function openLogOutput(onGap: (lines: number) => void): LogOutput {
-  let sink: ReturnType<typeof Bun.stdout.writer> | undefined; // opened for the first line: it costs memory
+export function openLogOutput(onGap: (lines: number) => void, stream = Bun.stdout): LogOutput {
+  let sink: ReturnType<typeof stream.writer> | undefined; // opened for the first line: it costs memory
   let bufferedChars = 0;
   let lostLines = 0;
   let failing = false;
   const put = async (text: string): Promise<void> => {
     bufferedChars += text.length;
     try {
-      sink ??= Bun.stdout.writer();
+      sink ??= stream.writer();
       await Promise.all([sink.write(text), sink.flush()]); // either may fail
       failing = false;
       const lines = lostLines;

@@ -22,6 +22,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type Remote = {
   readonly hub: LuxHub;
   readonly url: string;
+  readonly secret: string | undefined;
   readonly values: Values;
   readonly words: readonly string[];
   /** Print JSON, not a table. */
@@ -69,7 +70,7 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
   try {
     const { url, secret, adminKey } = placeOf(values, args, env, name);
     const hub = new LuxHub({ url, secret, adminKey, retry: { forMs: RETRY_FOR_MS } });
-    return await run({ hub, url, values, words: args.words, json: values.has("json") });
+    return await run({ hub, url, secret, values, words: args.words, json: values.has("json") });
   } catch (error) {
     return reportFault(error);
   }

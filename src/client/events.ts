@@ -1,10 +1,10 @@
 /**
  * The event log and the event stream (SSE) as async iterators that resume after a fault: no event is missed or given
- * twice. Both are cursors in the hub's log. Must not: keep events.
+ * twice. Both are streams after a cursor in the hub's log. Must not: keep events.
  */
 import { type CallOptions, type Http, HubUnreachable, linked, sleep } from "./http.ts";
 import type { Call } from "./call.ts";
-import type { Event, EventBatch, EventKind, Message, Variant } from "./types.ts";
+import type { Event, EventKind, Message, Variant } from "./types.ts";
 
 export type EventFilter = CallOptions & {
   /** The id of the last event that you have seen; 0: from the oldest that is kept. Left out: from now on. */
@@ -16,42 +16,20 @@ export type EventFilter = CallOptions & {
 
 /** An iterator waits for a hub that is away until its signal ends it. */
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
-/** The most events that the hub answers at once. */
-const PAGE = 1_000;
-const POLL_S = 50;
-/** A poll ends for task events only. For other kinds the log is read this often. */
-const LOOK_EVERY_S = 2;
-/** A hub that shuts down answers each poll at once. */
-const AFTER_EMPTY_POLL_MS = 100;
 
 /** The events of the log that match, oldest first, and then those that come. */
 export async function* readLog<V extends Variant>(
+  http: Http,
   call: Call<V>,
   { since, kinds = [], taskId, nodeId, ...given }: EventFilter,
 ): AsyncGenerator<Event, void, undefined> {
-  const options = { ...given, retry: { ...FOREVER, ...given.retry } };
-  const isWanted = (event: Event): boolean =>
-    (kinds.length === 0 || kinds.includes(event.kind)) &&
-    (taskId === undefined || event.task_id === taskId) &&
-    (nodeId === undefined || event.node_id === nodeId);
-  const onlyTasks = kinds.length > 0 && kinds.every((kind) => kind.startsWith("task."));
-  const where = { kind: kinds.length === 1 ? kinds[0] : undefined, task_id: taskId, node_id: nodeId };
-
-  let cursor = since ?? (await call("events", { limit: 1 }, options)).cursor;
-  let isAtEnd = false;
-  for (;;) {
-    const page: EventBatch =
-      isAtEnd && onlyTasks
-        ? await call("poll", { since: cursor, timeout: POLL_S }, options)
-        : await call("events", { since: cursor, limit: PAGE, ...where }, options);
-    for (const event of page.events) if (isWanted(event)) yield event;
-    const isEmpty = page.cursor === cursor;
-    cursor = page.cursor; // it may have gone back: the hub was restored from a backup
-    isAtEnd = isEmpty || (isAtEnd && onlyTasks);
-    if (!isEmpty) continue;
-    if (onlyTasks) await sleep(AFTER_EMPTY_POLL_MS, given.signal);
-    else await call("poll", { timeout: LOOK_EVERY_S }, options);
-  }
+  const query = new URLSearchParams();
+  if (kinds.length > 0) query.set("kind", kinds.join());
+  if (taskId !== undefined) query.set("task_id", taskId);
+  if (nodeId !== undefined) query.set("node_id", nodeId);
+  const path = `/api/v1/events/stream?${query}`;
+  for await (const { event, data } of follow(http, call, path, since, given))
+    if (event !== "gap") yield JSON.parse(data) as Event; // as the hub declares it
 }
 
 /** What a node's stream gives. `id` is the cursor to resume from. */
@@ -74,23 +52,39 @@ export type StreamOptions = CallOptions & {
 const SILENCE_MS = 45_000;
 const RECONNECT_MS = 3_000;
 
-/** Follows a node's stream. fetch instead of EventSource, which cannot send the secret in a header. */
+/** Follows a node's stream. */
 export async function* readStream<V extends Variant>(
   http: Http,
   call: Call<V>,
   nodeId: string,
   { lastEventId, ...given }: StreamOptions,
 ): AsyncGenerator<StreamItem, void, undefined> {
+  const path = `/api/v1/agent/sse?node_id=${encodeURIComponent(nodeId)}`;
+  for await (const { id, event, data } of follow(http, call, path, lastEventId, given))
+    yield { id, event, data: JSON.parse(data) } as StreamItem; // The hub's declared forms; the event names which.
+}
+
+/**
+ * Follows a stream after a cursor (left out: from now on), through faults. fetch instead of EventSource, which cannot send
+ * the secret in a header.
+ */
+async function* follow<V extends Variant>(
+  http: Http,
+  call: Call<V>,
+  path: string,
+  after: number | undefined,
+  given: CallOptions,
+): AsyncGenerator<Frame, void, undefined> {
   const options = { ...given, retry: { ...FOREVER, ...given.retry } };
   // Known before the first connection, so that one which is lost before the first event can be resumed too.
-  let cursor = lastEventId ?? (await call("events", { limit: 1 }, options)).cursor;
+  let cursor = after ?? (await call("events", { limit: 1 }, options)).cursor;
   for (;;) {
     const connection = linked(given.signal);
     try {
       const body = await http.send(
         {
           method: "GET",
-          path: `/api/v1/agent/sse?node_id=${encodeURIComponent(nodeId)}`,
+          path,
           headers: { "Last-Event-ID": String(cursor) },
           isRepeatable: true,
           isStreamed: true,
@@ -100,8 +94,7 @@ export async function* readStream<V extends Variant>(
       );
       for await (const frame of readFrames(body, connection)) {
         cursor = frame.id;
-        // The hub's declared forms; the event names which.
-        yield { id: frame.id, event: frame.event, data: JSON.parse(frame.data) } as StreamItem;
+        yield frame;
       }
     } catch (error) {
       given.signal?.throwIfAborted();

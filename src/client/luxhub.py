@@ -732,6 +732,10 @@ class LuxHub:
         """The health of the hub, and counts."""
         return cast("StatusAnswer", self.call("status", options=options))
 
+    def minutes(self, options: CallOptions | None = None) -> StatsMinutesAnswer:
+        """What was done in the last minutes, and how long tasks took."""
+        return cast("StatsMinutesAnswer", self.call("stats/minutes", options=options))
+
     def diagnostic(self, options: CallOptions | None = None) -> PgDiagnosticAnswer:
         """The state of the hub's store."""
         return cast("PgDiagnosticAnswer", self.call("pg/diagnostic", options=options))
@@ -2270,6 +2274,112 @@ class StatusAnswer(TypedDict):
     transport: str
 
 
+class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
+    """From when the tasks could be handed out to when they were for the first time."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerMinuteTimeToFinish(TypedDict):
+    """From when the tasks could be handed out to their completion."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerMinute(TypedDict):
+    #: When the minute begins.
+    at: str
+    #: How many tasks were created.
+    tasks_created: int
+    #: How often a task was handed out.
+    tasks_started: int
+    #: How many tasks were completed.
+    tasks_completed: int
+    #: How many attempts ended without a result.
+    attempts_failed: int
+    #: How many tasks failed for good.
+    tasks_failed: int
+    #: LUX that was paid.
+    lux_paid: float
+    #: How many messages were sent; a broadcast is one.
+    messages_sent: int
+    #: From when the tasks could be handed out to when they were for the first time.
+    time_to_start: StatsMinutesAnswerMinuteTimeToStart
+    #: From when the tasks could be handed out to their completion.
+    time_to_finish: StatsMinutesAnswerMinuteTimeToFinish
+
+
+class StatsMinutesAnswerTotalTimeToStart(TypedDict):
+    """From when the tasks could be handed out to when they were for the first time."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerTotalTimeToFinish(TypedDict):
+    """From when the tasks could be handed out to their completion."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerTotal(TypedDict):
+    """The sum of these minutes."""
+
+    #: How many tasks were created.
+    tasks_created: int
+    #: How often a task was handed out.
+    tasks_started: int
+    #: How many tasks were completed.
+    tasks_completed: int
+    #: How many attempts ended without a result.
+    attempts_failed: int
+    #: How many tasks failed for good.
+    tasks_failed: int
+    #: LUX that was paid.
+    lux_paid: float
+    #: How many messages were sent; a broadcast is one.
+    messages_sent: int
+    #: From when the tasks could be handed out to when they were for the first time.
+    time_to_start: StatsMinutesAnswerTotalTimeToStart
+    #: From when the tasks could be handed out to their completion.
+    time_to_finish: StatsMinutesAnswerTotalTimeToFinish
+
+
+class StatsMinutesAnswer(TypedDict):
+    success: Literal[True]
+    #: The minutes, oldest first.
+    minutes: list[StatsMinutesAnswerMinute]
+    #: The sum of these minutes.
+    total: StatsMinutesAnswerTotal
+
+
 class PgDiagnosticAnswer(TypedDict):
     success: Literal[True]
     #: What stores the hub's data.
@@ -2991,6 +3101,7 @@ METHODS = {
     "status": "GET",
     "events": "GET",
     "poll": "GET",
+    "stats/minutes": "GET",
     "pg/diagnostic": "GET",
     "batch": "POST",
     "openapi.json": "GET",

@@ -114,6 +114,8 @@ export class LuxHub<V extends Variant = "A"> {
   };
 
   readonly status = this.#method("status");
+  /** What was done in the last minutes, and how long tasks took. */
+  readonly minutes = this.#method("stats/minutes");
   readonly diagnostic = this.#method("pg/diagnostic");
 
   /** Does the requests in order, in one transaction. A refusal stops nothing: look at the answer of each. */
@@ -127,7 +129,7 @@ export class LuxHub<V extends Variant = "A"> {
 
   /** The events of the hub's log, from now or from `since` on, as they come. Ends with its signal. */
   events(filter: EventFilter = {}): AsyncGenerator<Event, void, undefined> {
-    return readLog<V>(this.call.bind(this), filter);
+    return readLog<V>(this.#http, this.call.bind(this), filter);
   }
 
   /** A node's messages and the events of its tasks, as they come (Server-Sent Events). Ends with its signal. */

@@ -1239,8 +1239,8 @@ export interface Operations<V extends Variant = "A"> {
       since?: number | undefined;
       /** How many to answer at most. */
       limit?: number | undefined;
-      /** Only events of this kind. */
-      kind?: EventKind | undefined;
+      /** Only events of this kind, or of several with commas. */
+      kind?: string | undefined;
       /** Only events about this task. */
       task_id?: string | undefined;
       /** Only events about this node. */
@@ -1258,6 +1258,97 @@ export interface Operations<V extends Variant = "A"> {
       timeout?: number | undefined;
     };
     answer: EventBatch;
+  };
+
+  /** What was done in the last hour, minute by minute, and how long tasks took */
+  "stats/minutes": {
+    request: {
+      /** How many minutes, with the one that is not over; 60 if left out. */
+      last?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The minutes, oldest first. */
+      minutes: {
+        /** When the minute begins. */
+        at: string;
+        /** How many tasks were created. */
+        tasks_created: number;
+        /** How often a task was handed out. */
+        tasks_started: number;
+        /** How many tasks were completed. */
+        tasks_completed: number;
+        /** How many attempts ended without a result. */
+        attempts_failed: number;
+        /** How many tasks failed for good. */
+        tasks_failed: number;
+        /** LUX that was paid. */
+        lux_paid: number;
+        /** How many messages were sent; a broadcast is one. */
+        messages_sent: number;
+        /** From when the tasks could be handed out to when they were for the first time. */
+        time_to_start: {
+          /** How many durations. */
+          count: number;
+          /** Their sum, in seconds. */
+          sum_s: number;
+          /** The median in seconds, estimated; null without durations. */
+          p50_s: number | null;
+          /** The 95th percentile in seconds, estimated; null without durations. */
+          p95_s: number | null;
+        };
+        /** From when the tasks could be handed out to their completion. */
+        time_to_finish: {
+          /** How many durations. */
+          count: number;
+          /** Their sum, in seconds. */
+          sum_s: number;
+          /** The median in seconds, estimated; null without durations. */
+          p50_s: number | null;
+          /** The 95th percentile in seconds, estimated; null without durations. */
+          p95_s: number | null;
+        };
+      }[];
+      /** The sum of these minutes. */
+      total: {
+        /** How many tasks were created. */
+        tasks_created: number;
+        /** How often a task was handed out. */
+        tasks_started: number;
+        /** How many tasks were completed. */
+        tasks_completed: number;
+        /** How many attempts ended without a result. */
+        attempts_failed: number;
+        /** How many tasks failed for good. */
+        tasks_failed: number;
+        /** LUX that was paid. */
+        lux_paid: number;
+        /** How many messages were sent; a broadcast is one. */
+        messages_sent: number;
+        /** From when the tasks could be handed out to when they were for the first time. */
+        time_to_start: {
+          /** How many durations. */
+          count: number;
+          /** Their sum, in seconds. */
+          sum_s: number;
+          /** The median in seconds, estimated; null without durations. */
+          p50_s: number | null;
+          /** The 95th percentile in seconds, estimated; null without durations. */
+          p95_s: number | null;
+        };
+        /** From when the tasks could be handed out to their completion. */
+        time_to_finish: {
+          /** How many durations. */
+          count: number;
+          /** Their sum, in seconds. */
+          sum_s: number;
+          /** The median in seconds, estimated; null without durations. */
+          p50_s: number | null;
+          /** The 95th percentile in seconds, estimated; null without durations. */
+          p95_s: number | null;
+        };
+      };
+    };
   };
 
   /** The state of the hub's store */
@@ -1405,6 +1496,7 @@ export const METHODS = {
   status: "GET",
   events: "GET",
   poll: "GET",
+  "stats/minutes": "GET",
   "pg/diagnostic": "GET",
   batch: "POST",
   "openapi.json": "GET",

@@ -41,6 +41,8 @@ export type WorkerOptions<V extends Variant = "A"> = {
   readonly signal?: AbortSignal | undefined;
   /** Stops it now: it aborts its handlers, gives their tasks back, and leaves. */
   readonly release?: AbortSignal | undefined;
+  /** How long a handler may take to end after its signal, before its task is given back all the same; 10,000 if left out. */
+  readonly graceMs?: number | undefined;
   /** Hears what happens, for a log. */
   readonly onEvent?: ((event: WorkerEvent<V>) => void) | undefined;
 };
@@ -72,8 +74,9 @@ const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const WAIT_S = 300;
 /** Before the worker asks again after a fault, or after an answer that came at once and without a task. */
 const PAUSE_MS = 1_000;
-/** How long a handler may take to end after its signal, before its task is given back all the same. */
 const GRACE_MS = 10_000;
+/** Before a task counts as handed to another worker of the node: the answer with which we got it may be on its way. */
+const SUCCESSOR_MS = 2_000;
 const ERROR_MAX_CHARS = 4_000;
 /** Refusals that say that a task is no longer this worker's. */
 const LOST: readonly string[] = [
@@ -104,6 +107,7 @@ class Worker<V extends Variant> {
   readonly #handler: Handler<V>;
   readonly #options: WorkerOptions<V>;
   readonly #concurrency: number;
+  readonly #graceMs: number;
   /** Aborts when the worker is to take no more tasks. */
   readonly #stop: AbortController;
   /** Aborts when nothing more is to be said of its tasks. */
@@ -120,6 +124,7 @@ class Worker<V extends Variant> {
     this.#handler = handler;
     this.#options = options;
     this.#concurrency = options.concurrency ?? 1;
+    this.#graceMs = options.graceMs ?? GRACE_MS;
     this.#stop = linked(options.signal);
     this.#stop.signal.addEventListener("abort", () => this.#wake());
   }
@@ -133,11 +138,11 @@ class Worker<V extends Variant> {
     try {
       const beating = this.#sendHeartbeats(await this.#register(), heartbeats.signal);
       await this.#takeTasks();
-      if (this.#jobs.size > 0) await this.#giveBackRest();
+      if (this.#jobs.size > 0 && this.#refusal === null) await this.#giveBackRest();
       while (this.#jobs.size > 0) await this.#jobEnd();
       heartbeats.abort();
       await beating;
-      await this.#leave();
+      if (this.#refusal === null) await this.#leave(); // what the node holds may be another worker's by now
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error;
     } finally {
@@ -150,7 +155,7 @@ class Worker<V extends Variant> {
   #release(reason: unknown): void {
     this.#stop.abort();
     for (const { abort } of this.#jobs) abort.abort(reason);
-    void slept(2 * GRACE_MS, this.#end.signal).then(() => this.#end.abort());
+    void slept(this.#graceMs + GRACE_MS, this.#end.signal).then(() => this.#end.abort());
   }
 
   // ---- The node
@@ -313,7 +318,31 @@ class Worker<V extends Variant> {
       else await this.#fail(job, outcome.error);
     } catch (error) {
       this.#tell(isLoss(error) ? { kind: "lost", task, error } : { kind: "fault", error });
+      if (isLoss(error) && error.code === "stale_lease") await this.#findSuccessor(job);
     }
+  }
+
+  /** Ends this worker when another one of the same node was handed its task: only the newest may go on. Never rejects. */
+  async #findSuccessor(job: Job<V>): Promise<void> {
+    const { task_id } = job.task;
+    const isOurs = (): boolean =>
+      [...this.#jobs].some((other) => other !== job && other.task.task_id === task_id);
+    const isAnothers = async (): Promise<boolean> => {
+      const options = { signal: this.#end.signal, retry: FOREVER };
+      const { task } = await this.#call("task/{task_id}", { task_id }, options);
+      const isHeld = task.status !== "completed" && task.status !== "failed" && task.started_at !== null;
+      return isHeld && task.assigned_node === this.#nodeId && !isOurs();
+    };
+    try {
+      if (!(await isAnothers())) return;
+      await sleep(SUCCESSOR_MS, this.#end.signal);
+      if (!(await isAnothers())) return;
+    } catch {
+      return; // the task is deleted, or this worker ends
+    }
+    this.#refusal ??= superseded(this.#nodeId);
+    this.#stop.abort();
+    await this.#findLost(job);
   }
 
   /** Runs the handler. One that does not end after its signal counts as failed. */
@@ -331,7 +360,7 @@ class Worker<V extends Variant> {
         resolve(outcome);
       };
       const onAbort = async (): Promise<void> => {
-        if (await slept(GRACE_MS, ended.signal)) end({ isDone: false, error: signal.reason });
+        if (await slept(this.#graceMs, ended.signal)) end({ isDone: false, error: signal.reason });
       };
       signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
       Promise.resolve()
@@ -398,8 +427,8 @@ class Worker<V extends Variant> {
   }
 
   /** The node has fewer tasks than it runs: finds out which are no longer its own. */
-  async #findLost(): Promise<void> {
-    await Promise.all([...this.#jobs].map((job) => this.#check(job)));
+  async #findLost(except: Job<V> | null = null): Promise<void> {
+    await Promise.all([...this.#jobs].map((job) => (job === except ? null : this.#check(job))));
   }
 
   async #check(job: Job<V>): Promise<void> {
@@ -441,6 +470,12 @@ type Outcome =
 function handedOutAgain(): LuxHubError {
   const detail = "The task was taken from this worker, which then got it again.";
   return new LuxHubError({ status: 409, code: "stale_lease", detail });
+}
+
+/** No code of the hub's: two workers of one node are the same to it. */
+function superseded(nodeId: string): LuxHubError {
+  const detail = `Another worker runs for node ${nodeId} and has taken over its tasks. Only one may run for a node: give each an id of its own.`;
+  return new LuxHubError({ status: 409, code: "node_taken_over", detail });
 }
 
 /** Whether the hub says that a task is no longer this worker's. */

@@ -120,9 +120,13 @@ export type Change =
   | { readonly kind: "file.saved"; readonly file: FileRecord }
   | { readonly kind: "file.deleted"; readonly fileId: string }
   | { readonly kind: "event.logged"; readonly event: NewEvent }
+  /** The numbers of one run of a hub in the minute that begins at `at`; replaced, not added. */
+  | { readonly kind: "minute.saved"; readonly at: number; readonly hub: string; readonly numbers: string }
+  /** Removes the minutes before `first` and after `last`. */
+  | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
-  /** Restarts all running leases of a variant: no node loses its lease through a stop, a sleep or a clock jump. */
+  /** Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop, a sleep or a clock jump. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
   /** Each lease of a task lasts its own timeout. */

@@ -37,8 +37,8 @@ export type Accepted<A> = {
   readonly kind: "accepted";
   readonly answer: A;
   readonly changes: readonly Change[];
-  /** The answer includes what earlier transactions of the same request changed, so it is stored for a repeat. */
-  readonly tellsEarlierChanges?: boolean;
+  /** Whether the answer is stored for a repeat (Idempotency-Key). Left out: if there are changes. */
+  readonly isStored?: boolean;
 };
 
 /** The rule forbids it: nothing is written. `detail` is a sentence that tells the caller what to do. */
@@ -51,6 +51,10 @@ export type Decision<A> = Accepted<A> | Rejected;
 
 export function accept<A>(answer: A, changes: readonly Change[] = []): Accepted<A> {
   return { kind: "accepted", answer, changes };
+}
+
+export function isStored({ isStored, changes }: Accepted<unknown>): boolean {
+  return isStored ?? changes.length > 0;
 }
 
 export function reject(code: RejectionCode, detail: string): Rejected {

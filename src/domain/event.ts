@@ -37,6 +37,10 @@ export const EVENT_KINDS = [
 
 export type EventKind = (typeof EVENT_KINDS)[number];
 
+export function isEventKind(word: unknown): word is EventKind {
+  return EVENT_KINDS.some((kind) => kind === word);
+}
+
 export type EventData = Readonly<Record<string, string | number | boolean | null>>;
 
 /** An event as a rule returns it; the store assigns the next id of the log. */

@@ -23,7 +23,7 @@ import {
 import type { EventData, NewEvent } from "./event.ts";
 import { balance } from "./balancer.ts";
 import type { Moment, Node, Pulse, Task } from "./model.ts";
-import { assignTo } from "./task.ts";
+import { type Next, type NextTasks, assignTo, next } from "./task.ts";
 
 /** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
@@ -107,16 +107,50 @@ export function comeBack(
   beat: Beat,
 ): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
+  const back = backOnline(node, waiting, beat);
+  return accept(back.node, back.changes);
+}
+
+/**
+ * Hands a node its next task, or none. It is a heartbeat: an offline node comes back first, as by comeBack.
+ * @param isBeaten the heartbeat of this call is written: one without a task needs no other
+ */
+export function nextTask(
+  node: Node | null,
+  nodeId: string,
+  { waiting, ...found }: NextTasks & { readonly waiting: readonly Task[] },
+  beat: Beat,
+  isBeaten: boolean,
+): Decision<Next> {
+  if (!node) return nodeNotFound(nodeId);
+  if (node.online) {
+    const decision = next(node, found, beat);
+    if (isBeaten && decision.answer.task === null) return decision;
+    return { ...decision, changes: [beaten(nodeId, beat), ...decision.changes] };
+  }
+  const back = backOnline(node, waiting, beat);
+  const gifts = bestOf(found.gifts, back.given);
+  const decision = next(back.node, { ...found, gifts }, beat);
+  return { ...decision, changes: [...back.changes, ...decision.changes] };
+}
+
+function bestOf(gift: Task | null, [given]: readonly Task[]): Task | null {
+  if (!gift || !given) return gift ?? given ?? null;
+  const isFirst =
+    gift.priority < given.priority || (gift.priority === given.priority && gift.seq < given.seq);
+  return isFirst ? gift : given;
+}
+
+function backOnline(node: Node, waiting: readonly Task[], beat: Beat): Given {
   const leaseUntil = beat.steady + beat.leaseMs;
   const after: Node = { ...node, online: true, lastHeartbeatAt: beat.now, leaseUntil };
-  const changes: Change[] = [beaten(nodeId, beat)];
+  const changes: Change[] = [beaten(node.nodeId, beat)];
   if (!node.online) {
-    changes.push({ kind: "node.returned", nodeId });
+    changes.push({ kind: "node.returned", nodeId: node.nodeId });
     changes.push(nodeEvent("node.online", after, beat.now));
   }
   const given = giveWaiting(after, waiting, beat);
-  changes.push(...given.changes);
-  return accept(given.node, changes);
+  return { ...given, changes: [...changes, ...given.changes] };
 }
 
 /** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of task.ts. */
@@ -177,10 +211,18 @@ export function beaten(nodeId: string, { now, steady, leaseMs }: Beat): Change {
   return { kind: "node.beaten", nodeId, lastHeartbeatAt: now, leaseUntil: steady + leaseMs };
 }
 
-function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): { node: Node; changes: Change[] } {
-  const given = balance(waiting, [node], at.now);
-  const changes = given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at).changes);
-  return { node: { ...node, tasksAssigned: node.tasksAssigned + given.length }, changes };
+/** A node, and what the balancer has assigned to it, best first. */
+type Given = { readonly node: Node; readonly given: readonly Task[]; readonly changes: readonly Change[] };
+
+function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
+  const steps = balance(waiting, [node], at.now).map(({ task, nodeId }) =>
+    assignTo(task, nodeId, "balancer", at),
+  );
+  return {
+    node: { ...node, tasksAssigned: node.tasksAssigned + steps.length },
+    given: steps.map(({ after }) => after),
+    changes: steps.flatMap(({ changes }) => changes),
+  };
 }
 
 /** The names of the fields in which a profile differs from the node's. */

@@ -153,13 +153,10 @@ export function take(
 /** Where a task was that `next` hands out: open, a gift of the node, or started by it before. */
 export type TakenFrom = "open" | "gifts" | "started";
 
-/**
- * What `next` answers: a task, or why there is none: the node is offline, drains, holds all it may (`full`), or nothing
- * waits for it.
- */
+/** What `next` answers: a task; or none, because the node drains, holds all that it may, or nothing waits for it. */
 export type Next =
-  | { readonly kind: "taken"; readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
-  | { readonly kind: "offline" | "draining" | "full" | "nothing" };
+  | { readonly task: Task; readonly from: TakenFrom; readonly draining: boolean }
+  | { readonly task: null; readonly isFull: boolean; readonly draining: boolean };
 
 /** The best task of each place from which `next` takes one, null where there is none; of the open ones perhaps several. */
 export type NextTasks = {
@@ -168,23 +165,23 @@ export type NextTasks = {
   readonly open: readonly Task[];
 };
 
-/** Hands out what the node has started, if that was loaded; else its best gift; else the best open task. */
-export function next(node: Node | null, nodeId: string, found: NextTasks, at: Moment): Decision<Next> {
-  if (!node) return nodeNotFound(nodeId);
-  if (!node.online) return accept<Next>({ kind: "offline" });
-  const { draining } = node;
+/**
+ * Hands an online node what it has started, if that was loaded; else its best gift; else the best open task. The answer
+ * that there is none is not stored: a repeat asks again.
+ */
+export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
+  const { nodeId, draining } = node;
   const held = found.started ?? found.gifts;
   if (held) {
     const after: Task = { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
     const from = found.started ? "started" : "gifts";
-    return accept({ kind: "taken", task: after, from, draining }, [{ kind: "task.moved", task: after }]);
+    return accept<Next>({ task: after, from, draining }, [{ kind: "task.moved", task: after }]);
   }
-  if (draining) return accept({ kind: "draining" });
-  if (!hasRoom(node)) return accept({ kind: "full" });
-  const [best] = found.open;
-  if (!best) return accept({ kind: "nothing" });
+  const isFull = !hasRoom(node);
+  const best = draining || isFull ? undefined : found.open[0];
+  if (!best) return { ...accept<Next>({ task: null, isFull, draining }), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
-  return accept({ kind: "taken", task: after, from: "open", draining }, changes);
+  return accept<Next>({ task: after, from: "open", draining }, changes);
 }
 
 /** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */

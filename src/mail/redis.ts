@@ -121,7 +121,7 @@ export class RedisMail extends EmbeddedMail {
       if (to === this.#recorded) return;
       const seen = { from: this.#recorded ?? REDIS, to, at: this.#clock.now() };
       try {
-        await this.#store.transact({ newest: newestEvents("transport.changed", 1) }, ({ newest }) =>
+        await this.#store.transact({ newest: newestEvents(["transport.changed"], 1) }, ({ newest }) =>
           changeTransport(newest[0] ?? null, seen),
         );
         this.#recorded = to;

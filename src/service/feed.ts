@@ -9,6 +9,7 @@ import type { Notified } from "../domain/change.ts";
 import {
   type EventKind,
   type LoggedEvent,
+  type NewEvent,
   TASK_EVENT_KINDS,
   isBroadcast,
   creatorOf,
@@ -22,6 +23,7 @@ import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
   type EventFilter,
+  type LogWindow,
   eventsAfter,
   eventsById,
   eventsIn,
@@ -31,7 +33,7 @@ import {
   nodeEventsIn,
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import type { Store } from "../store/store.ts";
+import type { Query, Store } from "../store/store.ts";
 import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
@@ -50,6 +52,17 @@ export type LogPart = EventBatch & { readonly atEnd: boolean; readonly gap: Gap 
 
 export type Subscriber = (eventId: number) => void;
 
+/** What a stream shows of the log: catchUp() reads it, subscribe() notifies of what comes. */
+export type Selection = {
+  readonly catchUp: (since: number, limit: number) => Promise<LogPart>;
+  /** The events with these ids, of which a subscriber was notified. */
+  readonly eventsById: (ids: readonly number[]) => Promise<readonly LoggedEvent[]>;
+  readonly itemOf: (event: LoggedEvent) => Promise<StreamItem | null>;
+  readonly subscribe: (subscriber: Subscriber) => () => void;
+};
+
+type Follower = { readonly filter: EventFilter; readonly notify: Subscriber };
+
 /** All polls wait in one queue, because each waits for any task event. */
 const POLLS = "";
 /** What ends a wait for a task. */
@@ -67,6 +80,8 @@ export class Feed {
   readonly #inFlight = new Map<number, Promise<EventBatch>>();
   /** Streams, by node_id. */
   readonly #subscribers = new Map<string, Set<Subscriber>>();
+  /** Streams of the whole log. */
+  readonly #followers = new Set<Follower>();
   readonly #store: Store;
   readonly #clock: Clock;
 
@@ -82,13 +97,13 @@ export class Feed {
    */
   async events(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
     if (filter.taskId !== null || filter.nodeId !== null) return this.#scan(since, filter, limit);
-    const { kind } = filter;
+    const { kinds } = filter;
     if (since === null) {
       const lastId = await this.lastId(); // first, so that the cursor does not skip what is committed meanwhile
-      const events = await this.#store.read(newestEvents(kind, limit));
+      const events = await this.#store.read(newestEvents(kinds, limit));
       return { events, cursor: events.at(-1)?.id ?? lastId };
     }
-    const events = await this.#store.read(eventsAfter(since, kind === null ? [] : [kind], limit));
+    const events = await this.#store.read(eventsAfter(since, kinds, limit));
     return { events, cursor: events.at(-1)?.id ?? Math.min(since, await this.lastId()) };
   }
 
@@ -173,14 +188,47 @@ export class Feed {
     return { events, cursor: events.at(-1)?.id ?? cursor };
   }
 
+  /** What the stream of a node shows. */
+  ofNode(nodeId: string): Selection {
+    return {
+      catchUp: (since, limit) => this.catchUp(nodeId, since, limit),
+      eventsById: (ids) => this.eventsById(ids),
+      itemOf: (event) => this.itemOf(event, nodeId),
+      subscribe: (subscriber) => this.subscribe(nodeId, subscriber),
+    };
+  }
+
+  /** What a stream of the whole log shows: every event that passes the filter. */
+  ofLog(filter: EventFilter): Selection {
+    return {
+      catchUp: (since, limit) =>
+        this.#catchUp(since, limit, (window) => eventsIn(window, filter, limit, false)),
+      eventsById: (ids) => this.eventsById(ids),
+      itemOf: async (event) => ({ kind: "event", event }),
+      subscribe: (notify) => {
+        const follower: Follower = { filter, notify };
+        this.#followers.add(follower);
+        return () => this.#followers.delete(follower);
+      },
+    };
+  }
+
   /** The next batch of a node's log after a cursor; the new cursor is past other nodes' events too. */
-  async catchUp(nodeId: string, since: number, limit: number): Promise<LogPart> {
+  catchUp(nodeId: string, since: number, limit: number): Promise<LogPart> {
+    return this.#catchUp(since, limit, (window) => nodeEventsIn(nodeId, window, limit));
+  }
+
+  async #catchUp(
+    since: number,
+    limit: number,
+    eventsOf: (window: LogWindow) => Query<readonly LoggedEvent[]>,
+  ): Promise<LogPart> {
     const lastId = await this.lastId();
     const firstId = await this.#store.read(firstEventId());
     const gap = since < firstId - 1 ? { after: since, resumedAt: firstId } : null;
     const after = Math.max(since, firstId - 1);
     const window = { after, upTo: Math.min(after + LOG_WINDOW, lastId) };
-    const events = await this.#store.read(nodeEventsIn(nodeId, window, limit));
+    const events = await this.#store.read(eventsOf(window));
     const cursor = events.length < limit ? Math.max(since, window.upTo) : (events.at(-1)?.id ?? since);
     return { events, cursor, atEnd: cursor >= lastId, gap };
   }
@@ -247,6 +295,7 @@ export class Feed {
           this.receivers.wakeOneOfEach();
         } else if (nodeId !== null) notifyAll(this.#subscribers.get(nodeId), eventId);
         if (sender !== null && sender !== nodeId) notifyAll(this.#subscribers.get(sender), eventId);
+        for (const { filter, notify } of this.#followers) if (passes(change.event, filter)) notify(eventId);
         hasTaskEvent ||= isTaskEvent(kind);
         if (taskId !== null && TASK_ENDS.has(kind)) this.#taskWaits.wakeAll(taskId);
       }
@@ -255,6 +304,14 @@ export class Feed {
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
   }
+}
+
+function passes({ kind, nodeId, taskId }: NewEvent, filter: EventFilter): boolean {
+  return (
+    (filter.kinds.length === 0 || filter.kinds.includes(kind)) &&
+    (filter.nodeId === null || filter.nodeId === nodeId) &&
+    (filter.taskId === null || filter.taskId === taskId)
+  );
 }
 
 function notifyAll(subscribers: ReadonlySet<Subscriber> | undefined, eventId: number): void {

@@ -5,19 +5,24 @@
  * back, at once or, when the disk refuses that, by the periodic work. The call is a heartbeat of its node, all the time
  * that it waits; the heartbeats of all that wait are written together.
  *
+ * A hang-up between the last poll of the sockets and the write of the answer cannot be noticed: Bun reports no failed
+ * write. Such a task is like one whose answer was lost on the way: its node keeps it, until the node asks with resume,
+ * the task's timeout is over, or the node goes offline.
+ *
  * Must not: answer with a task before its commit.
  */
 import { typesFor } from "../domain/balancer.ts";
-import { Rejection, UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
-import type { Moment, Node, VariantName } from "../domain/model.ts";
-import { beaten, comeBack } from "../domain/node.ts";
-import { type Next, giveAgain, next } from "../domain/task.ts";
+import { Rejection, UNDECIDED } from "../domain/decision.ts";
+import { SWEEP_BATCH } from "../domain/limits.ts";
+import type { JoinedThrough, Moment, Node } from "../domain/model.ts";
+import { nextTask } from "../domain/node.ts";
+import { type Next, giveAgain } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
-import { bestGift, bestReady, firstStarted, taskById } from "../store/sql/tasks.ts";
+import { bestGift, bestReady, firstStarted, taskById, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { VARIANTS } from "../variant/by-name.ts";
+import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
 import { type Patience, socketsPolled } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
@@ -32,13 +37,19 @@ export type NextAsked = {
   readonly taskTypes: readonly string[] | null;
   /** First what the node has started and not finished. */
   readonly resume: boolean;
+  /** One request of many, which may all be of one node: they load together. */
+  readonly inBatch: boolean;
+};
+
+/** The node as it was read last, the types of open tasks that it is asked for, and whether this call was its heartbeat. */
+type Known = {
+  readonly node: Node | null;
+  readonly types: readonly string[] | null;
+  readonly isBeaten: boolean;
 };
 
 /** `task` is null when there is none in time; `draining`: the node is to finish what it has. */
-export type NextAnswer = { readonly task: Taken["task"] | null; readonly draining: boolean };
-
-/** The node is not as it was when the types of its tasks were found. */
-type Changed = { readonly kind: "changed"; readonly node: Node };
+export type NextAnswer = Pick<Next, "task" | "draining">;
 
 export class NextService {
   readonly #store: Store;
@@ -46,6 +57,8 @@ export class NextService {
   readonly #nodes: NodeService;
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
+  /** Reads of nodes that many requests of one batch share, by the node's id. */
+  readonly #reading = new Map<string, Promise<Node | null>>();
   /** Hand-outs that could not be put back yet. */
   readonly #failedPutBacks: { readonly nodeId: string; readonly taken: Taken }[] = [];
 
@@ -58,6 +71,7 @@ export class NextService {
   }
 
   /**
+   * Without a wait it is one transaction, as a batch needs it.
    * @throws {Rejection} node_not_found, also when the node is deleted meanwhile
    * @throws {WaitAborted} when the caller is gone before anything was taken for good
    */
@@ -67,35 +81,25 @@ export class NextService {
     const deadline = this.#clock.steady() + patience.waitMs;
     const worker = this.#idle.join(nodeId);
     let taken: Taken | null = null;
-    let isBeaten = false;
     try {
-      let node = await this.#store.read(nodeById(nodeId));
-      while (!signal.aborted && !worker.hasLeft) {
+      let node = await this.#readTogether(nodeId);
+      for (let isBeaten = false; !signal.aborted && !worker.hasLeft;) {
         const types = node ? typesFor(node, asked.taskTypes) : [];
         worker.reads(types, node?.variant ?? null);
-        const found = await this.#handOut(transact, asked, { node, types }, signal);
-        if (!found) continue; // the caller is gone
-        if (found.kind === "changed") {
-          node = found.node;
-          continue;
-        }
-        if (found.kind === "taken") {
+        const { found, current } = await this.#handOut(transact, asked, { node, types, isBeaten }, signal);
+        node = current;
+        if (!found) continue; // the node has changed, or the caller is gone
+        isBeaten = true;
+        if (found.task !== null) {
           taken = found;
           if (!repeatable) await socketsPolled(); // to notice a caller who hung up during the commit
           if (repeatable || !signal.aborted) return found;
           await this.#putBack(nodeId, found);
           break;
         }
-        if (found.kind === "offline") {
-          await this.#nodes.heartbeat(this.#store.transact, nodeId, leaseOf);
-          isBeaten = true;
-          continue;
-        }
-        if (!isBeaten) await this.#nodes.beatTogether([nodeId]);
-        isBeaten = true;
-        if (found.kind === "draining") return { task: null, draining: true };
+        if (found.draining) return found;
         const leftMs = deadline - this.#clock.steady();
-        if ((await worker.sleep(found.kind === "full", leftMs, signal)) !== "woken") break;
+        if ((await worker.sleep(found.isFull, leftMs, signal)) !== "woken") break;
       }
       if (signal.aborted) throw new WaitAborted();
       return { task: null, draining: false };
@@ -104,81 +108,47 @@ export class NextService {
     }
   }
 
-  /**
-   * In one transaction and without waiting, for a batch.
-   * @throws {Rejection} node_not_found
-   * @throws {WaitAborted} when the caller is gone: what was taken is put back
-   */
-  async nextAtOnce(
-    transact: Transact,
-    { nodeId, taskTypes, resume }: NextAsked,
-    { signal, repeatable }: Omit<Patience, "waitMs">,
-  ): Promise<NextAnswer> {
-    const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
-    let known = await this.#store.read(nodeById(nodeId));
-    for (;;) {
-      const load = {
-        node: nodeById(nodeId),
-        started: resume ? firstStarted(nodeId) : NOTHING,
-        gifts: bestGift(nodeId),
-        open: bestReady(known ? typesFor(known, taskTypes) : []),
-      };
-      let taken: Taken | null = null;
-      const answer = await transact(load, ({ node, ...found }) => {
-        taken = null;
-        if (!node) return nodeNotFound(nodeId);
-        if (!isSame(node, known)) {
-          known = node;
-          return UNDECIDED;
-        }
-        const back = comeBack(node, nodeId, [], { ...at, leaseMs: leaseOf(node) });
-        if (back.kind === "rejected") return back;
-        const decision = next(back.answer, nodeId, found, at);
-        if (decision.kind === "rejected") return decision;
-        if (decision.answer.kind === "taken") taken = decision.answer;
-        const draining = decision.answer.kind === "taken" ? decision.answer.draining : node.draining;
-        return accept<NextAnswer>({ task: taken?.task ?? null, draining }, [
-          ...back.changes,
-          ...decision.changes,
-        ]);
-      });
-      if (!answer) continue;
-      if (taken === null || repeatable) return answer;
-      await socketsPolled(); // to notice a caller who hung up during the commit
-      if (!signal.aborted) return answer;
-      await this.#putBack(nodeId, taken);
-      throw new WaitAborted();
+  /** The node as it may be: the transaction checks it. */
+  #readTogether(nodeId: string): Promise<Node | null> {
+    let reading = this.#reading.get(nodeId);
+    if (!reading) {
+      reading = this.#store.read(nodeById(nodeId)).finally(() => this.#reading.delete(nodeId));
+      this.#reading.set(nodeId, reading);
     }
+    return reading;
   }
 
-  /** Undefined: the caller was gone before anything was decided. */
-  #handOut(
+  /** Nothing is found and nothing written when the node is not as it was known, or the caller is gone. */
+  async #handOut(
     transact: Transact,
-    { nodeId, resume }: NextAsked,
-    known: { readonly node: Node | null; readonly types: readonly string[] | null },
+    { nodeId, resume, inBatch }: NextAsked,
+    known: Known,
     signal: AbortSignal,
-  ): Promise<Next | Changed | undefined> {
+  ): Promise<{ readonly found?: Next | undefined; readonly current: Node | null }> {
     const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady() };
+    const comesBack = known.node !== null && !known.node.online;
     const load = {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NOTHING,
       gifts: bestGift(nodeId),
-      open: bestReady(known.types),
+      open: bestReady(known.types, inBatch),
+      waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NOTHING,
     };
-    return transact(load, ({ node, ...found }) => {
-      if (signal.aborted) return UNDECIDED;
-      if (node && !isSame(node, known.node)) return accept<Next | Changed>({ kind: "changed", node });
-      const decision = next(node, nodeId, found, at);
-      if (decision.kind === "rejected" || !node || decision.answer.kind !== "taken") return decision;
-      return accept<Next>(decision.answer, [
-        beaten(nodeId, { ...at, leaseMs: leaseOf(node) }),
-        ...decision.changes,
-      ]);
+    let current = known.node;
+    let isFilled = true;
+    const found = await transact(load, ({ node, waiting, ...rows }) => {
+      current = node;
+      isFilled = waiting?.length !== SWEEP_BATCH;
+      if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
+      const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
+      return nextTask(node, nodeId, { ...rows, waiting: waiting ?? [] }, beat, known.isBeaten);
     });
+    if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
+    return { found, current };
   }
 
-  /** The heartbeats of the nodes of a variant for which calls wait. */
-  beatWaiting(variant: VariantName): Promise<void> {
+  /** The heartbeats of the nodes for which calls wait, of those that registered through `variant`. */
+  beatWaiting(variant: JoinedThrough): Promise<void> {
     return this.#nodes.beatTogether(this.#idle.nodesOf(variant));
   }
 
@@ -214,10 +184,11 @@ export class NextService {
 
 /** How long a node may be silent. */
 function leaseOf({ variant }: Pick<Node, "variant">): number {
-  return VARIANTS[variant].offlineAfterMs;
+  return INTERVALS[variant].offlineAfterMs;
 }
 
-/** Whether a node takes the same types as before. */
+/** Whether what was loaded for a node as it was known serves it still. */
 function isSame(node: Node, before: Node | null): boolean {
-  return before !== null && node.capabilities.join() === before.capabilities.join();
+  if (!before || node.capabilities.join() !== before.capabilities.join()) return false;
+  return node.online || (!before.online && node.autoAssign === before.autoAssign);
 }

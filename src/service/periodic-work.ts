@@ -13,6 +13,7 @@
  *   broadcasts        removes broadcasts that were not finished (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
  *   memory            collects garbage after work (memory-saver.ts)
+ *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   prune             deletes messages, events and stored answers past their retention; logs undelivered messages
  *   answers           deletes the oldest stored answers of a key, or of all, beyond their limit of bytes
  *   orphans           deletes bytes of files without a record (files.ts)
@@ -21,9 +22,11 @@ import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { expire } from "../domain/message.ts";
+import { JOINED_THROUGH } from "../domain/model.ts";
 import * as limit from "../domain/limits.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { oldMinutes } from "../store/sql/minutes.ts";
 import {
   nextAnswers,
   oldAnswers,
@@ -33,11 +36,12 @@ import {
   oldestAnswers,
 } from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
-import { VARIANTS } from "../variant/by-name.ts";
+import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
 import { MemorySaver } from "./memory-saver.ts";
 import type { MessageService } from "./messages.ts";
+import type { Minutes } from "./minutes.ts";
 import type { NextService } from "./next.ts";
 import type { NodeService } from "./nodes.ts";
 import type { Chore } from "./scheduler.ts";
@@ -53,6 +57,7 @@ export type ChoreParts = {
   readonly next: NextService;
   readonly messages: MessageService;
   readonly files: FileService;
+  readonly minutes: Minutes;
   /** Whether the tasks of a node that goes offline become open again. */
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
@@ -62,7 +67,7 @@ export type ChoreParts = {
 };
 
 export function choresOf(parts: ChoreParts): readonly Chore[] {
-  const { store, blobs, messages, next, log } = parts;
+  const { store, blobs, messages, minutes, next, log } = parts;
   const clock = new ClockWatch(parts);
   const database = new WriteWatch("database", store, log, () => renewLeases(parts));
   const files = new WriteWatch("files", blobs, log, () => blobs.probe());
@@ -80,8 +85,8 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     // Before the chore that ends leases.
-    ...Object.values(VARIANTS).map(({ name, heartbeatIntervalMs }) => ({
-      ...writing(`heartbeats ${name}`, heartbeatIntervalMs / 3, () => next.beatWaiting(name)),
+    ...JOINED_THROUGH.map((name) => ({
+      ...writing(`heartbeats ${name}`, INTERVALS[name].heartbeatIntervalMs / 3, () => next.beatWaiting(name)),
       onEveryHub: true,
     })),
     writing("nodes", everySweep, (signal, lateMs) =>
@@ -105,6 +110,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     }),
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
+    { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     writing("prune", limit.PRUNE_EVERY_MS, (signal) => prune(parts, clock, signal)),
     writing("answers", limit.ANSWERS_EVICT_EVERY_MS, (signal) => evictAnswers(parts, signal)),
     { name: "orphans", everyMs: limit.ORPHANS_EVERY_MS, run: () => sweepOrphans(parts) },
@@ -122,10 +128,10 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
 
 function renewalAt(clock: Clock): readonly Change[] {
   const steady = clock.steady();
-  const nodes = Object.values(VARIANTS).map(({ name, offlineAfterMs }): Change => ({
+  const nodes = JOINED_THROUGH.map((variant): Change => ({
     kind: "node.leases.renewed",
-    variant: name,
-    leaseUntil: steady + offlineAfterMs,
+    variant,
+    leaseUntil: steady + INTERVALS[variant].offlineAfterMs,
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
   const tasks: Change = { kind: "task.leases.renewed", steady };
@@ -268,6 +274,9 @@ async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal):
   const limits = { before: now - retainMs, limit: limit.SWEEP_BATCH, now };
   const answers = { before: now - limit.IDEMPOTENCY_RETAIN_MS, limit: limit.SWEEP_BATCH };
   await remove({ store, signal }, oldAnswers(answers), [{ kind: "answers.pruned", ...answers }]);
+  // Not by the watch: the minutes that are shown are those of the clock.
+  const shown = { last: parts.clock.now(), first: parts.clock.now() - (limit.MINUTES_KEPT + 1) * MINUTE_MS };
+  await remove({ store, signal }, oldMinutes(shown), [{ kind: "minutes.pruned", ...shown }]);
   if (watch.pausesPruning) return;
   // Deliveries before messages: the deliveries are found through their messages.
   const broadcasts = oldDeliveries(limits, true);

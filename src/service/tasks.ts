@@ -82,6 +82,8 @@ export class TaskService {
   readonly #newId: NewId;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
+  /** What is to follow a commit and has not begun. */
+  readonly #following = new Map<string, Promise<void>>();
   readonly lists: TaskLists;
 
   constructor(store: Store, clock: Clock, newId: NewId) {
@@ -268,7 +270,7 @@ export class TaskService {
     const { assignments } = await this.#rounds.run(false);
     return transact({ totals: taskTotals() }, ({ totals }) => ({
       ...accept({ assignments, pending: totals.open }),
-      tellsEarlierChanges: assignments.length > 0,
+      isStored: assignments.length > 0,
     }));
   }
 
@@ -276,8 +278,23 @@ export class TaskService {
    * Assigns open tasks to a node that has room. The caller's own write is already on disk, so a failure here is not
    * reported: the balancer's next round assigns the tasks.
    */
-  async fillIfPossible(nodeId: string): Promise<void> {
-    await this.#fill(nodeId).catch(() => {});
+  fillIfPossible(nodeId: string): Promise<void> {
+    return this.#together(`fill ${nodeId}`, () => this.#fill(nodeId));
+  }
+
+  /** Once for all who ask before it begins, as the requests of one batch do after its commit. A failure is not reported. */
+  #together(name: string, step: () => Promise<void>): Promise<void> {
+    let following = this.#following.get(name);
+    if (!following) {
+      following = Promise.resolve()
+        .then(() => {
+          this.#following.delete(name);
+          return step();
+        })
+        .catch(() => {});
+      this.#following.set(name, following);
+    }
+    return following;
   }
 
   async #fill(nodeId: string): Promise<void> {
@@ -378,12 +395,10 @@ export class TaskService {
   }
 
   /** The end of the task is on disk, so a failure here is not reported: the periodic work does the same, and the rest. */
-  async #settleIfPossible(): Promise<void> {
-    try {
+  #settleIfPossible(): Promise<void> {
+    return this.#together("settle", async () => {
       if ((await this.#settleAll(undefined, SWEEP_BATCH)) > 0) await this.#rounds.run(true);
-    } catch {
-      // Not reported: see above.
-    }
+    });
   }
 
   #at(): Moment {

@@ -32,10 +32,10 @@ export type Query<R> = {
    */
   readonly reads: readonly string[];
   /**
-   * For a query that nearly every transaction would make stale: what it answers after a change of an earlier transaction,
-   * or null when it must be loaded again. Takes the place of the conflict keys of these changes.
+   * What it answers after a change that writes one of these keys, as a new value; undefined when the change does not say
+   * that: then it must be loaded again. For a query that many transactions of one group would make stale.
    */
-  patch?(value: R, change: Change): R | null;
+  patch?(value: R, change: Change): R | undefined;
   readonly byKey?: ReadByKey;
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };

@@ -24,6 +24,7 @@ export const TABLES: readonly Table[] = [
   { name: "broadcasts", key: ["seq"] },
   { name: "files", key: ["seq"] },
   { name: "events", key: ["id"] },
+  { name: "minutes", key: ["at", "hub"] },
   { name: "answers", key: ["scope"] },
   { name: "keys", key: ["key_id"] },
 ];

@@ -10,7 +10,9 @@ import { EventStreams } from "../../src/api/stream.ts";
 import { accept } from "../../src/domain/decision.ts";
 import {
   KEYS_MAX,
+  ANONYMOUS_STREAMS_MAX,
   STREAMS_MAX,
+  STREAMS_PER_ADDRESS_MAX,
   UPLOADS_MAX,
   UPLOADS_PER_NODE_KEY_MAX,
   ANSWERS_EVICT_EVERY_MS,
@@ -120,7 +122,8 @@ test("an upload that fails in any way frees its place", async () => {
 test("too many streams are 503 with Retry-After, and each one that ends frees its place", async () => {
   const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
   const never = new Promise<never>(() => {});
-  const feed = { lastId: async () => 0, subscribe: () => () => {}, catchUp: () => never };
+  const ofNode = () => ({ subscribe: () => () => {}, catchUp: () => never });
+  const feed = { lastId: async () => 0, ofNode };
   const room = new EventStreams(feed as never, log); // all of the feed that opening one asks for
   const open = async (): Promise<AbortController> => {
     const caller = new AbortController();
@@ -131,9 +134,11 @@ test("too many streams are 503 with Retry-After, and each one that ends frees it
       services: { nodes: { get: async () => null } },
       key: null,
       watchKey: () => () => {},
+      anonymousAddress: () => null,
     };
-    if (room.endpoint.kind !== "raw") throw new Error("no stream");
-    await room.endpoint.handle(call as unknown as Call);
+    const [endpoint] = room.endpoints;
+    if (endpoint?.kind !== "raw") throw new Error("no stream");
+    await endpoint.handle(call as unknown as Call);
     return caller;
   };
   const callers = await Promise.all(Array.from({ length: STREAMS_MAX }, open));
@@ -143,6 +148,32 @@ test("too many streams are 503 with Retry-After, and each one that ends frees it
   callers[7]?.abort();
   await open();
   await expect(open()).rejects.toMatchObject(refused);
+  room.close();
+  expect(room.size).toBe(0);
+});
+
+test("streams without a secret have bounds of their own, in all and for each address", async () => {
+  const log = openLog({ format: "json", level: "debug" }, Date.now, () => {});
+  const never = new Promise<never>(() => {});
+  const ofLog = () => ({ subscribe: () => () => {}, catchUp: () => never });
+  const room = new EventStreams({ lastId: async () => 0, ofLog } as never, log);
+  const endpoint = room.endpoints.find(({ path }) => path.endsWith("events/stream"));
+  const open = async (address: string | null): Promise<AbortController> => {
+    const caller = new AbortController();
+    const request = new Request("http://hub/", { signal: caller.signal });
+    const exchange = { request, server: { timeout: () => {} }, requestId: "r" };
+    const call = { exchange, key: null, watchKey: () => () => {}, anonymousAddress: () => address };
+    if (endpoint?.kind !== "raw") throw new Error("no stream");
+    await endpoint.handle(call as unknown as Call);
+    return caller;
+  };
+  const [first] = await Promise.all(Array.from({ length: STREAMS_PER_ADDRESS_MAX }, () => open("a")));
+  await expect(open("a")).rejects.toMatchObject({ status: 429 });
+  first?.abort();
+  await open("a");
+  for (let n = STREAMS_PER_ADDRESS_MAX; n < ANONYMOUS_STREAMS_MAX; n++) await open(`b${n % 90}`);
+  await expect(open("c")).rejects.toMatchObject({ status: 503 });
+  await open(null);
   room.close();
   expect(room.size).toBe(0);
 });

@@ -8,8 +8,12 @@ import { addKey, as, runKeys } from "./key-commands.ts";
 import { type RawAnswer, addNodes, hold, list, ok, pick, receive, refused, send } from "./scene.ts";
 
 /** Reads an event stream to its end; what came. */
-async function streamOf(hub: TestHub, secret: string): Promise<{ ended: Promise<string> }> {
-  const response = await fetch(`${hub.base()}/api/v1/agent/sse?node_id=n1`, {
+async function streamOf(
+  hub: TestHub,
+  secret: string,
+  path = "agent/sse?node_id=n1",
+): Promise<{ ended: Promise<string> }> {
+  const response = await fetch(`${hub.base()}/api/v1/${path}`, {
     headers: { "X-Matrix-Secret": secret },
   });
   expect(response.status).toBe(200);
@@ -43,6 +47,7 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
     await addNodes(hub, ["n1", "n2"]);
     const repeatable = { headers: { "Idempotency-Key": "k1" } };
     const stream = await streamOf(hub, robot);
+    const logStream = await streamOf(hub, robot, "events/stream");
     const upload = await uploadBegun(hub, robot);
     const waiting: Promise<Answer>[] = [
       hub.post("/message/receive", RECEIVE, as(robot)),
@@ -65,6 +70,7 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
     }
     expect((await upload.answered).status).toBe(401);
     const seen = await stream.ended;
+    await logStream.ended;
     expect(performance.now() - lostAt).toBeLessThan((RECEIVE.timeout * 1_000) / 2); // not at the end of their own time
     await send(hub, "op", "n1", { content: "for another" });
     expect(seen).not.toContain("for another");

@@ -584,6 +584,22 @@ test("in a batch it sees what those before it did, and must not wait", async () 
   expect([bodies[3]?.["task"], bodies[4]?.["error"]]).toEqual([null, "invalid_request"]);
 });
 
+test("in a batch a node that is offline comes back as with a heartbeat, and gets what the balancer has for it", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1", { max_tasks: 2 }, "B");
+  await ok(hub.post("/node/leave", { node_id: "n1" }));
+  const low = await addTask(hub, { priority: "low" }, "B");
+  const high = await addTask(hub, { priority: "high" }, "B");
+  const open = await addTask(hub, { priority: "high" }, "B");
+  const next = { path: "task/next", body: { node_id: "n1" } };
+  const { answers } = await ok(hub.post("/batch", { requests: [next, next, next] }));
+  const got = list({ answers }, "answers").map(({ body }) => record(body)["task"]);
+  expect(got).toMatchObject([{ task_id: high }, { task_id: open }, null]);
+  expect(await nodeOf(hub, "n1")).toMatchObject({ status: "online", tasks_assigned: 2 });
+  expect(await get(hub, low)).toMatchObject({ assigned_node: null });
+  expect((await eventKinds(hub)).slice(-3)).toEqual(["node.online", "task.assigned", "task.assigned"]);
+});
+
 test("eight workers do 100 tasks with at most 120 requests for work, and meet no conflict", async () => {
   await using hub = await startHub();
   const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);

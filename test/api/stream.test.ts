@@ -1,13 +1,16 @@
 /**
- * GET agent/sse (docs/events.md) from a raw socket: the events and their frames, reconnecting with Last-Event-ID, slow
+ * GET agent/sse and GET events/stream (docs/events.md) from a raw socket: the events and their frames, reconnecting with Last-Event-ID, slow
  * clients, and the end of a stream. test/http/sse.test.ts tests the framing itself.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
+import { HOUR_MS } from "../../src/lib/clock.ts";
+import { Feed } from "../../src/service/feed.ts";
 import { dice } from "../support/dice.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { as } from "./key-commands.ts";
 import {
   ISO,
   VARIANTS,
@@ -35,7 +38,12 @@ type Frame = {
 type Asked = {
   readonly lastEventId?: number | string;
   readonly variant?: VariantName;
+  /** null: none is sent. */
+  readonly secret?: string | null;
 };
+
+/** The stream of the whole log, as a client asks for it in place of a node's. */
+const ofLog = (query = ""): { readonly path: string } => ({ path: `/events/stream${query}` });
 
 /** A client that keeps a stream open and remembers what came whole. */
 class Client {
@@ -56,12 +64,17 @@ class Client {
   gone = false;
   readonly #isBehindProxy: boolean;
 
-  constructor(hub: TestHub, nodeId: string, { lastEventId, variant = "A" }: Asked = {}) {
+  constructor(
+    hub: TestHub,
+    of: string | { readonly path: string },
+    { lastEventId, variant = "A", secret = SECRET }: Asked = {},
+  ) {
     this.#isBehindProxy = hub.size > 1;
+    const path = typeof of === "string" ? `/agent/sse?node_id=${of}` : of.path;
     const head = [
-      `GET /api/v1/agent/sse?node_id=${nodeId} HTTP/1.1`,
+      `GET /api/v1${path} HTTP/1.1`,
       "Host: hub",
-      `X-Matrix-Secret: ${SECRET}`,
+      ...(secret === null ? [] : [`X-Matrix-Secret: ${secret}`]),
       "Accept: text/event-stream",
       ...(lastEventId === undefined ? [] : [`Last-Event-ID: ${lastEventId}`]),
     ];
@@ -161,8 +174,8 @@ class Client {
 class Clients {
   readonly #open: Client[] = [];
 
-  async open(hub: TestHub, nodeId: string, asked?: Asked): Promise<Client> {
-    const client = new Client(hub, nodeId, asked);
+  async open(hub: TestHub, of: string | { readonly path: string }, asked?: Asked): Promise<Client> {
+    const client = new Client(hub, of, asked);
     this.#open.push(client);
     return client.open();
   }
@@ -472,6 +485,147 @@ describe("HEAD", () => {
     await until("the next answer", async () => text.includes('"success":true'));
     expect(text).toStartWith("HTTP/1.1 200 ");
     socket.destroy();
+  });
+});
+
+describe("the stream of the whole log", () => {
+  /** Expects these frames to be these events of the log, each once. */
+  const expectEvents = (frames: readonly Frame[], events: readonly Record<string, unknown>[]): void => {
+    expect(frames.map(({ data }) => data)).toEqual([...events]);
+    expect(frames.map(({ id, event }) => ({ id, kind: event }))).toEqual(
+      events.map(({ id, kind }) => ({ id: Number(id), kind: String(kind) })),
+    );
+  };
+
+  test("has every event once, in the order of the log, while they come and from any place in it", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1", "n2", "n3"]);
+    const before = await lastId(hub);
+    const live = [
+      await clients.open(hub, ofLog()),
+      await clients.open(hub, ofLog(), { variant: "B" }),
+      await clients.open(hub, ofLog(), { secret: null }),
+    ];
+    await bustle(hub, 150, 4);
+    const all = await log(hub);
+    const later = all.filter(({ id }) => Number(id) > before);
+    expect(later.length).toBeGreaterThan(100);
+    for (const client of live) expectEvents(await client.take(later.length), later);
+    const middle = Number(all[Math.floor(all.length / 2)]?.["id"]);
+    for (const [query, lastEventId, after] of [
+      ["?since=0", undefined, 0],
+      [`?since=${middle}`, undefined, middle],
+      ["?since=0", middle, middle],
+      ["", middle, middle],
+    ] as const) {
+      const wanted = all.filter(({ id }) => Number(id) > after);
+      const asked = lastEventId === undefined ? {} : { lastEventId };
+      expectEvents(await (await clients.open(hub, ofLog(query), asked)).take(wanted.length), wanted);
+    }
+    expect(live[0]?.first).toBe("retry: 3000");
+    expect(hub.logged.join("")).not.toContain('"level":"error"');
+  });
+
+  test("shows what passes its filter, of what was and of what comes", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1", "n2"]);
+    const taskId = await addTaskOf(hub, "n1");
+    const work = async (): Promise<void> => {
+      await complete(hub, await addTaskOf(hub, "n2"), "n2");
+      await send(hub, "n1", "n2");
+      await ok(hub.post("/signin", { node_id: "n1" }));
+    };
+    await work();
+    const filters: readonly [string, (event: Record<string, unknown>) => boolean][] = [
+      ["?kind=task.completed", ({ kind }) => kind === "task.completed"],
+      ["?kind=message.sent,LUX.signin", ({ kind }) => kind === "message.sent" || kind === "lux.signin"],
+      ["?node_id=n2", ({ node_id }) => node_id === "n2"],
+      [`?task_id=${taskId}`, ({ task_id }) => task_id === taskId],
+      [
+        "?node_id=n2&kind=task.assigned,task.completed",
+        ({ node_id, kind }) => node_id === "n2" && /^task\.(assigned|completed)$/.test(String(kind)),
+      ],
+    ];
+    const now = await lastId(hub);
+    const streams = [];
+    for (const [query, passes] of filters)
+      streams.push({
+        passes,
+        live: await clients.open(hub, ofLog(query)),
+        whole: await clients.open(hub, ofLog(`${query}&since=0`)),
+      });
+    await ok(complete(hub, taskId, "n1"));
+    await work();
+    await work();
+    const all = await log(hub);
+    for (const { passes, live, whole } of streams) {
+      const wanted = all.filter(passes);
+      expectEvents(await whole.take(wanted.length), wanted);
+      const coming = wanted.filter(({ id }) => Number(id) > now);
+      expectEvents(await live.take(coming.length), coming);
+      expect(coming.length).toBeGreaterThan(0);
+    }
+  });
+
+  test("reads what is logged in quick succession together", async () => {
+    await using hub = await startHub();
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    const client = await clients.open(hub, ofLog("?kind=task.created"));
+    const reads = spyOn(Feed.prototype, "eventsById");
+    try {
+      for (let i = 0; i < 60; i++) await addTask(hub);
+      await client.take(60);
+      expect(reads.mock.calls.length).toBeLessThan(30); // 60 commits
+    } finally {
+      reads.mockRestore();
+    }
+  });
+
+  test("takes no bad filter, and on B no caller without the secret", async () => {
+    await using hub = await startHub();
+    for (const [query, wrong] of [
+      ["since=-1", "since"],
+      ["kind=task.created,task.eaten", "kind"],
+      ["kind=task.created,", "kind"],
+      ["node_id=a%20b", "node_id"],
+    ] as const)
+      await badFields(hub.get(`/events/stream?${query}`), [wrong]);
+    await refused(hub.call("GET", "/events/stream", as(null, { variant: "B" })), 401, "unauthorized");
+    expect((await hub.call("HEAD", "/events/stream")).status).toBe(200);
+  });
+
+  test("says what it misses: events that are no longer kept", async () => {
+    await using hub = await startHub({ retainMs: HOUR_MS });
+    using clients = new Clients();
+    await addNodes(hub, ["n1"]);
+    for (let i = 0; i < 5; i++) await addTask(hub);
+    hub.clock.pass(HOUR_MS + 60_000);
+    await hub.sweep();
+    await addTask(hub);
+    const kept = await log(hub);
+    const first = Number(kept[0]?.["id"]);
+    expect(first).toBeGreaterThan(3);
+    const client = await clients.open(hub, ofLog("?since=2"));
+    const [gap, ...rest] = await client.take(1 + kept.length);
+    expect(gap).toMatchObject({ id: first - 1, event: "gap", data: { after: 2, resumed_at: first } });
+    expectEvents(rest, kept);
+  });
+
+  test("ends when the hub goes down", async () => {
+    const hub = await startHub();
+    using clients = new Clients();
+    try {
+      const client = await clients.open(hub, ofLog("?since=0"), { secret: null });
+      await client.take(1);
+      await hub.close();
+      await until("the stream is gone", async () => client.over);
+      expect(client.ended && client.whole).toBe(true);
+    } finally {
+      await hub.close();
+    }
   });
 });
 

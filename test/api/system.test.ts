@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
+import { MINUTES_SAVE_EVERY_MS } from "../../src/domain/limits.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import {
   ISO,
@@ -27,6 +28,68 @@ import {
 async function cursorOf(hub: TestHub): Promise<number> {
   return Number((await ok(hub.get("/events?since=0&limit=1000")))["cursor"]);
 }
+
+describe("stats/minutes", () => {
+  /** What every hub has counted so far is saved: each shows its own numbers at once, and those of others then. */
+  async function minutesOf(hub: TestHub, last = 60): Promise<Record<string, unknown>> {
+    hub.clock.pass(MINUTES_SAVE_EVERY_MS);
+    await hub.sweep();
+    return ok(hub.get(`/stats/minutes?last=${last}`));
+  }
+
+  test("counts what is done, minute by minute, over a restart", async () => {
+    const dataDir = newDataDir();
+    try {
+      const database = await (async () => {
+        await using hub = await startHub({ dataDir });
+        await addNodes(hub, ["n1", "n2"]);
+        await ok(complete(hub, await addTaskOf(hub, "n1", { lux_reward: 1.5 }), "n1"));
+        const failed = await addTaskOf(hub, "n2");
+        await ok(hub.post("/task/fail", { task_id: failed, node_id: "n2", error: "no", retry: false }));
+        await send(hub, "n1", "n2");
+        await ok(hub.post("/message/broadcast", { from_node: "n1", content: "all" }));
+        const { minutes, total } = await minutesOf(hub);
+        expect(total).toMatchObject({
+          tasks_created: 2,
+          tasks_started: 2,
+          tasks_completed: 1,
+          attempts_failed: 1,
+          tasks_failed: 1,
+          lux_paid: 1.5,
+          messages_sent: 2,
+          time_to_start: { count: 2 },
+          time_to_finish: { count: 1 },
+        });
+        const all = list({ minutes }, "minutes");
+        expect(all).toHaveLength(60);
+        expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).toSorted());
+        for (const { at } of all) expect(at).toMatch(/:00\.000Z$/);
+        expect(all.reduce((sum, one) => sum + Number(one["tasks_created"]), 0)).toBe(2);
+        await addTask(hub); // not saved before the hub ends
+        return hub.database;
+      })();
+      if (database === null) {
+        await using hub = await startHub({ dataDir });
+        expect((await ok(hub.get("/stats/minutes")))["total"]).toMatchObject({
+          tasks_created: 3,
+          messages_sent: 2,
+        });
+      }
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  test("is open on A, answers as many minutes as are asked for, and forgets old ones", async () => {
+    await using hub = await startHub();
+    await addTask(hub);
+    expect(list(await minutesOf(hub, 5), "minutes")).toHaveLength(5);
+    expect((await hub.get("/stats/minutes", { headers: { "X-Matrix-Secret": null } })).status).toBe(200);
+    for (const last of ["0", "61", "x"]) await badFields(hub.get(`/stats/minutes?last=${last}`), ["last"]);
+    hub.clock.pass(70 * 60_000);
+    expect((await minutesOf(hub))["total"]).toMatchObject({ tasks_created: 0 });
+  });
+});
 
 describe("status", () => {
   test("counts nodes, tasks and uptime", async () => {

@@ -178,7 +178,7 @@ def main(place: pathlib.Path) -> None:
             assert luxhub._is_temporary(error), error
     assert names[0] in [key["name"] for key in hub.keys.list()["keys"]]
     assert hub.keys.revoke(names[0])["key"]["state"] == "revoked"
-    assert hub.status()["status"] == "ok" and hub.diagnostic()["connected"]
+    assert hub.status()["status"] == "ok" and hub.minutes()["success"] and hub.diagnostic()["connected"]
 
     # Refusals are not repeated, and say what is wrong.
     unknown = refusal(lambda: hub.tasks.get("none"))

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { balance } from "../../src/domain/balancer.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
-import { comeBack, drain, expire, heartbeat, leave, register } from "../../src/domain/node.ts";
+import { comeBack, drain, expire, heartbeat, leave, nextTask, register } from "../../src/domain/node.ts";
 import {
   assignTo,
   cancel,
@@ -15,7 +15,6 @@ import {
   create,
   expire as expireTasks,
   extend,
-  next,
   fail,
   isReady,
   makeReady,
@@ -133,7 +132,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
       const started = (resume && held.find(({ startedAt }) => startedAt !== null)) || null;
       const gifts = held.find(({ startedAt }) => startedAt === null) ?? null;
       const open = tasks.filter((task) => isReady(task, now));
-      return next(findNode(nodeId), nodeId, { started, gifts, open }, at);
+      return nextTask(findNode(nodeId), nodeId, { started, gifts, open, waiting }, beat, false);
     }
     case "requeue":
       return requeue(

@@ -7,7 +7,7 @@ import type * as z from "zod/mini";
 import type { Endpoint } from "../../src/api/endpoint.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
-import { STREAM } from "../../src/api/stream.ts";
+import { LOG_STREAM, NODE_STREAM } from "../../src/api/stream.ts";
 import { JSON_BODY_MAX_BYTES } from "../../src/domain/limits.ts";
 import { placeholder } from "./id-pool.ts";
 import { multipart } from "./multipart.ts";
@@ -24,13 +24,15 @@ export type Target = Pick<Endpoint, "kind" | "method" | "path" | "auth" | "rejec
   readonly emptyBody?: boolean;
 };
 
-const SSE: Target = { kind: "raw", ...STREAM };
+const SSE: Target = { kind: "raw", ...NODE_STREAM };
+const LOG: Target = { kind: "raw", ...LOG_STREAM };
 
 export const TARGETS: readonly Target[] = [
   ...[...ENDPOINTS, ...fileEndpoints(MAX_FILE_BYTES)].map((endpoint): Target =>
     endpoint.kind === "json" ? { ...endpoint, input: endpoint.input() } : endpoint,
   ),
   SSE,
+  LOG,
 ];
 
 export const SECRETS = ["right", "bound", "pinned", "wrong", "missing"] as const;
@@ -210,7 +212,7 @@ function headersOf({ kind, method, path }: Target): fc.Arbitrary<readonly Header
     );
     headers.push(header("If-Range", 4, fc.constantFrom('"x"', "Thu, 01 Jan 1970 00:00:00 GMT", "never")));
   }
-  if (path.includes("sse")) {
+  if (path.includes("sse") || path.includes("stream")) {
     headers.push(header("Last-Event-ID", 2, fc.constantFrom("0", "1", "99999999", "-1", "x", "")));
   }
   return fc.tuple(...headers).map((all) => all.filter((one) => one !== null));

@@ -22,6 +22,7 @@ import {
   extend,
   fail,
   list,
+  next,
   pull,
   release,
   remove,
@@ -167,6 +168,27 @@ const fileList = command("file list", fc.record({ variant }), ({ model }, { hub 
   })),
 );
 
+// ---- Several at once
+
+/** What these do ends with their commit. */
+const within = fc.oneof(
+  ...[heartbeat, create, create, next, next, take("assign"), take("claim")],
+  ...[extend, signIn, send, receive, acknowledge],
+);
+/** After these the hub settles or balances, in commits of its own: nothing follows them in a batch. */
+const atItsEnd = fc.oneof(complete, release, fail, retry, cancel);
+
+const batch: fc.Arbitrary<Command> = fc
+  .tuple(fc.array(within, { maxLength: 5 }), fc.oneof(within, atItsEnd))
+  .map(([first, last]) => {
+    const commands = [...first, last];
+    return {
+      check: () => true,
+      run: (world, real) => real.inBatches(() => commands.map((one) => one.run(world, real))),
+      toString: () => `batch(${commands.join(", ")})`,
+    };
+  });
+
 // ---- Time, restarts, and who follows
 
 const pass = command(
@@ -255,6 +277,7 @@ const changing = [
     complete,
     complete,
   ],
+  ...[next, next, next, next, batch, batch, batch],
   ...[release, release, fail, fail, extend, cancel, retry, retry, leave, drain],
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],

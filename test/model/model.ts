@@ -63,6 +63,8 @@ export type Task = Draft & {
   /** Counts each hand-out and each return to open. */
   epoch: number;
   leaseUntil: number | null;
+  /** When its node said that it works on it; without that, an assigned one is a gift. */
+  startedAt: number | null;
   notBefore: number | null;
   expiresAt: number | null;
   /** Those of its dependencies that are not completed. */
@@ -226,7 +228,8 @@ export class Model {
 
   create(variant: VariantName, draft: Draft, id: string): Task {
     const balanced = variant === "B";
-    const none = { node: null, revokedFrom: null, result: null, failure: null, leaseUntil: null } as const;
+    const none = { node: null, revokedFrom: null, result: null, failure: null } as const;
+    const unheld = { leaseUntil: null, startedAt: null } as const;
     const counts = { attempts: 0, failures: 0, epoch: 0 };
     const times = {
       notBefore: draft.delayMs === null ? null : this.now + draft.delayMs,
@@ -235,6 +238,7 @@ export class Model {
     const task: Task = {
       ...draft,
       ...none,
+      ...unheld,
       ...counts,
       ...times,
       id,
@@ -249,17 +253,43 @@ export class Model {
     return task;
   }
 
-  /** Assign and claim: of whoever asks, the first gets it; who has it already is told so. */
-  take(taskId: string, nodeId: string): Task {
+  /** Assign and claim: of whoever asks, the first gets it; who has it already is told so. A claim starts it. */
+  take(taskId: string, nodeId: string, by: "assign" | "claim"): Task {
     const task = this.task(taskId);
     const node = this.node(nodeId);
     refuseFinished(task);
-    if (task.node === nodeId) return task;
+    if (task.node === nodeId) {
+      if (by === "claim") task.startedAt ??= this.now;
+      return task;
+    }
     if (task.status === "assigned") refuse("task_not_open");
     if (!this.isReady(task)) refuse("task_not_ready");
     refuseAway(node);
     this.#assign(task, node);
+    if (by === "claim") task.startedAt = this.now;
     return task;
+  }
+
+  /**
+   * A heartbeat that hands out a task: with `resume` what the node has started, oldest first; else its best gift; else
+   * the best open one that it takes and that is of one of `types`.
+   */
+  next(nodeId: string, types: readonly string[] | null, resume: boolean): { task: Task | null; node: Node } {
+    const node = this.node(nodeId);
+    this.#comeOnline(node);
+    const mine = this.tasks.filter((task) => task.status === "assigned" && task.node === nodeId);
+    const started = mine
+      .filter(({ startedAt }) => startedAt !== null)
+      .toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
+    const gifts = mine.filter(({ startedAt }) => startedAt === null).toSorted(byPriority);
+    const held = (resume ? started[0] : undefined) ?? gifts[0];
+    if (held) this.#handOut(held);
+    const mayTake = !node.draining && mine.length < node.maxTasks;
+    const open = this.pool().find((task) => fits(node, task) && (types?.includes(task.type) ?? true));
+    if (!held && mayTake && open) this.#assign(open, node);
+    const task = held ?? (mayTake ? open : undefined) ?? null;
+    if (task) task.startedAt = this.now;
+    return { task, node };
   }
 
   /** Only who holds a task completes it, and is paid once. B, which has no claim, takes an open one on the way. */
@@ -350,7 +380,8 @@ export class Model {
   retry(taskId: string): Task {
     const task = this.task(taskId);
     if (task.status !== "failed") refuse("task_not_failed");
-    Object.assign(task, { status: "open", attempts: 0, failures: 0, epoch: task.epoch + 1 });
+    const fresh = { status: "open", attempts: 0, failures: 0, startedAt: null } as const;
+    Object.assign(task, fresh, { epoch: task.epoch + 1 });
     if (task.expiresAt !== null && task.expiresAt <= this.now) task.expiresAt = null;
     this.#log("task.retried", null, task);
     const canWait = this.#waitForOthers(task);
@@ -393,7 +424,7 @@ export class Model {
   assignListed(pairs: readonly { taskId: string; nodeId: string }[]): (RejectionCode | null)[] {
     return pairs.map(({ taskId, nodeId }) => {
       try {
-        this.take(taskId, nodeId);
+        this.take(taskId, nodeId, "assign");
         return null;
       } catch (error) {
         if (error instanceof Refused) return error.code;
@@ -417,7 +448,7 @@ export class Model {
 
   /** The ready tasks, best first: by priority, then by age. */
   pool(): Task[] {
-    return this.tasks.filter((task) => this.isReady(task)).toSorted((a, b) => a.priority - b.priority);
+    return this.tasks.filter((task) => this.isReady(task)).toSorted(byPriority);
   }
 
   isReady({ status, unmet, notBefore }: Task): boolean {
@@ -611,6 +642,7 @@ export class Model {
 
   /** Time passes, and the hub does its periodic work. */
   pass(ms: number): void {
+    const before = this.now;
     this.now += ms;
     const failedBefore = new Set(this.tasks.filter(({ status }) => status === "failed"));
     const silent = [...this.nodes.values()].filter((node) => node.online && node.leaseUntil <= this.now);
@@ -624,7 +656,9 @@ export class Model {
       const holder = silent.find(({ id }) => id === task.node);
       if (holder) this.#endAttempt(task, "offline", true, back);
     }
-    this.#balance(this.pool().filter(({ balanced }) => balanced));
+    // Those whose time has come meanwhile follow after what is late.
+    const wasDue = ({ notBefore }: Task): boolean => notBefore === null || notBefore <= before;
+    this.#balance(this.pool().filter((task) => task.balanced && wasDue(task)));
     this.#endLate(failedBefore);
     this.#balance(this.pool().filter(({ balanced }) => balanced));
     const parks = this.#batch();
@@ -733,15 +767,21 @@ export class Model {
     task.status = "assigned";
     task.node = node.id;
     task.revokedFrom = null;
-    task.epoch += 1;
-    task.leaseUntil = task.timeoutMs === null ? null : this.now + task.timeoutMs;
+    this.#handOut(task);
     node.idleSince = this.now;
     this.#log("task.assigned", node.id, task);
+  }
+
+  #handOut(task: Task): void {
+    task.epoch += 1;
+    task.leaseUntil = task.timeoutMs === null ? null : this.now + task.timeoutMs;
+    task.startedAt = null;
   }
 
   #free(task: Task, from: Node): void {
     task.status = "open";
     task.node = null;
+    task.startedAt = null;
     task.epoch += 1;
     task.leaseUntil = null;
     from.idleSince = this.now;
@@ -783,6 +823,9 @@ function refuseAway({ online, draining }: Node): void {
 function fits(node: Node, task: Task): boolean {
   return task.type === "" || node.capabilities.length === 0 || node.capabilities.includes(task.type);
 }
+
+/** Best first; those of one priority stay in the order of their creation. */
+const byPriority = (a: Task, b: Task): number => a.priority - b.priority;
 
 function isSameProfile(a: Node, b: Node): boolean {
   const profile = ({ variant, capabilities, maxTasks, autoAssign }: Node): string =>

@@ -33,6 +33,14 @@ class StandingClock extends TestClock {
   }
 }
 
+/** A request that waits for its batch. */
+type Posted = {
+  readonly path: string;
+  readonly body: unknown;
+  readonly variant: "A" | "B";
+  readonly resolve: (answer: Answer) => void;
+};
+
 export class Real implements AsyncDisposable {
   readonly #dataDir = newDataDir();
   readonly #clock: StandingClock;
@@ -53,6 +61,37 @@ export class Real implements AsyncDisposable {
   get hub(): TestHub {
     if (!this.#hub) throw new Error("the hub does not run");
     return this.#hub;
+  }
+
+  /** Sends what `run` posts in batches: as many together as come one after the other in one variant. */
+  async inBatches(run: () => readonly Promise<void>[]): Promise<void> {
+    const { hub } = this;
+    const asked: Posted[] = [];
+    const collecting: TestHub = Object.create(hub);
+    collecting.post = (path, body, { variant = "A" } = {}) =>
+      new Promise((resolve) => asked.push({ path: path.slice(1), body, variant, resolve }));
+    this.#hub = collecting;
+    let running: readonly Promise<void>[];
+    try {
+      running = run();
+    } finally {
+      this.#hub = hub;
+    }
+    while (asked.length > 0) {
+      const variant = asked[0]?.variant ?? "A";
+      const others = asked.findIndex((one) => one.variant !== variant);
+      const together = asked.splice(0, others === -1 ? asked.length : others);
+      const requests = together.map(({ path, body }) => ({ path, body }));
+      const { status, headers, body } = await hub.post("/batch", { requests }, { variant });
+      expect(status).toBe(200);
+      const answers = arrayOf(body["answers"]);
+      expect(answers).toHaveLength(together.length);
+      for (const [i, { resolve }] of together.entries()) {
+        const answer = answers[i];
+        resolve({ status: Number(answer?.["status"]), headers, body: { ...Object(answer?.["body"]) } });
+      }
+    }
+    await Promise.all(running);
   }
 
   async pass(ms: number): Promise<void> {

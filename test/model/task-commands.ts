@@ -65,10 +65,30 @@ export function take(by: "assign" | "claim"): fc.Arbitrary<Command> {
   return command(by, taskAndNode, (world, { hub }, { variant, task, node }) => {
     const taskId = world.task(task);
     return same(hub.post(`/task/${by}`, { task_id: taskId, node_id: node }, { variant }), () =>
-      taskAnswer(world.model, world.model.take(taskId, node), variant),
+      taskAnswer(world.model, world.model.take(taskId, node, by), variant),
     );
   });
 }
+
+/** The task of the answer is that of this moment: others may change it later. */
+export const next = command(
+  "next",
+  fc.record({
+    variant,
+    node,
+    types: fc.constantFrom(null, null, ["x"], ["y", "z"]),
+    resume: fc.boolean(),
+  }),
+  ({ model }, { hub }, { variant, node, types, resume }) =>
+    same(hub.post("/task/next", { node_id: node, task_types: types, resume }, { variant }), () => {
+      const { task, node: asker } = model.next(node, types, resume);
+      return {
+        task: task && taskWords(model, task, variant),
+        lease: task && { epoch: task.epoch },
+        drain: asker.draining,
+      };
+    }),
+);
 
 /** Who asks about a task: its holder or any node, with its epoch, with the one before, or without. */
 const asker = fc.record({

@@ -24,6 +24,7 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     lux_reward: lux(task.rewardMicro),
     assigned_node: task.node,
     ready: model.isReady(task),
+    started_at: task.startedAt === null ? null : new Date(task.startedAt).toISOString(),
     attempts: task.attempts,
     max_attempts: task.maxAttempts,
     timeout_s: task.timeoutMs === null ? null : task.timeoutMs / 1_000,

@@ -6,14 +6,17 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { Task } from "../../src/domain/model.ts";
-import { saved } from "../../src/domain/node.ts";
+import { beaten, saved } from "../../src/domain/node.ts";
+import { complete, next, take } from "../../src/domain/task.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { waitingDeliveries } from "../../src/store/sql/messages.ts";
-import { taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
+import { NOTHING } from "../../src/store/sql/query.ts";
+import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
-import type { Store } from "../../src/store/store.ts";
-import { message, node, tally, task } from "../domain/samples.ts";
+import { runGroup } from "../../src/store/postgres/group-commit.ts";
+import type { Load, Loaded, Member, Store } from "../../src/store/store.ts";
+import { AT, message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -74,6 +77,43 @@ async function claim(store: Store, nodes: readonly string[], each: number): Prom
   }));
   for (const task of tasks) await commit(store, [{ kind: "task.moved", task }]);
   return tasks;
+}
+
+function member<L extends Load>(load: L, decide: (rows: Loaded<L>) => ReturnType<Member["decide"]>): Member {
+  return { load, decide };
+}
+
+/** Commits one transaction of these members, and answers how often it was reloaded and how many statements it sent. */
+async function cost(members: readonly Member[]): Promise<{ reloads: number; statements: number }> {
+  const sql = new SQL(address, { max: 1 });
+  const session = await sql.reserve();
+  let reloads = 0;
+  let statements = 0;
+  try {
+    const counted: Pick<SQL, "unsafe"> = {
+      unsafe(text, params) {
+        statements++;
+        return session.unsafe(text, params);
+      },
+    };
+    await runGroup(counted, {
+      granted: () => [
+        {
+          members,
+          resolve: () => {},
+          reject: (error) => {
+            throw error;
+          },
+        },
+      ],
+      reloaded: () => void reloads++,
+      committing: () => [],
+    });
+    return { reloads, statements };
+  } finally {
+    session.release();
+    await sql.close();
+  }
 }
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
@@ -202,6 +242,54 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
     const [commits] = await sql`SELECT count(DISTINCT xmin::text)::int AS n FROM events`;
     await sql.close();
     expect(commits).toEqual({ n: 1 });
+  });
+
+  test("many requests of one node in one transaction: they see one another without a reload", async () => {
+    const store = await open();
+    const ids = Array.from({ length: 100 }, (_, i) => `t${String(i).padStart(2, "0")}`);
+    await commit(store, saved(node("n1")));
+    await create(
+      store,
+      ids.map((taskId) => ({ taskId, luxRewardMicro: 5 })),
+    );
+    const nodeId = "n1";
+    const beat = beaten(nodeId, { ...AT, leaseMs: 1 });
+    const claim = (taskId: string): Member =>
+      member({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) =>
+        take(rows.task, rows.node, { taskId, nodeId, by: "claim" }, AT),
+      );
+    const finish = (taskId: string): Member =>
+      member({ task: taskById(taskId), node: nodeById(nodeId) }, (rows) => {
+        const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
+        const asked = { taskId, nodeId, epoch: 1, result, claimOnComplete: false, entryId: `e${taskId}` };
+        return complete(rows.task, rows.node, asked, AT);
+      });
+    const nextOne = member(
+      { node: nodeById(nodeId), started: NOTHING, gifts: bestGift(nodeId), open: bestReady(null, true) },
+      ({ node, ...found }) => {
+        if (!node) throw new Error("no node");
+        const { answer, changes } = next(node, found, AT);
+        return accept(answer, [beat, ...changes]);
+      },
+    );
+    const [claimed, taken] = [ids.slice(0, 50), ids.slice(50)];
+    const claims = await cost(claimed.flatMap((taskId) => [claim(taskId), finish(taskId)]));
+    expect(claims.reloads).toBe(0);
+    expect(claims.statements).toBeLessThan(15);
+    const nexts = await cost(taken.map(() => nextOne));
+    expect(nexts.reloads).toBeLessThanOrEqual(2); // of the open tasks, 32 at a time
+    expect(nexts.statements).toBeLessThan(25);
+    const completions = await cost(taken.map(finish));
+    expect(completions.reloads).toBe(0);
+    expect(completions.statements).toBeLessThan(15);
+    expect(await store.read(taskTotals())).toEqual({ open: 0, assigned: 0, completed: 100, failed: 0 });
+    expect(await store.read(nodeById(nodeId))).toMatchObject({
+      tasksAssigned: 0,
+      tasksCompleted: 100,
+      entries: 100,
+      balanceMicro: 500n,
+      lastHeartbeatAt: AT.now,
+    });
   });
 
   test("more rows in one commit than one statement carries", async () => {

@@ -20,8 +20,9 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { BalancerRounds } from "../../src/service/balancer-rounds.ts";
 import { TaskService } from "../../src/service/tasks.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { UNSCHEDULED, node, task } from "../domain/samples.ts";
+import { UNSCHEDULED, node, tally, task } from "../domain/samples.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -207,4 +208,22 @@ describe("thousands of nodes, each with its own capabilities,", () => {
     );
     expect(ratio).toBeLessThan(20); // node by node: 100
   });
+});
+
+test("completions that share a commit fill the room of their node in one step", async () => {
+  const held = Array.from({ length: 20 }, (_, i) =>
+    created(`held ${i}`, { status: "assigned", assignedNode: "n1", balanced: false }),
+  );
+  const waiting = Array.from({ length: 9 }, (_, i) => created(`waiting ${i}`));
+  const { store, tasks, steps } = await openScene([
+    ...there("n1", [], 5),
+    tally({ nodeId: "n1", assigned: held.length }),
+    ...held,
+    ...waiting,
+  ]);
+  const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
+  const asked = { nodeId: "n1", epoch: null, result, claimOnComplete: false };
+  await Promise.all(held.map((_, i) => tasks.complete(store.transact, { ...asked, taskId: `held ${i}` })));
+  expect(steps).toHaveBeenCalledTimes(held.length + 1);
+  expect(await store.read(nodeById("n1"))).toMatchObject({ tasksAssigned: 5, tasksCompleted: held.length });
 });

@@ -109,6 +109,12 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   ],
   ["twice", "SELECT task_id FROM events WHERE kind = 'task.completed' GROUP BY task_id HAVING count(*) > 1"],
   ["twice", "SELECT title FROM tasks GROUP BY title HAVING count(*) > 1"],
+  // Of a batch all is there or nothing.
+  [
+    "unequal",
+    `SELECT substr(title, 1, length(title) - 2) AS pair FROM tasks WHERE title LIKE '% pair _'
+     GROUP BY substr(title, 1, length(title) - 2) HAVING count(*) <> 2`,
+  ],
   ["twice", "SELECT content FROM messages GROUP BY content HAVING count(*) > 1"],
   // LUX paid twice.
   ["twice", "SELECT task_id FROM ledger WHERE task_id IS NOT NULL GROUP BY task_id HAVING count(*) > 1"],

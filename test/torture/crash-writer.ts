@@ -31,6 +31,10 @@ export class Ledger {
   readonly acked = new Set<string>();
   /** SHA-256 by file. */
   readonly files = new Map<string, string>();
+  /** Tasks that task/next handed out, alone or in a batch; calls of it that were hung up; batches. */
+  handedOut = 0;
+  hungUp = 0;
+  batches = 0;
   /** Receives of one message each that were cut off, until they are repeated: each may have taken one along; by node. */
   readonly cutReceives = new Map<string, number>();
   /** What was answered as it must not be, in words. */
@@ -54,6 +58,9 @@ type Call = {
   readonly refusals?: readonly number[];
 };
 
+/** A task that was handed out. */
+type Got = { readonly taskId: string; readonly epoch: number };
+
 /** What the writers of one cycle share. */
 export type Crowd = {
   readonly hub: Pick<Hub, "post" | "call">;
@@ -67,6 +74,9 @@ export type Crowd = {
 /** The task timed out, has expired or failed with what it depends on, before its holder asked. */
 const LATE = [403, 409];
 const EXPIRES_AFTER_MS = 1_500;
+/** How long a task/next waits, and when at the latest its caller hangs up. */
+const WAIT_S = 0.1;
+const HANG_UP_MOST_MS = 30;
 
 /** The hub did not answer: it is gone. */
 class Gone extends Error {}
@@ -122,6 +132,10 @@ export class Writer {
     // What was refused may be possible by now.
     if (again.status !== first.status && (first.status === 200 || key !== null))
       this.#blame(this.#cut, again);
+    // Without a task nothing is stored.
+    const handedOut = leaseOf(first.body);
+    if (path === "/task/next" && handedOut !== "" && leaseOf(again.body) !== handedOut)
+      this.#blame(this.#cut, again);
     if (path === "/node/leave") await this.#ask(hub, this.#heartbeat());
   }
 
@@ -130,7 +144,9 @@ export class Writer {
     const key = (what: string): string | null => (step % 2 === 0 ? null : `${this.#nodeId}-${what}-${step}`);
     if (step % 8 === 0) await this.#signIn();
     await this.#create(step, key("create"));
-    await this.#claimAndEnd(step);
+    if (step % 3 === 0) await this.#batchAndEnd(step, key("batch"));
+    else if (step % 3 === 1) await this.#nextAndEnd(step, key("next"));
+    else await this.#claimAndEnd(step);
     if (step % 16 === 15) await this.#leaveAndReturn();
     await this.#send(step, key("send"));
     await this.#receive(step, key("receive"));
@@ -172,7 +188,7 @@ export class Writer {
 
   /** One of the newest tasks, so that several writers want the same; sometimes the oldest, which had to wait. */
   async #claimAndEnd(step: number): Promise<void> {
-    const { ledger, open, random } = this.#crowd;
+    const { open, random } = this.#crowd;
     const nodeId = this.#nodeId;
     const newest = step % 4 === 3 ? undefined : open.at(-1 - Math.floor(random() * 3));
     const taskId = newest ?? open[0];
@@ -189,15 +205,101 @@ export class Writer {
       refusals: [409],
       told: ({ lease }) => {
         epoch = Number(Object(lease).epoch);
-        const handOut = `${taskId} ${epoch}`;
-        ledger.winners.set(handOut, (ledger.winners.get(handOut) ?? new Set()).add(nodeId));
-        ledger.epochs.set(taskId, Math.max(epoch, ledger.epochs.get(taskId) ?? 0));
-        ledger.holds.set(taskId, { nodeId, epoch });
+        this.#won(taskId, epoch);
         forget();
       },
     });
     if (epoch === 0) return forget(); // another has it, or it is not ready
     await this.#end(taskId, epoch, step);
+  }
+
+  /** Asks for a task, blocking or not; every fourth time hangs up meanwhile, and resumes what it may have got. */
+  async #nextAndEnd(step: number, key: string | null): Promise<void> {
+    const { ledger, random } = this.#crowd;
+    const body = { node_id: this.#nodeId, wait: step % 2 === 0 ? WAIT_S : 0, resume: step % 5 === 0 };
+    let got: Got | null = null;
+    const told = (answer: Row): void => void (got = this.#handedOut(answer));
+    if (step % 4 !== 2) await this.#call({ path: "/task/next", body, key, told });
+    else if (await this.#hangsUp(body, random() * HANG_UP_MOST_MS, told)) {
+      ledger.hungUp++;
+      await this.#call({ path: "/task/next", body: { ...body, wait: 0, resume: true }, key: null, told });
+    }
+    await this.#endIfAny(got, step);
+  }
+
+  /** False: it was answered first. */
+  async #hangsUp(body: object, afterMs: number, told: Call["told"]): Promise<boolean> {
+    const call: Call = { path: "/task/next", body, key: null, told };
+    const hangUp = new AbortController();
+    const timer = setTimeout(() => hangUp.abort(), afterMs);
+    this.#cut = call;
+    try {
+      this.#settle(call, await this.#crowd.hub.post(call.path, body, { signal: hangUp.signal }));
+    } catch (cause) {
+      if (!hangUp.signal.aborted) gone(cause);
+    } finally {
+      clearTimeout(timer);
+    }
+    this.#cut = null;
+    return hangUp.signal.aborted;
+  }
+
+  /** Two tasks, both there or none (crash-checks.ts), and perhaps one of them handed out. */
+  async #batchAndEnd(step: number, key: string | null): Promise<void> {
+    const { ledger, open, random } = this.#crowd;
+    const rewards = [0, 1].map(() => Math.floor(random() * 5_000_000));
+    const creates = rewards.map((micro, i) => ({
+      path: "task/create",
+      body: {
+        title: `${this.#nodeId} ${step} pair ${"ab"[i]}`,
+        description: "Survive",
+        lux_reward: micro / 1_000_000,
+      },
+    }));
+    const next = { path: "task/next", body: { node_id: this.#nodeId } };
+    let got: Got | null = null;
+    await this.#call({
+      path: "/batch",
+      body: { requests: [...creates, next] },
+      key,
+      told: ({ answers }) => {
+        ledger.batches++;
+        const told = listOf(answers);
+        if (told.length !== 3 || told.some(({ status }) => status !== 200))
+          ledger.faults.push(`/batch: ${JSON.stringify(answers)}`);
+        for (const [i, micro] of rewards.entries()) {
+          const taskId = String(Object(told[i]?.["body"]).task_id);
+          ledger.tasks.set(taskId, micro);
+          open.push(taskId);
+        }
+        got = this.#handedOut(Object(told[2]?.["body"]));
+      },
+    });
+    await this.#endIfAny(got, step);
+  }
+
+  async #endIfAny(got: Got | null, step: number): Promise<void> {
+    if (got) await this.#end(got.taskId, got.epoch, step);
+  }
+
+  /** The task of an answer to task/next. */
+  #handedOut({ task, lease }: Row): Got | null {
+    const { ledger, open } = this.#crowd;
+    if (task === null) return null;
+    const got = { taskId: String(Object(task).task_id), epoch: Number(Object(lease).epoch) };
+    ledger.handedOut++;
+    this.#won(got.taskId, got.epoch);
+    const at = open.indexOf(got.taskId);
+    if (at !== -1) open.splice(at, 1);
+    return got;
+  }
+
+  #won(taskId: string, epoch: number): void {
+    const { ledger } = this.#crowd;
+    const handOut = `${taskId} ${epoch}`;
+    ledger.winners.set(handOut, (ledger.winners.get(handOut) ?? new Set()).add(this.#nodeId));
+    ledger.epochs.set(taskId, Math.max(epoch, ledger.epochs.get(taskId) ?? 0));
+    ledger.holds.set(taskId, { nodeId: this.#nodeId, epoch });
   }
 
   /** Some stay assigned; the others are completed, or come back in every way that there is. */
@@ -355,6 +457,11 @@ export class Writer {
       `${path} ${JSON.stringify(body)}: ${status} ${JSON.stringify(answer.body)}`,
     );
   }
+}
+
+/** Which task task/next handed out, and under which epoch; "" for none. */
+function leaseOf({ task, lease }: Row): string {
+  return task ? `${Object(task).task_id} ${Object(lease).epoch}` : "";
 }
 
 function gone(cause: unknown): never {

@@ -145,6 +145,12 @@ export const crashSection: Section = {
         held: recoveriesMs.length === cycles,
       },
       { what: "Writes acknowledged", value: String(ledger.acknowledged), goal: "", held: true },
+      {
+        what: "Tasks handed out by task/next; calls of it hung up; batches",
+        value: `${ledger.handedOut}; ${ledger.hungUp}; ${ledger.batches}`,
+        goal: "more than 0 each",
+        held: Math.min(ledger.handedOut, ledger.hungUp, ledger.batches) > 0,
+      },
       counted("Acknowledged and missing", findings.missing),
       counted("Done twice: two winners, paid twice, handed out twice", findings.twice),
       counted("Balances, totals or integrity_check not right", findings.unequal),

@@ -9,8 +9,9 @@
  *
  * A group is three round trips, whatever its size: the lock; all loads; all writes and the commit. Its members are the
  * transactions that wait when the lock is granted: under load most of them came while another hub held it. They are
- * decided in order. One that reads what a member before it has changed is reloaded, which costs it and those behind it
- * one more round trip.
+ * decided in order, and the changes of each are applied in memory to the rows that later ones have loaded: a node or a
+ * task that many of them change is loaded once. A read that cannot be patched (`Query.patch`) is reloaded, which costs one
+ * more round trip.
  *
  * The ids of the log: under the lock the newest id is what the last group left, and this group's events get the ids that
  * follow. PostgreSQL releases the lock after the commit is visible. So ids become visible in order and without gaps, and
@@ -136,7 +137,7 @@ class GroupRun implements Group {
     for (const change of decision.changes) {
       if (change.kind === "event.logged") eventIds.push(++this.#lastId);
       this.#writes.add(change, this.#lastId);
-      this.#reads.invalidate(change);
+      this.#reads.apply(change);
     }
     this.#pending += decision.changes.length;
     this.written.push({ changes: decision.changes, eventIds });

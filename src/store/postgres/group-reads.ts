@@ -1,7 +1,6 @@
 /**
- * The reads of a group commit: each different query is loaded once for all transactions of the group, and reloaded after
- * a change of the group has written one of its conflict keys. A query that can patch its answer is reloaded only when that
- * fails.
+ * The reads of a group commit: each different query is loaded once for all transactions of the group. After a change of
+ * the group has written one of its conflict keys, its answer is patched in memory, or else it is reloaded.
  */
 import type { Change } from "../../domain/change.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
@@ -14,8 +13,7 @@ import { type Connection, query } from "./connection.ts";
 type LoadedQuery = {
   readonly query: Query<unknown>;
   value: unknown;
-  /** The number of the fetch that loaded it; 0: none did. */
-  loadedBy: number;
+  isCurrent: boolean;
 };
 
 /** The queries of one transaction's load, by their names. */
@@ -24,25 +22,21 @@ export type JobReads = readonly (readonly [name: string, loaded: LoadedQuery])[]
 export class GroupReads {
   /** By a query's text, and then by its parameters. */
   readonly #queries = new Map<string, Map<string, LoadedQuery>>();
-  /** Those of them that patch what they answered. */
-  readonly #patching: LoadedQuery[] = [];
-  /** By conflict key: what this fetch loaded, or one before it, is out of date. */
-  readonly #writtenAfter = new Map<string, number>();
-  #fetches = 0;
+  /** By conflict key. */
+  readonly #readers = new Map<string, LoadedQuery[]>();
 
   of(load: Load): JobReads {
     return Object.entries(load).map(([name, query]) => [name, this.#loadedOf(query)] as const);
   }
 
   isCurrent(reads: JobReads): boolean {
-    return reads.every(([, loaded]) => this.#isCurrent(loaded));
+    return reads.every(([, loaded]) => loaded.isCurrent);
   }
 
   /** Sends the queries that are not loaded or out of date, and resolves when all are loaded. */
   async fetch(connection: Connection, reads: readonly JobReads[]): Promise<void> {
-    const number = ++this.#fetches;
     const stale = new Set(reads.flatMap((each) => each.map(([, loaded]) => loaded)));
-    for (const loaded of stale) if (this.#isCurrent(loaded)) stale.delete(loaded);
+    for (const loaded of stale) if (loaded.isCurrent) stale.delete(loaded);
     const byText = Map.groupBy(stale, (loaded) => loaded.query.sql);
     await Promise.all(
       Array.from(byText.values(), async (same) => {
@@ -52,26 +46,21 @@ export class GroupReads {
         );
         same.forEach((loaded, i) => {
           loaded.value = loaded.query.shape(found[i] ?? []);
-          loaded.loadedBy = number;
+          loaded.isCurrent = true;
         });
       }),
     );
   }
 
   /** A change was decided: the queries that read what it writes are patched, or out of date. */
-  invalidate(change: Change): void {
-    for (const key of writeSetOf(change)) this.#writtenAfter.set(key, this.#fetches);
-    for (const loaded of this.#patching) {
-      if (loaded.loadedBy === 0) continue;
-      const value = loaded.query.patch?.(loaded.value, change) ?? null;
-      if (value === null) loaded.loadedBy = 0;
+  apply(change: Change): void {
+    const readers = new Set(writeSetOf(change).flatMap((key) => this.#readers.get(key) ?? []));
+    for (const loaded of readers) {
+      if (!loaded.isCurrent) continue;
+      const value = loaded.query.patch?.(loaded.value, change);
+      if (value === undefined) loaded.isCurrent = false;
       else loaded.value = value;
     }
-  }
-
-  #isCurrent({ loadedBy, query }: LoadedQuery): boolean {
-    const isNewer = (key: string): boolean => loadedBy > (this.#writtenAfter.get(key) ?? 0);
-    return isNewer(EVERYTHING) && query.reads.every(isNewer);
   }
 
   #loadedOf(query: Query<unknown>): LoadedQuery {
@@ -80,10 +69,16 @@ export class GroupReads {
     const key = keyOf(query.params);
     let loaded = ofText.get(key);
     if (!loaded) {
-      ofText.set(key, (loaded = { query, value: undefined, loadedBy: 0 }));
-      if (query.patch) this.#patching.push(loaded);
+      ofText.set(key, (loaded = { query, value: undefined, isCurrent: false }));
+      for (const written of [...query.reads, EVERYTHING]) this.#addReader(written, loaded);
     }
     return loaded;
+  }
+
+  #addReader(key: string, loaded: LoadedQuery): void {
+    const readers = this.#readers.get(key);
+    if (readers) readers.push(loaded);
+    else this.#readers.set(key, [loaded]);
   }
 }
 

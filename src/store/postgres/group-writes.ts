@@ -22,7 +22,8 @@ const LOG_EVENT = insert<{ id: number; event: NewEvent }>("events", { id: whole(
 
 export class GroupWrites {
   readonly #batches: OrderedBatch[] = [];
-  readonly #lastOfStatement = new Map<WriteStatement, number>();
+  /** In order. */
+  readonly #batchesOf = new Map<WriteStatement, number[]>();
   readonly #lastOfRow = new Map<ConflictKey, number>();
   /** Every change from now on goes behind this batch. */
   #lastSweep = -1;
@@ -31,11 +32,12 @@ export class GroupWrites {
 
   /** `eventId` is the id of an `event.logged`. */
   add(change: Change, eventId: number): void {
-    const { sum, row } = writeOf(change);
+    const { sum, row, isSweep } = writeOf(change);
+    if (isSweep) this.#placeSums();
     if (change.kind === "event.logged") {
       this.#place(change, LOG_EVENT, LOG_EVENT.params({ id: eventId, event: change.event }));
     } else if (sum) {
-      const key = row?.(change) ?? change.kind;
+      const key = `${change.kind} ${row?.(change)}`;
       const earlier = this.#sums.get(key);
       const total = earlier ? sum(earlier, change) : change;
       if (earlier && total === null) this.#placeChange(earlier);
@@ -48,7 +50,7 @@ export class GroupWrites {
    * are for the answers, which the caller awaits together.
    */
   send(connection: Connection, more: readonly Batch[] = []): readonly Promise<unknown>[] {
-    for (const sum of this.#sums.values()) this.#placeChange(sum);
+    this.#placeSums();
     const [independent = [], dependent = []] = [true, false].map((which) =>
       this.#batches.filter(({ isIndependent }) => isIndependent === which),
     );
@@ -56,6 +58,11 @@ export class GroupWrites {
       ...writeTogether(connection, [...independent, ...more]),
       ...dependent.flatMap((batch) => writeAlone(connection, batch)),
     ];
+  }
+
+  #placeSums(): void {
+    for (const sum of this.#sums.values()) this.#placeChange(sum);
+    this.#sums.clear();
   }
 
   #placeChange(change: Change): void {
@@ -66,18 +73,20 @@ export class GroupWrites {
   #place(change: Change, statement: WriteStatement, params: readonly Param[]): void {
     const { row, after, isSweep } = writeOf(change);
     const newest = this.#batches.length - 1;
+    const ofStatement = this.#batchesOf.get(statement) ?? [];
     const own = row?.(change);
     /** The last batch that it must follow. */
     let floor = isSweep ? newest : this.#lastSweep;
     for (const key of [own, after?.(change)])
       if (key !== undefined) floor = Math.max(floor, this.#lastOfRow.get(key) ?? -1);
-    const last = this.#lastOfStatement.get(statement) ?? -1;
-    const at = last > floor ? last : newest + 1;
+    const at = ofStatement.find((place) => place > floor) ?? newest + 1;
     const batch = this.#batches[at] ?? { statement, rows: [], isIndependent: true };
-    if (at > newest) this.#batches.push(batch);
+    if (at > newest) {
+      this.#batches.push(batch);
+      this.#batchesOf.set(statement, [...ofStatement, at]);
+    }
     batch.rows.push(params);
     if (floor >= 0) batch.isIndependent = false;
-    this.#lastOfStatement.set(statement, at);
     if (own !== undefined) this.#lastOfRow.set(own, at);
     if (isSweep) this.#lastSweep = at;
   }

@@ -338,6 +338,14 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_filter ON tasks ((seq / 512), creator_node, task_type, seq)
     WHERE creator_node IS NOT NULL OR task_type <> '';
   `,
+  `
+  CREATE TABLE minutes (
+    at BIGINT NOT NULL,
+    hub TEXT COLLATE "C" NOT NULL,
+    numbers TEXT NOT NULL,
+    PRIMARY KEY (at, hub)
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

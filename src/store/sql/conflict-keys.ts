@@ -1,7 +1,7 @@
 /**
  * Conflict keys: a query names what it reads (its read set) and a change what it writes (its write set). A key is a
  * table, or the rows of a table that belong to one id. An engine that loads several transactions before it decides them
- * reloads a query when an earlier transaction has written one of its keys.
+ * patches or reloads a query when an earlier transaction has written one of its keys.
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
@@ -18,6 +18,7 @@ export type Table =
   | "keys"
   | "ledger"
   | "messages"
+  | "minutes"
   | "nodes"
   | "settlements"
   | "task_totals"
@@ -60,6 +61,7 @@ export const keyOf = {
   /** Includes the messages, which never change and are removed only after their deliveries. */
   mailbox: (nodeId: string): ConflictKey => `deliveries ${nodeId}`,
   delivery: (nodeId: string, messageId: string): ConflictKey => `deliveries ${nodeId} ${messageId}`,
+  minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
 } as const;

@@ -43,11 +43,14 @@ export function eventsAfter(
   return many(sql, params, toEvent, ["events"]);
 }
 
-/** The newest events, in ascending order; of one kind, if given. */
-export function newestEvents(kind: EventKind | null, limit: number): Query<readonly LoggedEvent[]> {
+/** The newest events, in ascending order; only of `kinds`, unless that is empty. */
+export function newestEvents(kinds: readonly EventKind[], limit: number): Query<readonly LoggedEvent[]> {
   const params: Param[] = [limit];
-  const where = kind === null ? "" : `WHERE kind = ${bind(params, kind)}`;
-  const sql = `SELECT * FROM (SELECT * FROM events ${where} ORDER BY id DESC LIMIT $1) AS newest ORDER BY id`;
+  const newest = (where: string): string => `SELECT * FROM events ${where} ORDER BY id DESC LIMIT $1`;
+  const ranges = kinds.map((kind) => newest(`WHERE kind = ${bind(params, kind)}`));
+  const events =
+    ranges.length > 1 ? `SELECT * FROM (${union(ranges)}) AS hits ORDER BY id DESC LIMIT $1` : null;
+  const sql = `SELECT * FROM (${events ?? ranges[0] ?? newest("")}) AS newest ORDER BY id`;
   return many(sql, params, toEvent, ["events"]);
 }
 
@@ -56,7 +59,8 @@ export type LogWindow = { readonly after: number; readonly upTo: number };
 
 /** What events are asked for, besides their place in the log. */
 export type EventFilter = {
-  readonly kind: EventKind | null;
+  /** Empty: of any kind. */
+  readonly kinds: readonly EventKind[];
   readonly taskId: string | null;
   readonly nodeId: string | null;
 };
@@ -64,14 +68,15 @@ export type EventFilter = {
 /** The events in a part of the log that pass a filter, oldest first; `newest`: the last of them, else the first. */
 export function eventsIn(
   { after, upTo }: LogWindow,
-  { kind, taskId, nodeId }: EventFilter,
+  { kinds, taskId, nodeId }: EventFilter,
   limit: number,
   newest: boolean,
 ): Query<readonly LoggedEvent[]> {
   const params: Param[] = [after, upTo, limit];
-  const wanted = Object.entries({ kind, task_id: taskId, node_id: nodeId }).flatMap(([column, value]) =>
+  const wanted = Object.entries({ task_id: taskId, node_id: nodeId }).flatMap(([column, value]) =>
     value === null ? [] : [` AND +${column} = ${bind(params, value)}`],
   );
+  if (kinds.length > 0) wanted.push(` AND +kind IN (${kinds.map((kind) => bind(params, kind)).join(", ")})`);
   // + keeps SQLite in the window: of one kind there may be many more.
   const sql = (texts: readonly string[]): string => `
     SELECT * FROM (

@@ -1,4 +1,5 @@
 /** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { Change } from "../../domain/change.ts";
 import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
@@ -21,7 +22,26 @@ const DELETED_NODE = byKey(
 );
 
 export function nodeById(nodeId: string): Query<Node | null> {
-  return one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]);
+  return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), patch: patchNode };
+}
+
+/** A node after the changes that many requests of one node make. */
+function patchNode(node: Node | null, change: Change): Node | undefined {
+  if (node === null) return undefined;
+  if (change.kind === "node.beaten") {
+    const { lastHeartbeatAt, leaseUntil } = change;
+    return { ...node, lastHeartbeatAt, leaseUntil };
+  }
+  if (change.kind !== "node.tallied") return undefined;
+  return {
+    ...node,
+    tasksAssigned: node.tasksAssigned + change.assigned,
+    tasksCompleted: node.tasksCompleted + change.completed,
+    luxEarnedMicro: node.luxEarnedMicro + BigInt(change.luxEarnedMicro),
+    entries: node.entries + change.entries,
+    balanceMicro: node.balanceMicro + BigInt(change.balanceMicro),
+    idleSince: change.idleSince,
+  };
 }
 
 /** A node that was deleted: what stays of it are its totals. */
@@ -36,7 +56,14 @@ const PULSE = byKey(
 
 /** The columns that a heartbeat, the most frequent request, needs. */
 export function pulseOf(nodeId: string): Query<Pulse | null> {
-  return one(PULSE, [nodeId], toPulse, [keyOf.node(nodeId)]);
+  return { ...one(PULSE, [nodeId], toPulse, [keyOf.node(nodeId)]), patch: patchPulse };
+}
+
+function patchPulse(pulse: Pulse | null, change: Change): Pulse | undefined {
+  if (pulse === null) return undefined;
+  if (change.kind === "node.beaten") return pulse;
+  if (change.kind !== "node.tallied") return undefined;
+  return { ...pulse, tasksAssigned: pulse.tasksAssigned + change.assigned };
 }
 
 /** The same columns of several nodes. */

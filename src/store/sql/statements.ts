@@ -4,6 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
+import { PRUNE_MINUTES } from "./minutes.ts";
 import {
   EVICT_OLDEST_ANSWERS,
   EVICT_OLDEST_ANSWERS_OF_KEY,
@@ -43,7 +44,10 @@ type Write<C> = {
   keys?(change: C): readonly ConflictKey[];
   /** A row that must be written before this one. */
   after?(change: C): ConflictKey;
-  /** Merges two changes of one row; null when a sum would be too large. Such changes commute with all others. */
+  /**
+   * Merges two changes of one row; null when a sum would be too large. Such changes commute with those of other kinds, but
+   * for the one that makes the row, and sweeps.
+   */
   sum?(earlier: C, later: C): C | null;
   /** Its rows cannot be named, so no change is reordered across it. */
   readonly isSweep?: true;
@@ -151,6 +155,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       last_heartbeat_at: whole(({ lastHeartbeatAt }) => lastHeartbeatAt),
       lease_until: whole(({ leaseUntil }) => leaseUntil),
     }),
+    sum: (_, later) => later,
   },
   "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
   "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
@@ -378,6 +383,15 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),
     statement: insert("events", EVENT),
   },
+  "minute.saved": {
+    row: ({ at, hub }) => keyOf.minute(at, hub),
+    statement: upsert(
+      "minutes",
+      { at: whole(({ at }) => at), hub: text(({ hub }) => hub) },
+      { numbers: text(({ numbers }) => numbers) },
+    ),
+  },
+  "minutes.pruned": { isSweep: true, statement: PRUNE_MINUTES },
   "answer.stored": {
     row: ({ answer }) => keyOf.answer(answer.scope),
     // Not an insert: an expired answer may not be deleted yet.

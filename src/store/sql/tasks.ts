@@ -47,7 +47,10 @@ const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
 const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`);
 
 export function taskById(taskId: string): Query<Task | null> {
-  return one(TASK_BY_ID, [taskId], toTask, [keyOf.task(taskId), keyOf.filesOfTask(taskId)]);
+  return {
+    ...one(TASK_BY_ID, [taskId], toTask, [keyOf.task(taskId), keyOf.filesOfTask(taskId)]),
+    patch: (_, change) => (change.kind === "task.moved" ? change.task : undefined),
+  };
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
@@ -84,29 +87,36 @@ export function waitingFor(
   return many(sql, params, toTask, TASKS_READ);
 }
 
-/** On PostgreSQL several: the transactions of a group share them, and each takes the next one (patchReady). */
+/** The best ready tasks: the transactions of a group share them, and each takes the next one (patchReady). */
 const READY_TOGETHER = 8;
+/** The same in a batch, whose requests may all be of one node. */
+const READY_IN_BATCH = 32;
 
-/** The best ready tasks of these types, at least one if there is any; null is every type. */
-export function bestReady(types: readonly string[] | null): Query<readonly Task[]> {
-  const most = types?.length === 0 ? 0 : READY_TOGETHER;
+/**
+ * The best ready tasks of these types, at least one if there is any; null is every type. On SQLite one, because it loads
+ * for each transaction.
+ */
+export function bestReady(types: readonly string[] | null, inBatch = false): Query<readonly Task[]> {
+  const together = inBatch ? READY_IN_BATCH : READY_TOGETHER;
+  const most = types?.length === 0 ? 0 : together;
   const { best, params } = bestOpen([0, 1], most === 0 ? null : types, null, most);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return {
-    ...many(sql, params, toTask, ["files", keyOf.dependents]),
-    patch: (tasks, change) => patchReady(tasks, change, types),
+    ...many(sql, params, toTask, TASKS_READ),
+    patch: (tasks, change) => patchReady(tasks, change, types, together),
     onSqlite: { sql, params: params.with(0, Math.min(most, 1)) },
   };
 }
 
-/** The best ready tasks after a change; null when it may have brought better ones, or those that are known are gone. */
+/** The best ready tasks after a change; undefined: it may have brought better ones, or those that are known are gone. */
 function patchReady(
   tasks: readonly Task[],
   change: Change,
   types: readonly string[] | null,
-): readonly Task[] | null {
+  together: number,
+): readonly Task[] | undefined {
   if (change.kind !== "task.created" && change.kind !== "task.moved" && change.kind !== "task.deleted")
-    return tasks;
+    return undefined;
   const taskId = change.kind === "task.deleted" ? change.taskId : change.task.taskId;
   const others = tasks.filter((task) => task.taskId !== taskId);
   if (change.kind !== "task.deleted") {
@@ -114,9 +124,9 @@ function patchReady(
     const isOffered = status === "open" && !scheduled && (types === null || types.includes(taskType));
     // A new one comes after all of its priority.
     const isLast = change.kind === "task.created" && priority >= (tasks.at(-1)?.priority ?? Infinity);
-    if (isOffered && !(isLast && tasks.length === READY_TOGETHER)) return null;
+    if (isOffered && !(isLast && tasks.length === together)) return undefined;
   }
-  return others.length === 0 && tasks.length > 0 ? null : others;
+  return others.length === 0 && tasks.length > 0 ? undefined : others;
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
@@ -128,17 +138,36 @@ const FIRST_STARTED = byKey(
 
 /** The best task that was assigned to a node and that it has not started. */
 export function bestGift(nodeId: string): Query<Task | null> {
-  return one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId));
+  return {
+    ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
+    patch: (gift, change) => patchHeld(gift, change, ({ startedAt }) => startedAt === null),
+  };
 }
 
 /** The unfinished task that a node has started first. */
 export function firstStarted(nodeId: string): Query<Task | null> {
-  return one(FIRST_STARTED, [nodeId], toTask, heldReads(nodeId));
+  return {
+    ...one(FIRST_STARTED, [nodeId], toTask, heldReads(nodeId)),
+    patch: (first, change) => patchHeld(first, change, ({ startedAt }) => startedAt !== null),
+  };
 }
 
 /** The read set of what a node holds: a task that it gets or loses changes the totals of the node. */
 function heldReads(nodeId: string): readonly ConflictKey[] {
   return [keyOf.node(nodeId), keyOf.held(nodeId), keyOf.dependents, "files"];
+}
+
+/** The first of the tasks of a node that are of one kind; undefined after a change that may have brought or taken one. */
+function patchHeld(
+  first: Task | null,
+  change: Change,
+  isOfKind: (task: Task) => boolean,
+): Task | null | undefined {
+  if (change.kind === "node.beaten") return first;
+  if (change.kind === "node.tallied") return first === null || change.assigned >= 0 ? first : undefined;
+  if (change.kind !== "task.moved") return undefined;
+  const { task } = change;
+  return (task.status === "assigned" && isOfKind(task)) || task.taskId === first?.taskId ? undefined : first;
 }
 
 /** SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */

@@ -407,4 +407,13 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_creator ON tasks (seq / 512, creator_node, task_type) WHERE creator_node IS NOT NULL;
   CREATE INDEX tasks_type ON tasks (seq / 512, task_type) WHERE task_type <> '';
   `,
+  `
+  -- stats/minutes: what each run of a hub counted in a minute
+  CREATE TABLE minutes (
+    at INTEGER NOT NULL,                     -- when the minute begins
+    hub TEXT NOT NULL,
+    numbers TEXT NOT NULL,                   -- JSON
+    PRIMARY KEY (at, hub)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

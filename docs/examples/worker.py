@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""A worker: does one task after the other. Needs Python 3.9 or later and no packages.
+
+    HUB=http://127.0.0.1:19104 SECRET=$(cat luxhub-data/secret) python3 worker.py worker-1
+
+Write what it does into `work`. SIGTERM or Ctrl-C: the worker finishes the task it has, says goodbye to the hub and ends.
+A second worker of the same name would take the first one's tasks: give each a name of its own.
+"""
+
+import http.client
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+HUB, SECRET = os.environ["HUB"], os.environ["SECRET"]
+NODE = sys.argv[1]
+
+
+def work(task, lost):
+    """Does a task, and returns the result: three texts, and further keys of yours.
+
+    An exception is a failed attempt. When `lost` is set the hub has taken the task back: stop, the result is not needed.
+    """
+    words = len(task["description"].split())
+    if words == 0 or "fail" in task["title"]:
+        raise ValueError(f"cannot do {task['title']}")
+    return {"problem": task["title"], "improvement": "Its words are counted", "lesson": "None", "words": words}
+
+
+class Refused(Exception):
+    """The hub's answer is an error that a repeat would not change."""
+
+
+def hub(path, **body):
+    """Repeats a request until the hub has answered."""
+    data = json.dumps({"node_id": NODE, **body}).encode()
+    request = urllib.request.Request(f"{HUB}/api/v1/{path}", data, {"X-Matrix-Secret": SECRET})
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code < 500 and error.code not in (408, 429):
+                raise Refused(f"{path}: {error.read().decode()}") from None
+        except (OSError, http.client.HTTPException):
+            pass  # no answer: the hub or the network is away
+        time.sleep(1)
+
+
+def keep(held, timeout_s, ended, lost):
+    """A heartbeat and an extend at least every 30 s, and three times within the timeout of the task."""
+    while not ended.wait(min(30, (timeout_s or 90) / 3)):
+        try:
+            hub("node/heartbeat")
+            hub("task/extend", **held)
+        except Refused as refusal:
+            print(f"lost {held['task_id']}: {refusal}", file=sys.stderr)
+            lost.set()
+            return
+
+
+def do(task, lease):
+    held = {"task_id": task["task_id"], "epoch": lease["epoch"]}
+    ended, lost = threading.Event(), threading.Event()
+    keeper = threading.Thread(target=keep, args=(held, task["timeout_s"], ended, lost), daemon=True)
+    keeper.start()
+    try:
+        result = work(task, lost)
+        hub("task/complete", **held, result=result)
+    except Exception as error:  # also what the hub would not accept as a result
+        try:
+            hub("task/fail", **held, error=f"{type(error).__name__}: {error}"[:1000])
+        except Refused as refusal:
+            print(f"dropped {held['task_id']}: {refusal}", file=sys.stderr)
+    finally:
+        ended.set()
+
+
+def main():
+    stopping = waiting = False
+
+    def stop(*_):
+        nonlocal stopping
+        stopping = True
+        if waiting:
+            raise SystemExit  # hanging up while it waits loses no task
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    hub("node/register", name=NODE)
+    try:
+        while not stopping:
+            # First what a run before this one has begun (resume), then the best open task; waits for one.
+            waiting = True
+            given = hub("task/next", wait=25, resume=True)
+            waiting = False
+            if given["task"]:
+                do(given["task"], given["lease"])
+            else:
+                time.sleep(1)
+    finally:
+        waiting = False
+        hub("node/leave")
+
+
+try:
+    main()
+except Refused as refusal:
+    sys.exit(str(refusal))

@@ -1,0 +1,201 @@
+/**
+ * One run of a worker's command: a process group of its own, its input, its bounded output, its deadline and its end.
+ * Whatever the command leaves running in its group ends with it. Must not: know what a task is.
+ */
+import { systemClock } from "../lib/clock.ts";
+import { allPids, readIfThere } from "./worker-lock.ts";
+
+export type RunOptions = {
+  /** Null: the current directory. */
+  readonly cwd: string | null;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly input: string;
+  readonly timeoutMs: number | null;
+  /** From SIGTERM to SIGKILL. */
+  readonly graceMs: number;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+  /** Gets each line of standard error. */
+  readonly onErrorLine: (line: string) => void;
+};
+
+export type Run = {
+  /** Null when a signal ended it. */
+  readonly exitCode: number | null;
+  /** The name of that signal. */
+  readonly endedBy: string | null;
+  readonly isTimedOut: boolean;
+  /** The first bytes of standard output; what came after OUTPUT_KEPT_BYTES is only counted. */
+  readonly output: Uint8Array<ArrayBuffer>;
+  readonly outputBytes: number;
+  /** The last lines of standard error. */
+  readonly lastLines: string;
+  readonly ms: number;
+};
+
+/** How much of standard output is kept in memory. */
+export const OUTPUT_KEPT_BYTES = 16 * 1024 * 1024;
+const LINE_MAX_CHARS = 2_000;
+const LAST_LINES = 20;
+/** As long as the error of a task may be, less what is written before it. */
+const LAST_LINES_MAX_CHARS = 3_800;
+/** How long to read on when a process outside of the group still holds the output open. */
+const DRAIN_MS = 1_000;
+const LOOK_MS = 10;
+const LOOK_MAX_MS = 200;
+
+/** @throws {Error} when the command cannot be started */
+export async function runCommand(command: readonly string[], options: RunOptions): Promise<Run> {
+  const clock = systemClock();
+  const startedAt = clock.steady();
+  options.signal.throwIfAborted();
+  const child = Bun.spawn([...command], {
+    ...(options.cwd !== null && { cwd: options.cwd }),
+    env: options.env,
+    stdin: new TextEncoder().encode(options.input),
+    stdout: "pipe",
+    stderr: "pipe",
+    detached: true, // a session and a process group of its own
+  });
+  const group = child.pid;
+  const output = new Output();
+  const errors = new LastLines(options.onErrorLine);
+  const readers = [child.stdout.getReader(), child.stderr.getReader()] as const;
+  const read = Promise.all([
+    readAll(readers[0], (bytes) => output.add(bytes)),
+    readAll(readers[1], (bytes) => errors.add(bytes)),
+  ]);
+
+  let ending: Promise<void> | null = null;
+  const end = (): Promise<void> => (ending ??= endGroup(group, options.graceMs));
+  let isTimedOut = false;
+  const onTimeout = (): void => {
+    isTimedOut = true;
+    void end();
+  };
+  const timer = options.timeoutMs === null ? null : setTimeout(onTimeout, options.timeoutMs);
+  const onAbort = (): void => void end();
+  options.signal.addEventListener("abort", onAbort);
+  await child.exited;
+  if (timer !== null) clearTimeout(timer);
+  await end();
+  options.signal.removeEventListener("abort", onAbort);
+  const drained = setTimeout(() => readers.forEach((reader) => void reader.cancel()), DRAIN_MS);
+  await read;
+  clearTimeout(drained);
+  return {
+    exitCode: child.signalCode === null ? child.exitCode : null,
+    endedBy: child.signalCode === null ? null : String(child.signalCode),
+    isTimedOut,
+    output: output.bytes(),
+    outputBytes: output.total,
+    lastLines: errors.text(),
+    ms: clock.steady() - startedAt,
+  };
+}
+
+/** Asks a process group to end, and kills what has not ended after the grace. */
+async function endGroup(group: number, graceMs: number): Promise<void> {
+  const clock = systemClock();
+  const startedAt = clock.steady();
+  killGroup(group, "SIGTERM");
+  for (let pause = LOOK_MS; isGroupRunning(group); pause = Math.min(2 * pause, LOOK_MAX_MS)) {
+    const leftMs = startedAt + graceMs - clock.steady();
+    if (leftMs <= 0) {
+      killGroup(group, "SIGKILL");
+      return;
+    }
+    await Bun.sleep(Math.min(pause, leftMs));
+  }
+}
+
+/** Sends a signal to a process group; 0 only asks whether it is there. False if it is not. */
+function killGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-group, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a process of the group runs. Where nobody waits for orphans, as in many containers, dead ones stay in it. */
+function isGroupRunning(group: number): boolean {
+  if (!killGroup(group, 0)) return false;
+  const pids = allPids();
+  return (
+    pids.length === 0 ||
+    pids.some((pid) => {
+      const stat = readIfThere(`/proc/${pid}/stat`);
+      // proc_pid_stat(5), from the third field on: after the bracket that ends the command's name.
+      const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return pgrp === String(group) && state !== "Z";
+    })
+  );
+}
+
+type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> };
+
+/** Never rejects: what cannot be read is the end. */
+async function readAll(reader: Reader, take: (bytes: Uint8Array) => void): Promise<void> {
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || !value) return;
+      take(value);
+    }
+  } catch {
+    return;
+  }
+}
+
+class Output {
+  readonly #pieces: Uint8Array[] = [];
+  total = 0;
+
+  add(piece: Uint8Array): void {
+    const room = OUTPUT_KEPT_BYTES - this.total;
+    if (room > 0) this.#pieces.push(piece.length <= room ? piece : piece.slice(0, room));
+    this.total += piece.length;
+  }
+
+  bytes(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(Buffer.concat(this.#pieces));
+  }
+}
+
+/** Passes lines on as they come, and keeps the last ones. */
+class LastLines {
+  readonly #decoder = new TextDecoder();
+  readonly #onLine: (line: string) => void;
+  readonly #last: string[] = [];
+  /** The line that has no end yet. */
+  #rest = "";
+
+  constructor(onLine: (line: string) => void) {
+    this.#onLine = onLine;
+  }
+
+  add(bytes: Uint8Array): void {
+    const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split(/\r\n|[\r\n]/);
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) this.#take(line);
+    if (this.#rest.length > LINE_MAX_CHARS) {
+      this.#take(this.#rest);
+      this.#rest = "";
+    }
+  }
+
+  #take(line: string): void {
+    const shown = line.length > LINE_MAX_CHARS ? `${line.slice(0, LINE_MAX_CHARS)}…` : line;
+    if (shown.trim() === "") return;
+    this.#last.push(shown);
+    if (this.#last.length > LAST_LINES) this.#last.shift();
+    this.#onLine(shown);
+  }
+
+  text(): string {
+    this.#take(this.#rest);
+    this.#rest = "";
+    return this.#last.join("\n").slice(-LAST_LINES_MAX_CHARS);
+  }
+}

@@ -1,0 +1,279 @@
+/**
+ * What `luxhub worker` does with one task: fetches its files, runs the command, uploads what it made, and turns the exit
+ * code and the output into a result or an error. Must not: speak to the hub about the task itself; the typed client's
+ * worker does.
+ */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { FatalError, HubUnreachable, type LuxHub, type Task, type TaskResult } from "../client/luxhub.ts";
+import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import type { Log } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { nameIn, pour } from "./file.ts";
+import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
+
+export type TaskOptions = {
+  readonly hub: LuxHub;
+  readonly nodeId: string;
+  readonly command: readonly string[];
+  /** The environment of the command, without what is about the task. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where each task gets a directory; null: the command runs in the current one, and no files are transferred. */
+  readonly workDir: string | null;
+  readonly timeoutMs: number | null;
+  readonly graceMs: number;
+  readonly log: Log;
+};
+
+/** The command cannot be started: that is not the task's fault. */
+export class CommandMissing extends Error {
+  override readonly name = "CommandMissing";
+}
+
+/** sysexits(3): the input data was wrong. EX_TEMPFAIL (75) is a failure as any other: it is tried again. */
+const EX_DATAERR = 65;
+/** While the hub is away the worker waits for it. */
+const FOREVER = { forMs: Number.POSITIVE_INFINITY };
+const PAUSE_MS = 1_000;
+const TASK_DIR = "task-";
+const OUT = "out";
+
+/** @throws {FatalError} it failed for good @throws {Error} it failed, or the reason of the signal */
+export async function doTask(
+  task: Task,
+  epoch: number,
+  signal: AbortSignal,
+  options: TaskOptions,
+): Promise<TaskResult> {
+  const dir = options.workDir === null ? null : mkdtempSync(join(options.workDir, TASK_DIR));
+  try {
+    if (dir !== null) await fetchFiles(task, dir, signal, options.hub);
+    const run = await start(task, epoch, dir, signal, options);
+    signal.throwIfAborted();
+    refuseFailure(run, options.timeoutMs);
+    if (dir !== null) await uploadFiles(task, join(dir, OUT), signal, options);
+    return await resultOf(task, run, signal, options);
+  } finally {
+    if (dir !== null) removeDir(dir, options.log);
+  }
+}
+
+/** Removes what a killed worker left in its directory. */
+export function cleanWorkDir(dir: string, log: Log): void {
+  for (const name of readdirSync(dir)) if (name.startsWith(TASK_DIR)) removeDir(join(dir, name), log);
+}
+
+function removeDir(dir: string, log: Log): void {
+  try {
+    rmSync(dir, { recursive: true, force: true });
+  } catch (error) {
+    log.warn("a directory of a task could not be removed", { dir, cause: reasonOf(error) });
+  }
+}
+
+async function start(
+  task: Task,
+  epoch: number,
+  dir: string | null,
+  signal: AbortSignal,
+  { command, env, timeoutMs, graceMs, log }: TaskOptions,
+): Promise<Run> {
+  const { task_id, title, task_type, description } = task;
+  try {
+    return await runCommand(command, {
+      cwd: dir,
+      env: {
+        ...env,
+        LUXHUB_TASK_ID: task_id,
+        LUXHUB_TASK_TITLE: title,
+        LUXHUB_TASK_TYPE: task_type ?? "",
+        LUXHUB_TASK_DESCRIPTION: description,
+        LUXHUB_TASK_EPOCH: String(epoch),
+      },
+      input: `${JSON.stringify(task)}\n`,
+      timeoutMs,
+      graceMs,
+      signal,
+      onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new CommandMissing(`cannot run ${command[0]}: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** The last lines of standard error are the error; what the exit code does not say stands before them. */
+function refuseFailure({ exitCode, endedBy, isTimedOut, lastLines }: Run, timeoutMs: number | null): void {
+  if (exitCode === 0 && !isTimedOut) return;
+  const reason = isTimedOut
+    ? `timed out after ${secondsText(timeoutMs ?? 0)}`
+    : exitCode === null
+      ? `ended by ${endedBy}`
+      : "";
+  const said = [reason, lastLines].filter((part) => part !== "").join("\n");
+  const text = said === "" ? `exit status ${exitCode}` : said;
+  throw exitCode === EX_DATAERR && !isTimedOut ? new FatalError(text) : new Error(text);
+}
+
+// ---- Files
+
+/** Into the directory itself, under their names. */
+async function fetchFiles({ files }: Task, dir: string, signal: AbortSignal, hub: LuxHub): Promise<void> {
+  mkdirSync(join(dir, OUT));
+  const taken = new Set([OUT]);
+  for (const fileId of files) {
+    if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is no file name`);
+    for (;;) {
+      try {
+        const name = await fetchFile(fileId, dir, taken, signal, hub);
+        taken.add(name);
+        break;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof HubUnreachable)) throw error;
+        await Bun.sleep(PAUSE_MS); // it broke off
+      }
+    }
+  }
+}
+
+/** @returns its name @throws {HubUnreachable} the bytes broke off */
+async function fetchFile(
+  fileId: string,
+  dir: string,
+  taken: ReadonlySet<string>,
+  signal: AbortSignal,
+  hub: LuxHub,
+): Promise<string> {
+  const { headers, body } = await hub.files.download({ file_id: fileId }, { signal, retry: FOREVER });
+  const given = nameIn(headers.get("content-disposition"), fileId);
+  const unique = taken.has(given) ? `${fileId}-${given}` : given;
+  const name = Buffer.byteLength(unique) > NAME_MAX_BYTES ? fileId : unique;
+  const path = join(dir, name);
+  await Bun.write(path, "");
+  const bytes = body ? await pour(body, Bun.file(path).writer()) : 0;
+  if (bytes !== Number(headers.get("content-length") ?? bytes))
+    throw new HubUnreachable(`the download of ${fileId} broke off after ${bytes} bytes`);
+  return name;
+}
+
+/** Of most file systems. */
+const NAME_MAX_BYTES = 255;
+
+/** All regular files below a directory. The hub keeps no paths: a directory's name is put before that of its file. */
+async function uploadFiles(
+  task: Task,
+  out: string,
+  signal: AbortSignal,
+  options: TaskOptions,
+): Promise<void> {
+  if (!statSync(out, { throwIfNoEntry: false })?.isDirectory()) return; // the command removed it
+  const found = readdirSync(out, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  for (const { parentPath, name } of found.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+    const path = join(parentPath, name);
+    const content = Bun.file(path);
+    const flat = path.slice(out.length + 1).replaceAll("/", "-");
+    await upload(() => content.stream(), flat, content.type, task, signal, options);
+  }
+}
+
+async function upload(
+  content: Parameters<LuxHub["files"]["upload"]>[0],
+  name: string,
+  type: string,
+  { task_id }: Task,
+  signal: AbortSignal,
+  { hub, nodeId, log }: TaskOptions,
+): Promise<string> {
+  const about = { name, type, metadata: { task_id, node: nodeId } };
+  const { file_id, size } = await hub.files.upload(content, about, { signal, retry: FOREVER });
+  log.info("uploaded", { task: task_id, name, bytes: size, file: file_id });
+  return file_id;
+}
+
+// ---- The result
+
+/** The object that the command printed, or its text as `output`. What is too large for a result becomes a file. */
+async function resultOf(
+  task: Task,
+  run: Run,
+  signal: AbortSignal,
+  options: TaskOptions,
+): Promise<TaskResult> {
+  const text = new TextDecoder().decode(run.output).replaceAll("\0", "\ufffd");
+  const isWhole = run.outputBytes <= OUTPUT_KEPT_BYTES;
+  const object = isWhole ? resultIn(text) : null;
+  const { problem, improvement, lesson, ...extra } = object ?? {
+    problem: task.title,
+    improvement: firstLineOf(text),
+    lesson: `exit status 0 after ${secondsText(run.ms)}`,
+    output: text.trimEnd(),
+  };
+  const texts = { problem, improvement, lesson };
+  const isTextFitting = Object.values(texts).every(
+    (part) => Buffer.byteLength(part) <= RESULT_TEXT_MAX_BYTES,
+  );
+  if (isWhole && isTextFitting && bytesOf(extra) <= RESULT_EXTRA_MAX_BYTES) return { ...texts, ...extra };
+  const [name, type] = object ? ["output.json", "application/json"] : ["output.txt", "text/plain"];
+  const file = await upload(run.output, name, type, task, signal, options);
+  const missing = isWhole ? "" : `, less what came after ${OUTPUT_KEPT_BYTES} bytes`;
+  return {
+    problem: cut(problem, RESULT_TEXT_MAX_BYTES),
+    improvement: cut(improvement, RESULT_TEXT_MAX_BYTES),
+    lesson: cut(lesson, RESULT_TEXT_MAX_BYTES),
+    // An object that is too large is not cut: half of one says nothing.
+    ...(object === null && { output: cut(text, RESULT_EXTRA_MAX_BYTES - NOTE_BYTES) }),
+    output_file: file,
+    output_note: `The output has ${run.outputBytes} bytes, too many for a result: file ${file} has them${missing}.`,
+  };
+}
+
+/** Null for what is not a JSON object with the three texts. */
+function resultIn(text: string): TaskResult | null {
+  let value: unknown;
+  try {
+    value = parseExact(text);
+  } catch {
+    return null;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  const { problem, improvement, lesson, ...extra }: Record<string, unknown> = { ...value };
+  return isSaid(problem) && isSaid(improvement) && isSaid(lesson)
+    ? { problem, improvement, lesson, ...extra }
+    : null;
+}
+
+function isSaid(value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "";
+}
+
+const FIRST_LINE_MAX_CHARS = 1_000;
+
+function firstLineOf(text: string): string {
+  const line = /\S.*/.exec(text)?.[0].trimEnd() ?? "no output";
+  return line.length > FIRST_LINE_MAX_CHARS ? `${line.slice(0, FIRST_LINE_MAX_CHARS).toWellFormed()}…` : line;
+}
+
+/** Room for the two keys beside a cut output. */
+const NOTE_BYTES = 1_024;
+
+/** As JSON, which may be longer than the text. */
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+/** The beginning of a text that has at most so many bytes as JSON. */
+function cut(text: string, maxBytes: number): string {
+  let end = maxBytes;
+  for (;;) {
+    const part = end >= text.length ? text : `${text.slice(0, end).toWellFormed()}…`;
+    const bytes = bytesOf(part);
+    if (bytes <= maxBytes) return part;
+    end = Math.floor(Math.min(end, text.length) * Math.min(0.99, maxBytes / bytes));
+  }
+}
+
+function secondsText(ms: number): string {
+  return `${Math.round(ms / 100) / 10} s`;
+}

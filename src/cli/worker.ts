@@ -1,0 +1,234 @@
+/**
+ * `luxhub worker`: does the tasks of a hub by running a command for each. The typed client's worker takes and reports
+ * them; this file has the command line, the signals, the log and the exit code.
+ */
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { isatty } from "node:tty";
+import { HubUnreachable, LuxHub, LuxHubError, type WorkerEvent } from "../client/luxhub.ts";
+import { systemClock } from "../lib/clock.ts";
+import { type Log, openLog } from "../lib/log.ts";
+import { UsageError } from "./arguments.ts";
+import { EXIT } from "./exit-codes.ts";
+import { openLogOutput } from "./log-output.ts";
+import { type Environment, type Remote, complain, reportFault, runRemote } from "./remote.ts";
+import { endingSignals, whenNpxEnds } from "./signals.ts";
+import type { Values } from "./values.ts";
+import { takeWorkerLock } from "./worker-lock.ts";
+import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
+
+const NAME = "worker";
+const GRACE_S = 10;
+/** For the transfer of files to notice that they are no longer wanted, after the grace of the command. */
+const GRACE_MORE_MS = 5_000;
+/** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
+const SECOND_SIGNAL_MS = 200;
+const STANDARD_ERROR = 2;
+
+export function workerCommand(argv: readonly string[], env: Environment): Promise<number> {
+  return runRemote(NAME, (remote) => work(remote, env), argv, env);
+}
+
+async function work(remote: Remote, env: Environment): Promise<number> {
+  const { url, secret, values, words } = remote;
+  const nodeId = values.needed("node");
+  const concurrency = values.whole("concurrency", 1) ?? 1;
+  const isOnce = values.has("once");
+  if (isOnce && concurrency > 1) throw new UsageError("--once does one task, not --concurrency", NAME);
+  const command = commandOf(words, env);
+  const signals = new Signals();
+  const format = values.choice("log", ["pretty", "json"]) ?? "pretty";
+  const output = openLogOutput(
+    (lines) => log.warn("lines of the log could not be written", { lost: lines }),
+    Bun.stderr,
+  );
+  const colour = isatty(STANDARD_ERROR) && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+  const log = openLog({ format, level: "info", colour }, systemClock().now, output.write);
+  const hub = new LuxHub({ url, secret, ...hubNews(log) });
+
+  const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
+  signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));
+  const onRelease = (): void => log.warn("stopping now: ends the commands, gives their tasks back");
+  signals.release.signal.addEventListener("abort", onRelease);
+
+  const lock = takeWorkerLock(url, nodeId, env);
+  if (typeof lock === "string") {
+    const by = lock === "" ? "" : ` (process ${lock})`;
+    complain(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
+    return EXIT.CONFLICT;
+  }
+  try {
+    if (lock.endedProcesses > 0)
+      log.warn("ended what a killed worker left running", { processes: lock.endedProcesses });
+    const options: TaskOptions = {
+      hub,
+      nodeId,
+      command,
+      // Without the worker's own settings: a secret among them would reach whatever a task makes the command run.
+      env: {
+        ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("LUXHUB_"))),
+        LUXHUB_URL: url,
+        LUXHUB_NODE_ID: nodeId,
+        LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
+        ...lock.mark,
+      },
+      workDir: makeWorkDir(values, nodeId, log),
+      timeoutMs: msOf(values, "timeout"),
+      graceMs: msOf(values, "grace") ?? GRACE_S * 1_000,
+      log,
+    };
+    let isMissing = false;
+    let completed = 0;
+    await warnOfOther(hub, nodeId, signals.stop.signal, log);
+    await hub.worker(
+      nodeId,
+      async (task, { signal, epoch }) => {
+        try {
+          return await doTask(task, epoch, signal, options);
+        } catch (error) {
+          // Every further task would fail the same way.
+          if (error instanceof CommandMissing) {
+            isMissing = true;
+            signals.stop.abort();
+          }
+          throw error;
+        }
+      },
+      {
+        name: values.text("name"),
+        capabilities: values.text("capabilities"),
+        concurrency,
+        signal: signals.stop.signal,
+        release: signals.release.signal,
+        graceMs: options.graceMs + GRACE_MORE_MS,
+        onEvent: (event) => {
+          if (event.kind === "started" && isOnce) signals.stop.abort();
+          if (event.kind === "completed") completed++;
+          logEvent(event, log);
+        },
+      },
+    );
+    return isMissing || (isOnce && completed === 0 && !signals.isSent) ? EXIT.FAILED : EXIT.OK;
+  } catch (error) {
+    log.flush();
+    return reportFault(error);
+  } finally {
+    lock.release();
+    signals.ignore();
+    log.flush();
+    await output.end();
+  }
+}
+
+/** The program with its path, so that it is found from any directory. @throws {UsageError} when there is none */
+function commandOf([word = "", ...more]: readonly string[], env: Environment): readonly string[] {
+  const path = Bun.which(word, { PATH: env["PATH"] ?? "" });
+  if (path === null) throw new UsageError(`there is no program ${JSON.stringify(word)}`, NAME);
+  return [resolve(path), ...more];
+}
+
+/** Each node has a directory of its own there, because several workers may share one --workdir. */
+function makeWorkDir(values: Values, nodeId: string, log: Log): string | null {
+  const given = values.text("workdir");
+  if (given === undefined) return null;
+  const dir = join(resolve(given), `node-${nodeId}`);
+  if (!/^[A-Za-z0-9._:-]+$/.test(nodeId))
+    throw new UsageError(`${JSON.stringify(nodeId)} is no node id`, NAME);
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  cleanWorkDir(dir, log);
+  return dir;
+}
+
+function msOf(values: Values, flag: string): number | null {
+  const seconds = values.seconds(flag);
+  return seconds === undefined ? null : seconds * 1_000;
+}
+
+/** The first signal stops the worker in order, a second one gives back what runs. */
+class Signals {
+  readonly stop = new AbortController();
+  readonly release = new AbortController();
+  isSent = false;
+  readonly #clock = systemClock();
+  readonly #onSignal = (): void => this.#take();
+  #firstAt = Number.POSITIVE_INFINITY;
+
+  constructor() {
+    for (const signal of endingSignals()) process.on(signal, this.#onSignal);
+    whenNpxEnds(this.#onSignal);
+  }
+
+  /** They end the process again. */
+  ignore(): void {
+    for (const signal of endingSignals()) process.off(signal, this.#onSignal);
+  }
+
+  #take(): void {
+    this.isSent = true;
+    if (this.#clock.steady() - this.#firstAt > SECOND_SIGNAL_MS) this.release.abort();
+    this.#firstAt = Math.min(this.#firstAt, this.#clock.steady());
+    this.stop.abort();
+  }
+}
+
+/** Logs once that the hub is away, and once that it answers again. */
+function hubNews(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
+  let isAway = false;
+  return {
+    onRetry: (fault) => {
+      if (!isAway) log.warn("the hub does not answer; waiting for it", { cause: textOf(fault) });
+      isAway = true;
+    },
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      if (isAway && response.status < 500) {
+        isAway = false;
+        log.info("the hub answers again");
+      }
+      return response;
+    },
+  };
+}
+
+/** A worker on another machine loses its tasks to this one; it may also be the same one before a crash. */
+async function warnOfOther(hub: LuxHub, nodeId: string, signal: AbortSignal, log: Log): Promise<void> {
+  try {
+    const { node } = await hub.nodes.get({ node_id: nodeId }, { signal, retry: { forMs: 0 } });
+    if (node.status === "online")
+      log.warn(
+        `${nodeId} is online already: its tasks are taken over, from a worker that crashed or still runs`,
+      );
+  } catch (error) {
+    // It is not registered yet, or the hub is away.
+    if (!(error instanceof LuxHubError || error instanceof HubUnreachable || signal.aborted)) throw error;
+  }
+}
+
+function logEvent(event: WorkerEvent, log: Log): void {
+  switch (event.kind) {
+    case "registered":
+      return log.info(`${event.nodeId} registered, waits for tasks`);
+    case "left":
+      return log.info(`${event.nodeId} left`);
+    case "fault":
+      return log.warn("a fault", { cause: textOf(event.error) });
+  }
+  const { task_id: task, title } = event.task;
+  const shown = JSON.stringify(title);
+  switch (event.kind) {
+    case "started":
+      return log.info(`began ${shown}`, { task, epoch: event.epoch });
+    case "completed":
+      return log.info(`completed ${shown}`, { task, lux: event.luxPaid });
+    case "failed":
+      return log.warn(`failed ${shown}`, { task, error: textOf(event.error) });
+    case "released":
+      return log.info(`gave back ${shown}`, { task });
+    case "lost":
+      return log.warn(`lost ${shown}`, { task, cause: event.error.code });
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,247 @@
+/**
+ * The numbers of the last hour, minute by minute: what was created, handed out, completed, paid and sent, and how long
+ * tasks took (docs/endpoints.md, stats/minutes).
+ *
+ * Each hub counts its own commits in memory and upserts a row for each minute, so a request reads a few rows and no event.
+ * A row belongs to one run of one hub; the numbers of all runs are summed when they are read. A crash loses what was
+ * counted since the last save.
+ */
+import type { Notified } from "../domain/change.ts";
+import { accept } from "../domain/decision.ts";
+import { MINUTES_KEPT } from "../domain/limits.ts";
+import type { Task } from "../domain/model.ts";
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { minutesBetween } from "../store/sql/minutes.ts";
+import type { Origin, Store } from "../store/store.ts";
+
+/** The upper bounds of the histogram's buckets in milliseconds, inclusive; one more bucket has none. */
+const BOUNDS_MS: readonly number[] = [
+  ...[10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 20, 30].map((s) => s * SECOND_MS),
+  ...[1, 2, 5, 10, 20, 30].map((min) => min * MINUTE_MS),
+  ...[1, 2, 6, 12].map((h) => h * HOUR_MS),
+  ...[1, 7].map((days) => days * DAY_MS),
+];
+
+/** Durations: their sum, and how many fell into each bucket. */
+type Durations = { sumMs: number; readonly buckets: number[] };
+
+const COUNTERS = [
+  "created",
+  "started",
+  "completed",
+  "attemptsFailed",
+  "failed",
+  "luxMicro",
+  "messages",
+] as const;
+
+type Counters = Record<(typeof COUNTERS)[number], number>;
+
+/** As it is stored, in JSON. */
+type Numbers = Counters & { readonly toStart: Durations; readonly toFinish: Durations };
+
+/** p50 and p95 are estimates within a bucket; null without durations. */
+export type DurationSummary = {
+  readonly count: number;
+  readonly sumMs: number;
+  readonly p50Ms: number | null;
+  readonly p95Ms: number | null;
+};
+
+export type Summary = Readonly<Counters> & {
+  readonly toStart: DurationSummary;
+  readonly toFinish: DurationSummary;
+};
+
+/** Minutes, oldest first, and their sum. The last one is not over. */
+export type LastMinutes = {
+  readonly minutes: readonly (Summary & { readonly at: number })[];
+  readonly total: Summary;
+};
+
+export class Minutes {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  /** Names this run of this hub. */
+  readonly #hub: string;
+  /** By the beginning of the minute. */
+  readonly #own = new Map<number, Numbers>();
+  readonly #unsaved = new Set<number>();
+  #isSaving = true;
+
+  constructor(store: Store, clock: Clock, hub: string) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#hub = hub;
+    store.onCommit((changes, _, origin) => this.#note(changes, origin));
+  }
+
+  /** Saves what changed since the last save. */
+  async save(): Promise<void> {
+    const unsaved = [...this.#unsaved];
+    if (unsaved.length === 0) return;
+    this.#unsaved.clear();
+    const rows = unsaved.flatMap((at) => {
+      const numbers = this.#own.get(at);
+      return numbers
+        ? [{ kind: "minute.saved", at, hub: this.#hub, numbers: JSON.stringify(numbers) } as const]
+        : [];
+    });
+    try {
+      await this.#store.transact({}, () => accept(null, rows));
+      this.#isSaving = true;
+    } catch (error) {
+      this.#isSaving = false;
+      for (const at of unsaved) this.#unsaved.add(at);
+      throw error;
+    }
+  }
+
+  /** Saves for the last time. The end of the hub does not wait for a store that did not take the last save. */
+  async close(): Promise<void> {
+    if (this.#isSaving) await this.save().catch(() => {}); // as after a crash: some numbers are lost
+  }
+
+  /** The last `count` minutes, MINUTES_KEPT at most. */
+  async last(count: number): Promise<LastMinutes> {
+    const last = minuteOf(this.#clock.now());
+    const first = last - (count - 1) * MINUTE_MS;
+    const byMinute = new Map<number, Numbers>();
+    for (let at = first; at <= last; at += MINUTE_MS) byMinute.set(at, nothing());
+    const add = (at: number, numbers: Numbers): void => addTo(byMinute.get(at), numbers);
+    for (const { at, hub, numbers } of await this.#store.read(minutesBetween(first, last)))
+      if (hub !== this.#hub) add(at, JSON.parse(numbers) as Numbers); // only save() writes them
+    for (const [at, numbers] of this.#own) add(at, numbers);
+    const total = nothing();
+    for (const numbers of byMinute.values()) addTo(total, numbers);
+    return {
+      minutes: [...byMinute].map(([at, numbers]) => ({ at, ...summaryOf(numbers) })),
+      total: summaryOf(total),
+    };
+  }
+
+  #note(changes: readonly Notified[], origin: Origin): void {
+    if (origin !== "own") return;
+    let task: Task | null = null;
+    let numbers: Numbers | null = null;
+    for (let i = 0; i < changes.length; i++) {
+      const change = changes[i];
+      if (change === undefined) continue;
+      if (change.kind === "task.created" || change.kind === "task.moved") task = change.task;
+      else if (change.kind === "lux.entered")
+        (numbers ??= this.#current()).luxMicro += Number(change.entry.amountMicro);
+      else if (change.kind === "event.logged") {
+        const { kind, taskId, at } = change.event;
+        if (kind === "task.created") (numbers ??= this.#current()).created++;
+        else if (kind === "message.sent") (numbers ??= this.#current()).messages++;
+        else if (kind === "task.failed") (numbers ??= this.#current()).failed++;
+        else if (kind === "task.attempt_failed" || kind === "task.timed_out" || kind === "task.requeued")
+          (numbers ??= this.#current()).attemptsFailed++;
+        else if (kind === "task.assigned" || kind === "task.completed") {
+          numbers ??= this.#current();
+          // The change of the task is before its event, except where a node completes an open task.
+          const isMoved = task?.taskId === taskId && task.status !== "open";
+          const moved = isMoved ? task : movedAfter(changes, i, taskId);
+          const ms = moved === null ? 0 : Math.max(0, at - dueAt(moved));
+          if (kind === "task.completed") {
+            numbers.completed++;
+            observe(numbers.toFinish, ms);
+          } else {
+            numbers.started++;
+            if (moved?.epoch === 1) observe(numbers.toStart, ms);
+          }
+        }
+      }
+    }
+  }
+
+  /** The numbers of this minute, which are about to change. */
+  #current(): Numbers {
+    const at = minuteOf(this.#clock.now());
+    this.#unsaved.add(at);
+    const known = this.#own.get(at);
+    if (known) return known;
+    for (const old of this.#own.keys())
+      if (Math.abs(at - old) >= MINUTES_KEPT * MINUTE_MS) {
+        this.#own.delete(old);
+        this.#unsaved.delete(old);
+      }
+    const numbers = nothing();
+    this.#own.set(at, numbers);
+    return numbers;
+  }
+}
+
+function minuteOf(now: number): number {
+  return now - (now % MINUTE_MS);
+}
+
+function movedAfter(changes: readonly Notified[], i: number, taskId: string | null): Task | null {
+  for (let next = i + 1; next < changes.length; next++) {
+    const change = changes[next];
+    if (change?.kind === "task.moved" && change.task.taskId === taskId) return change.task;
+  }
+  return null;
+}
+
+/** When a task could be handed out first: from its creation, or its `not_before`. A backoff also sets that, and does not count. */
+function dueAt({ createdAt, notBefore, attempts }: Task): number {
+  return attempts === 0 && notBefore !== null ? Math.max(createdAt, notBefore) : createdAt;
+}
+
+function nothing(): Numbers {
+  const durations = (): Durations => ({ sumMs: 0, buckets: new Array<number>(BOUNDS_MS.length + 1).fill(0) });
+  return {
+    created: 0,
+    started: 0,
+    completed: 0,
+    attemptsFailed: 0,
+    failed: 0,
+    luxMicro: 0,
+    messages: 0,
+    toStart: durations(),
+    toFinish: durations(),
+  };
+}
+
+function addTo(sum: Numbers | undefined, numbers: Numbers): void {
+  if (!sum) return;
+  for (const counter of COUNTERS) sum[counter] += numbers[counter];
+  for (const durations of ["toStart", "toFinish"] as const) {
+    sum[durations].sumMs += numbers[durations].sumMs;
+    numbers[durations].buckets.forEach(
+      (count, i) => (sum[durations].buckets[i] = (sum[durations].buckets[i] ?? 0) + count),
+    );
+  }
+}
+
+function observe(durations: Durations, ms: number): void {
+  const found = BOUNDS_MS.findIndex((bound) => ms <= bound);
+  const i = found === -1 ? BOUNDS_MS.length : found;
+  durations.buckets[i] = (durations.buckets[i] ?? 0) + 1;
+  durations.sumMs += ms;
+}
+
+function summaryOf({ toStart, toFinish, ...counters }: Numbers): Summary {
+  return { ...counters, toStart: summarize(toStart), toFinish: summarize(toFinish) };
+}
+
+function summarize({ sumMs, buckets }: Durations): DurationSummary {
+  const count = buckets.reduce((sum, one) => sum + one, 0);
+  return { count, sumMs, p50Ms: quantile(buckets, count * 0.5), p95Ms: quantile(buckets, count * 0.95) };
+}
+
+/** The duration of the observation at `rank`, if those of a bucket are spread evenly over it. */
+function quantile(buckets: readonly number[], rank: number): number | null {
+  let below = 0;
+  for (const [i, count] of buckets.entries()) {
+    if (count > 0 && below + count >= rank) {
+      const from = BOUNDS_MS[i - 1] ?? 0;
+      const to = BOUNDS_MS[i] ?? from;
+      return from + ((to - from) * (rank - below)) / count;
+    }
+    below += count;
+  }
+  return null;
+}

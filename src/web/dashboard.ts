@@ -1,0 +1,71 @@
+/**
+ * The files of the dashboard, built from page/. In the executable they are embedded: `bun build` has built the imported
+ * HTML with all that it names. From source they are built at the first request. Must not: know a route or a request.
+ */
+import page from "./page/index.html";
+
+export type DashboardFile = {
+  readonly content: Blob;
+  readonly type: string;
+  readonly etag: string;
+};
+
+export type Dashboard = {
+  readonly page: DashboardFile;
+  /** Scripts and styles, by names that change with their contents. */
+  readonly assets: ReadonlyMap<string, DashboardFile>;
+};
+
+/** The page names its assets by paths that begin with this, relative to its own. */
+export const ASSETS = "assets/";
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+};
+
+let made: Promise<Dashboard> | null = null;
+
+/** @throws when the page cannot be built from source; the next call tries again */
+export function dashboard(): Promise<Dashboard> {
+  made ??= make().catch((error: unknown) => {
+    made = null;
+    throw error;
+  });
+  return made;
+}
+
+async function make(): Promise<Dashboard> {
+  const files = await (page.files === undefined ? build(page.index) : embedded(page.files));
+  let html = "";
+  const assets = new Map<string, DashboardFile>();
+  for (const [name, text] of files) {
+    if (name.endsWith(".html")) html = text;
+    else assets.set(name, fileOf(name, text));
+  }
+  // The bundler writes paths from the root; relative ones also work behind a proxy that serves the hub under a prefix.
+  const relative = html.replaceAll(/(href|src)="[./]*\/([^"/]+\.(?:css|js))"/g, `$1="${ASSETS}$2"`);
+  return { page: fileOf("index.html", relative), assets };
+}
+
+type Texts = readonly (readonly [name: string, text: string])[];
+
+async function build(entry: string): Promise<Texts> {
+  const { outputs } = await Bun.build({ entrypoints: [entry], target: "browser", minify: true });
+  return Promise.all(outputs.map(async (file) => [nameOf(file.path), await file.text()] as const));
+}
+
+function embedded(files: NonNullable<typeof page.files>): Promise<Texts> {
+  return Promise.all(files.map(async ({ path }) => [nameOf(path), await Bun.file(path).text()] as const));
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function fileOf(name: string, text: string): DashboardFile {
+  const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
+  const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex");
+  return { content: new Blob([text]), type, etag: `"${hash.slice(0, 32)}"` };
+}

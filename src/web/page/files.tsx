@@ -1,0 +1,218 @@
+/** The files: upload with progress, download, and a preview of texts and pictures that runs nothing of what it shows. */
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { FileRecord } from "../../client/luxhub.ts";
+import { commandOf, countOf, sizeOf } from "./format.ts";
+import {
+  Age,
+  Empty,
+  Fault,
+  Field,
+  Form,
+  Modal,
+  Table,
+  ask,
+  attempt,
+  say,
+  useEvents,
+  useLoad,
+} from "./parts.tsx";
+import { route, to } from "./route.ts";
+import { describe, hub, mayAct, session } from "./session.ts";
+
+const PAGE = 50;
+
+export function Files(): JSX.Element {
+  const page = Number(route.value.query["page"] ?? 1);
+  const loaded = useLoad(String(page), (from, signal) =>
+    from.files.list({ page, per_page: PAGE }, { signal }),
+  );
+  useEvents(({ kind }) => kind.startsWith("file."), loaded);
+  const [shown, setShown] = useState<FileRecord | null>(null);
+  const { value, error } = loaded;
+  const remove = async (file: FileRecord): Promise<void> => {
+    if (!(await ask(`Delete ${file.name} for good?`, "Delete"))) return;
+    await attempt("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
+    loaded.reload();
+  };
+  return (
+    <>
+      <header class="head">
+        <h1>Files {value && <small>{countOf(value.total)}</small>}</h1>
+      </header>
+      <Fault text={error} />
+      {mayAct.value && <Upload onDone={loaded.reload} />}
+      {value?.total === 0 && (
+        <Empty
+          text="No files yet. Upload one here, or from a shell:"
+          line={commandOf("file", "put", "report.pdf")}
+        />
+      )}
+      {value && value.total > 0 && (
+        <Table label="Files" head={["Name", "Size", "Type", "Node", "Task", "Uploaded", "Actions"]}>
+          {value.files.map((file) => (
+            <tr key={file.file_id}>
+              <td class="wide">{file.name}</td>
+              <td class="number">{sizeOf(file.size)}</td>
+              <td>{file.content_type}</td>
+              <td>{file.node_id !== null && <a href={to("nodes", file.node_id)}>{file.node_id}</a>}</td>
+              <td>
+                {file.task_id !== null && (
+                  <a href={to("tasks", file.task_id)} title={file.task_id}>
+                    <code>…{file.task_id.slice(-8)}</code>
+                  </a>
+                )}
+              </td>
+              <td>
+                <Age at={file.uploaded_at} />
+              </td>
+              <td class="buttons">
+                {previewOf(file) !== null && (
+                  <button type="button" data-do="preview" onClick={() => setShown(file)}>
+                    Preview
+                  </button>
+                )}
+                <button
+                  type="button"
+                  data-do="download"
+                  onClick={() => void download(file.file_id, file.name)}
+                >
+                  Download
+                </button>
+                {mayAct.value && (
+                  <button type="button" class="danger" data-do="delete" onClick={() => void remove(file)}>
+                    Delete
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <nav class="pager" aria-label="Pages">
+        {page > 1 && <a href={to("files", "", { page: String(page - 1) })}>Newer</a>}
+        {value && page < value.pages && <a href={to("files", "", { page: String(page + 1) })}>Older</a>}
+      </nav>
+      {shown && (
+        <Modal title={shown.name} onClose={() => setShown(null)}>
+          <Preview file={shown} />
+          <form method="dialog" class="buttons">
+            <button>Close</button>
+          </form>
+        </Modal>
+      )}
+    </>
+  );
+}
+
+// ---- Upload
+
+/** XMLHttpRequest: fetch does not tell how much was sent. */
+function send(file: File, metadata: object, onProgress: (part: number) => void): Promise<void> {
+  const { secret = "" } = session.value ?? {};
+  const body = new FormData();
+  body.append("metadata", JSON.stringify(metadata));
+  body.append("file", file);
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", "api/v1/file/upload");
+    request.setRequestHeader("X-Matrix-Secret", secret);
+    request.upload.onprogress = ({ loaded, total }) => onProgress(total === 0 ? 0 : loaded / total);
+    request.onerror = () => reject(new Error("The upload broke off."));
+    request.onload = () =>
+      request.status === 200 ? resolve() : reject(new Error(detailOf(request.responseText)));
+    request.send(body);
+  });
+}
+
+/** The sentence of a problem. */
+function detailOf(text: string): string {
+  try {
+    const { detail }: { detail?: unknown } = Object(JSON.parse(text));
+    return String(detail);
+  } catch {
+    return "The upload was refused.";
+  }
+}
+
+function Upload({ onDone }: { onDone: () => void }): JSX.Element {
+  const [part, setPart] = useState<number | null>(null);
+  return (
+    <Form
+      class="filters"
+      onSend={async (fields, form) => {
+        const input = form.elements.namedItem("file");
+        const file = input instanceof HTMLInputElement ? input.files?.[0] : undefined;
+        if (file === undefined) return;
+        const metadata = fields["task_id"] ? { task_id: fields["task_id"] } : {};
+        try {
+          await send(file, metadata, setPart);
+          say("Uploaded.");
+          form.reset();
+        } catch (error) {
+          say(error instanceof Error ? error.message : String(error), true);
+        }
+        setPart(null);
+        onDone();
+      }}
+    >
+      <Field label="File" name="file" type="file" required />
+      <Field label="Task (its id)" name="task_id" />
+      <button type="submit" class="primary" data-do="upload">
+        Upload
+      </button>
+      {part !== null && <progress aria-label="Upload" max={1} value={part} />}
+    </Form>
+  );
+}
+
+// ---- Download and preview
+
+/** By way of a blob: a link cannot carry the secret. */
+export async function download(file_id: string, name = file_id): Promise<void> {
+  try {
+    const response = await hub.value.files.download({ file_id });
+    const url = URL.createObjectURL(await response.blob());
+    const link = document.createElement("a");
+    link.href = url;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  } catch (error) {
+    say(describe(error), true);
+  }
+}
+
+const TEXT_BYTES = 64 * 1_024;
+const PICTURE_BYTES = 10 * 2 ** 20;
+
+function previewOf({ content_type, size }: FileRecord): "text" | "picture" | null {
+  if (/^text\/|^application\/(?:json|xml|x-ndjson|toml|yaml)/.test(content_type)) return "text";
+  return /^image\/(?:png|jpeg|gif|webp|avif)/.test(content_type) && size <= PICTURE_BYTES ? "picture" : null;
+}
+
+/** Text as text, never as a page; a picture from a blob of its own type. */
+function Preview({ file }: { file: FileRecord }): JSX.Element {
+  const isPicture = previewOf(file) === "picture";
+  const { file_id } = file;
+  const range = !isPicture && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;
+  const loaded = useLoad(file_id, async (from, signal) => {
+    const response = await from.files.download({ file_id, range }, { signal });
+    return isPicture
+      ? URL.createObjectURL(new Blob([await response.blob()], { type: file.content_type }))
+      : response.text();
+  });
+  const { value, error } = loaded;
+  useEffect(() => () => void (isPicture && value !== null && URL.revokeObjectURL(value)), [value]);
+  if (value === null) return <Fault text={error} />;
+  return isPicture ? (
+    <img src={value} alt={file.name} />
+  ) : (
+    <>
+      <pre class="text" tabIndex={0}>
+        {value}
+      </pre>
+      {range && <p class="quiet">The first {sizeOf(TEXT_BYTES)}.</p>}
+    </>
+  );
+}

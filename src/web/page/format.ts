@@ -1,0 +1,71 @@
+/** How values are written for people: ages, sizes, states, commands to paste. Pure. */
+import type { Node, Task, Variant } from "../../client/luxhub.ts";
+
+export type AnyTask = Task<Variant>;
+export type AnyNode = Node<Variant>;
+
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+] as const;
+
+/** `3 min`; for a moment that is to come, `in 3 min`. */
+export function ageOf(iso: string | null, now: number): string {
+  if (iso === null) return "–";
+  const seconds = Math.round((now - Date.parse(iso)) / 1_000);
+  return seconds < -1 ? `in ${durationOf(-seconds)}` : durationOf(Math.max(0, seconds));
+}
+
+export function durationOf(seconds: number): string {
+  for (const [unit, size] of UNITS) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+  return seconds >= 10 || Number.isInteger(seconds) ? `${Math.round(seconds)} s` : `${seconds.toFixed(1)} s`;
+}
+
+export function sizeOf(bytes: number): string {
+  for (const [unit, size] of [
+    ["GiB", 2 ** 30],
+    ["MiB", 2 ** 20],
+    ["KiB", 2 ** 10],
+  ] as const)
+    if (bytes >= size) return `${(bytes / size).toFixed(bytes >= size * 10 ? 0 : 1)} ${unit}`;
+  return `${bytes} B`;
+}
+
+const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
+
+export function countOf(count: number): string {
+  return NUMBER.format(count);
+}
+
+/** Variant B says `pending` of what is open or assigned. */
+export function stateOf({ status, assigned_node, ready }: AnyTask): string {
+  if (status === "pending") return assigned_node !== null ? "assigned" : ready ? "open" : "waiting";
+  return status === "open" && !ready ? "waiting" : status;
+}
+
+export function capabilitiesOf({ capabilities }: AnyNode): readonly string[] {
+  return typeof capabilities === "string" ? capabilities.split(",").filter(Boolean) : capabilities;
+}
+
+/** The end of an id: its beginning is a time, and the same for many. */
+export function shortId(id: string): string {
+  return id.length > 12 ? `…${id.slice(-8)}` : id;
+}
+
+/** A word of a POSIX shell. */
+export function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A request as a curl command. The secret comes from the environment: what is copied is pasted elsewhere too. */
+export function curlOf(path: string, body?: object): string {
+  const url = quoted(`${new URL(".", location.href).href}api/v1/${path}`);
+  const data = body === undefined ? "" : ` -d ${quoted(JSON.stringify(body))}`;
+  return `curl -H "X-Matrix-Secret: $LUXHUB_SECRET" ${url}${data}`;
+}
+
+/** A command of the command line. */
+export function commandOf(...words: readonly string[]): string {
+  return ["luxhub", ...words.map(quoted), "--url", quoted(new URL(".", location.href).href)].join(" ");
+}

@@ -1,0 +1,102 @@
+/** Who earned what: the leaderboard, and the ledger of a node. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { countOf, curlOf } from "./format.ts";
+import { Age, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
+import { to } from "./route.ts";
+
+const LEADERS = 100;
+
+export function Lux(): JSX.Element {
+  const loaded = useLoad("lux", async (from, signal) => {
+    const { nodes } = await from.nodes.list({}, { signal });
+    return {
+      sum: nodes.reduce((sum, node) => sum + node.lux_balance, 0),
+      leaders: nodes
+        .filter((node) => node.lux_balance > 0)
+        .toSorted((a, b) => b.lux_balance - a.lux_balance)
+        .slice(0, LEADERS),
+    };
+  });
+  useEvents(({ kind }) => kind.startsWith("lux."), loaded);
+  const { value, error } = loaded;
+  const most = value?.leaders[0]?.lux_balance ?? 1;
+  return (
+    <>
+      <header class="head">
+        <h1>LUX {value && <small>{countOf(value.sum)}</small>}</h1>
+      </header>
+      <Fault text={error} />
+      {value?.leaders.length === 0 && (
+        <Empty
+          text="Nobody has earned any yet. A completed task pays its reward, and a daily sign-in 10 LUX:"
+          line={curlOf("signin", { node_id: "worker-1" })}
+        />
+      )}
+      {value && value.leaders.length > 0 && (
+        <Table label="Leaderboard" head={["Place", "Node", "LUX", "Share", "Tasks done"]}>
+          {value.leaders.map((node, i) => (
+            <tr key={node.node_id}>
+              <td class="number quiet">{i + 1}</td>
+              <td>
+                <a class="row" href={to("nodes", node.node_id)}>
+                  {node.name}
+                </a>
+              </td>
+              <td class="number">{countOf(node.lux_balance)}</td>
+              <td class="wide">
+                <meter aria-label="Share of the first" min={0} max={most} value={node.lux_balance} />
+              </td>
+              <td class="number">{countOf(node.tasks_completed)}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  );
+}
+
+export function Ledger({ node }: { node: string }): JSX.Element {
+  const [page, setPage] = useState(1);
+  const loaded = useLoad(`${node} ${page}`, (from, signal) =>
+    from.lux.ledger({ node_id: node, page, per_page: 10 }, { signal }),
+  );
+  useEvents((event) => event.kind.startsWith("lux.") && event.node_id === node, loaded);
+  const { value, error } = loaded;
+  if (value === null) return <Fault text={error} />;
+  if (value.total === 0) return <p class="quiet">It has earned nothing yet.</p>;
+  return (
+    <>
+      <Table label="Ledger" head={["When", "LUX", "For", "Task"]}>
+        {value.entries.map((entry) => (
+          <tr key={entry.id}>
+            <td>
+              <Age at={entry.at} />
+            </td>
+            <td class="number">{countOf(entry.amount)}</td>
+            <td>{entry.kind}</td>
+            <td class="wide">
+              {entry.task_id !== null && (
+                <a href={to("tasks", entry.task_id)}>
+                  <code>{entry.task_id}</code>
+                </a>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <p class="pager">
+        {page > 1 && (
+          <button type="button" onClick={() => setPage(page - 1)}>
+            Newer
+          </button>
+        )}
+        {page < value.pages && (
+          <button type="button" onClick={() => setPage(page + 1)}>
+            Older
+          </button>
+        )}
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,255 @@
+/** The dashboard's frame: sign-in, navigation, keyboard and theme; and which view stands at which address. */
+import { signal } from "@preact/signals";
+import { type JSX, type TargetedMouseEvent, render } from "preact";
+import { useEffect } from "preact/hooks";
+import { Events } from "./events.tsx";
+import { Files } from "./files.tsx";
+import { Keys } from "./keys.tsx";
+import { Lux } from "./lux.tsx";
+import { Messages } from "./messages.tsx";
+import { NodePage, Nodes } from "./nodes.tsx";
+import { Overview } from "./overview.tsx";
+import { Field, Form, Modal, Notices, Questions, say } from "./parts.tsx";
+import { route, to } from "./route.ts";
+import {
+  describe,
+  hasSecret,
+  isAdmin,
+  isOnline,
+  mayAct,
+  session,
+  signIn,
+  signOut,
+  signedOut,
+} from "./session.ts";
+import { NewTask, TaskPage } from "./task.tsx";
+import { Tasks } from "./tasks.tsx";
+
+type View = {
+  readonly name: string;
+  readonly title: string;
+  readonly isOpen: () => boolean;
+  readonly draw: (id: string) => JSX.Element;
+};
+
+const always = (): boolean => true;
+
+const VIEWS: readonly View[] = [
+  { name: "overview", title: "Overview", isOpen: always, draw: () => <Overview /> },
+  {
+    name: "tasks",
+    title: "Tasks",
+    isOpen: always,
+    draw: (id) => (id === "" ? <Tasks /> : <TaskPage key={id} id={id} />),
+  },
+  {
+    name: "nodes",
+    title: "Nodes",
+    isOpen: always,
+    draw: (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />),
+  },
+  { name: "messages", title: "Messages", isOpen: () => mayAct.value, draw: () => <Messages /> },
+  { name: "files", title: "Files", isOpen: () => hasSecret.value, draw: () => <Files /> },
+  { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
+  { name: "events", title: "Events", isOpen: always, draw: () => <Events /> },
+  { name: "keys", title: "Keys", isOpen: () => isAdmin.value, draw: () => <Keys /> },
+];
+
+function Content(): JSX.Element {
+  const { view, id } = route.value;
+  if (view === "new" && mayAct.value) return <NewTask from={id} key={id} />;
+  const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
+  return found?.draw(id) ?? <p class="quiet">There is nothing here for you. Choose a page above.</p>;
+}
+
+const isHelpOpen = signal(false);
+
+function Frame(): JSX.Element {
+  const { view, id } = route.value;
+  const views = VIEWS.filter(({ isOpen }) => isOpen());
+  const title = views.find(({ name }) => name === view)?.title ?? "New task";
+  useEffect(() => {
+    document.title = `${title} · luxhub`;
+  }, [title]);
+  return (
+    <>
+      <a class="skip" href="#content" onClick={skip}>
+        To the content
+      </a>
+      <header class="bar">
+        <a class="brand" href={to("overview")}>
+          luxhub
+        </a>
+        <nav aria-label="Pages of the dashboard">
+          {views.map(({ name, title: word }) => (
+            <a key={name} href={to(name)} aria-current={name === view ? "page" : undefined}>
+              {word}
+            </a>
+          ))}
+        </nav>
+        <div class="tools">
+          <button
+            type="button"
+            aria-label="Keyboard and help"
+            title="Keyboard (?)"
+            onClick={() => (isHelpOpen.value = true)}
+          >
+            ?
+          </button>
+          <Theme />
+          <button type="button" data-do="sign-out" onClick={() => signOut()}>
+            {session.value?.role === "none" ? "Sign in" : "Sign out"}
+          </button>
+        </div>
+      </header>
+      {!isOnline.value && (
+        <p class="offline" role="alert">
+          The hub cannot be reached. Trying again.
+        </p>
+      )}
+      <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
+        <Content />
+      </main>
+      {isHelpOpen.value && <Help />}
+    </>
+  );
+}
+
+/** The hash is the address of the view: the link must not change it. */
+function skip(event: TargetedMouseEvent<HTMLAnchorElement>): void {
+  event.preventDefault();
+  document.getElementById("content")?.focus();
+}
+
+function Help(): JSX.Element {
+  return (
+    <Modal title="Keyboard" onClose={() => (isHelpOpen.value = false)}>
+      <dl class="facts">
+        <dt>
+          <kbd>/</kbd>
+        </dt>
+        <dd>search</dd>
+        <dt>
+          <kbd>j</kbd> <kbd>k</kbd>
+        </dt>
+        <dd>next and previous row; Enter opens it</dd>
+        <dt>
+          <kbd>1</kbd> to <kbd>8</kbd>
+        </dt>
+        <dd>the pages, in their order</dd>
+        <dt>
+          <kbd>?</kbd>
+        </dt>
+        <dd>this help</dd>
+      </dl>
+      <p>
+        The API is described at <a href="docs">docs</a>.
+      </p>
+      <form method="dialog" class="buttons">
+        <button>Close</button>
+      </form>
+    </Modal>
+  );
+}
+
+// ---- Theme
+
+const THEME = "luxhub.theme";
+const theme = signal(localStorage.getItem(THEME) ?? "");
+
+function Theme(): JSX.Element {
+  const isDark =
+    theme.value === "dark" || (theme.value === "" && matchMedia("(prefers-color-scheme: dark)").matches);
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = theme.value;
+  }, [theme.value]);
+  return (
+    <button
+      type="button"
+      data-do="theme"
+      aria-label={isDark ? "Light colours" : "Dark colours"}
+      title={isDark ? "Light colours" : "Dark colours"}
+      onClick={() => {
+        theme.value = isDark ? "light" : "dark";
+        localStorage.setItem(THEME, theme.value);
+      }}
+    >
+      {isDark ? "☀" : "☾"}
+    </button>
+  );
+}
+
+// ---- Sign-in
+
+function SignIn(): JSX.Element {
+  const enter = async (secret: string, adminKey: string): Promise<void> => {
+    try {
+      await signIn(secret, adminKey);
+    } catch (error) {
+      say(describe(error), true);
+    }
+  };
+  return (
+    <main class="sign-in">
+      <h1>luxhub</h1>
+      {signedOut.value && (
+        <p class="fault" role="alert">
+          {signedOut.value}
+        </p>
+      )}
+      <Form onSend={({ secret = "", admin = "" }) => enter(secret, admin)}>
+        <Field label="Secret" name="secret" type="password" required />
+        <Field label="Administrator key (for deleting and for keys)" name="admin" type="password" />
+        <p class="buttons">
+          <button type="submit" class="primary" data-do="sign-in">
+            Sign in
+          </button>
+          <button type="button" data-do="look" onClick={() => void enter("", "")}>
+            Look without a secret
+          </button>
+        </p>
+      </Form>
+      <p class="quiet">
+        Both stay in this tab and end with it. The hub printed them at its first start; they are in its data
+        directory.
+      </p>
+    </main>
+  );
+}
+
+function App(): JSX.Element {
+  return (
+    <>
+      {session.value === null ? <SignIn /> : <Frame />}
+      <Notices />
+      <Questions />
+    </>
+  );
+}
+
+// ---- Keyboard
+
+addEventListener("keydown", (event) => {
+  const { target, key } = event;
+  const isTyping = target instanceof Element && target.matches("input, textarea, select");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
+    return;
+  if (key === "/") focusOn(event, document.querySelector<HTMLElement>('[role="search"] input'));
+  if (key === "?" && session.value !== null) isHelpOpen.value = true;
+  if (key === "j" || key === "k") {
+    const rows = [...document.querySelectorAll<HTMLElement>("a.row")];
+    const at = rows.findIndex((row) => row === document.activeElement);
+    focusOn(event, rows[at + (key === "j" ? 1 : at === -1 ? 1 : -1)] ?? null);
+  }
+  const view = /^[1-8]$/.test(key) ? VIEWS.filter(({ isOpen }) => isOpen())[Number(key) - 1] : undefined;
+  if (view && session.value !== null) location.hash = to(view.name);
+});
+
+function focusOn(event: KeyboardEvent, element: HTMLElement | null): void {
+  if (element === null) return;
+  event.preventDefault();
+  element.focus();
+}
+
+const root = document.getElementById("app");
+if (root) render(<App />, root);

@@ -1,0 +1,202 @@
+/** A node's messages and what became of them, the parked ones, and the forms that send one. */
+import type { JSX } from "preact";
+import type { HistoryMessage } from "../../client/luxhub.ts";
+import { commandOf } from "./format.ts";
+import { Age, Empty, Fault, Field, Form, Select, State, attempt, useEvents, useLoad } from "./parts.tsx";
+import { go, route, setQuery, to } from "./route.ts";
+import { hub } from "./session.ts";
+
+const PAGE = 50;
+
+export function Messages(): JSX.Element {
+  const { id, query } = route.value;
+  const nodes = useLoad("names", async (from, signal) =>
+    (await from.nodes.list({}, { signal })).nodes.slice(0, 1_000),
+  );
+  return (
+    <>
+      <header class="head">
+        <h1>Messages {id && <small>{id}</small>}</h1>
+      </header>
+      <datalist id="nodes">
+        {nodes.value?.map((node) => (
+          <option key={node.node_id} value={node.node_id} label={node.name} />
+        ))}
+      </datalist>
+      <Form class="filters" onSend={({ node = "" }) => go(to("messages", node))} key={id}>
+        <Field label="Node" name="node" list="nodes" required value={id} />
+        <button type="submit" data-do="show">
+          Show
+        </button>
+        {id && (
+          <label class="check">
+            <input
+              type="checkbox"
+              name="parked"
+              checked={query["parked"] === "yes"}
+              onChange={(event) => setQuery({ parked: event.currentTarget.checked ? "yes" : undefined })}
+            />{" "}
+            parked only
+          </label>
+        )}
+      </Form>
+      <Fault text={nodes.error} />
+      {id === "" ? (
+        <Empty
+          text="Choose a node to see its messages, or read them in a shell:"
+          line={commandOf("message", "history", "worker-1")}
+        />
+      ) : (
+        <Mailbox node={id} isParked={query["parked"] === "yes"} before={query["before"]} />
+      )}
+      <div class="columns">
+        <section>
+          <h2>Send</h2>
+          <Send to={id} />
+        </section>
+        <section>
+          <h2>Broadcast</h2>
+          <Broadcast />
+        </section>
+      </div>
+    </>
+  );
+}
+
+function Mailbox(props: { node: string; isParked: boolean; before: string | undefined }): JSX.Element {
+  const { node, isParked, before } = props;
+  const loaded = useLoad(`${node} ${isParked} ${before}`, async (from, signal) =>
+    isParked
+      ? (await from.messages.parked({ node_id: node, per_page: PAGE }, { signal })).messages
+      : (await from.messages.history({ node_id: node, before, count: PAGE }, { signal })).messages,
+  );
+  useEvents(({ kind }) => kind.startsWith("message."), loaded);
+  const { value, error } = loaded;
+  const redrive = (message_id: string): void =>
+    void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id })).then(
+      loaded.reload,
+    );
+  const oldest = value?.at(-1)?.id;
+  return (
+    <>
+      <Fault text={error} />
+      {value?.length === 0 && <Empty text={isParked ? "Nothing is parked." : "No messages."} />}
+      <ul class="messages">
+        {value?.map((message) => (
+          <One key={message.id} message={message} node={node} onRedrive={redrive} />
+        ))}
+      </ul>
+      <nav class="pager" aria-label="Pages">
+        {before && <a href={to("messages", node)}>Newest</a>}
+        {!isParked && value?.length === PAGE && oldest && (
+          <a href={to("messages", node, { before: oldest })}>Older</a>
+        )}
+      </nav>
+    </>
+  );
+}
+
+function One(props: { message: HistoryMessage; node: string; onRedrive: (id: string) => void }): JSX.Element {
+  const { message, node } = props;
+  const { recipients: to, state } = message;
+  return (
+    <li class={message.from_node === node ? "sent" : "got"}>
+      <p class="meta">
+        <b>{message.from_node}</b> → <b>{message.to_node ?? "everyone"}</b> <span>{message.type}</span>{" "}
+        {state !== null && <State word={state} />}{" "}
+        {to !== null && (
+          <small>
+            {to.waiting} waiting, {to.delivered} delivered
+          </small>
+        )}{" "}
+        {(message.deliveries ?? 0) > 1 && <small>{message.deliveries}×</small>} <Age at={message.sent_at} />
+        {state === "parked" && message.to_node === node && (
+          <button type="button" data-do="redrive" onClick={() => props.onRedrive(message.id)}>
+            Redrive
+          </button>
+        )}
+      </p>
+      <pre class="text">{message.content}</pre>
+    </li>
+  );
+}
+
+/** The sender need not be registered. */
+const SENDER = "dashboard";
+
+const TYPES = [
+  ["text", "text"],
+  ["task", "task"],
+  ["status", "status"],
+] as const;
+
+function Send({ to: recipient }: { to: string }): JSX.Element {
+  return (
+    <Form
+      key={recipient}
+      onSend={async (fields, form) => {
+        const type = TYPES.map(([word]) => word).find((word) => word === fields["type"]);
+        const isSent = await attempt("Sent.", () =>
+          hub.value.messages.send({
+            from_node: fields["from"] ?? SENDER,
+            to_node: fields["to"] ?? "",
+            content: fields["content"] ?? "",
+            type,
+            require_ack: fields["ack"] === "on",
+          }),
+        );
+        if (isSent) form.reset();
+      }}
+    >
+      <div class="row-of-fields">
+        <Field label="From" name="from" required value={SENDER} />
+        <Field label="To" name="to" list="nodes" required value={recipient} />
+        <Select label="Type" name="type" options={TYPES} />
+      </div>
+      <Field label="Content" name="content" required rows={3} />
+      <p class="buttons">
+        <button type="submit" class="primary" data-do="send">
+          Send
+        </button>
+        <label class="check">
+          <input type="checkbox" name="ack" /> must be confirmed
+        </label>
+      </p>
+    </Form>
+  );
+}
+
+const CALLS = [
+  ["broadcast", "broadcast"],
+  ["alert", "alert"],
+  ["update", "update"],
+] as const;
+
+function Broadcast(): JSX.Element {
+  return (
+    <Form
+      onSend={async (fields, form) => {
+        const type = CALLS.map(([word]) => word).find((word) => word === fields["type"]);
+        const isSent = await attempt("Sent to all nodes that are online.", () =>
+          hub.value.messages.broadcast({
+            from_node: fields["from"] ?? SENDER,
+            content: fields["content"] ?? "",
+            type,
+          }),
+        );
+        if (isSent) form.reset();
+      }}
+    >
+      <div class="row-of-fields">
+        <Field label="From" name="from" required value={SENDER} />
+        <Select label="Type" name="type" options={CALLS} />
+      </div>
+      <Field label="Content" name="content" required rows={3} />
+      <p class="buttons">
+        <button type="submit" data-do="broadcast">
+          Broadcast
+        </button>
+      </p>
+    </Form>
+  );
+}

@@ -1,0 +1,310 @@
+/** What the views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
+import { signal } from "@preact/signals";
+import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Event } from "../../client/luxhub.ts";
+import { clock, now, onEvent } from "./live.ts";
+import { ageOf } from "./format.ts";
+import { type Hub, describe, hub } from "./session.ts";
+
+// ---- Loading
+
+export type Loaded<T> = {
+  readonly value: T | null;
+  readonly error: string;
+  readonly reload: () => void;
+  /** How long the last load took. */
+  readonly tookMs: number;
+};
+
+/** Loads by `load` at first, when `key` changes, and at each reload. The value of before is shown meanwhile. */
+export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) => Promise<T>): Loaded<T> {
+  const [state, setState] = useState({ key, value: null as T | null, error: "", tookMs: 0 });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const abort = new AbortController();
+    const startedAt = clock.timers();
+    load(hub.value, abort.signal).then(
+      (value) =>
+        !abort.signal.aborted && setState({ key, value, error: "", tookMs: clock.timers() - startedAt }),
+      (error: unknown) => {
+        if (!abort.signal.aborted) setState((old) => ({ ...old, key, error: describe(error) }));
+      },
+    );
+    return () => abort.abort();
+  }, [key, turn, hub.value]);
+  const isOld = state.key !== key;
+  return {
+    value: isOld ? null : state.value,
+    error: isOld ? "" : state.error,
+    tookMs: state.tookMs,
+    reload: () => setTurn((old) => old + 1),
+  };
+}
+
+const RELOAD_MS = 1_000;
+const RELOAD_MAX_MS = 60_000;
+/** An open page may keep the hub busy for one part in so many. */
+const SHARE = 100;
+
+/** Loads again soon after an event that concerns the view: later where that is much work for the hub. */
+export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<unknown>): void {
+  const latest = useRef({ concerns, loaded });
+  latest.current = { concerns, loaded };
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    const stop = onEvent((event) => {
+      if (timer !== null || (event !== null && !latest.current.concerns(event))) return;
+      timer = setTimeout(
+        () => {
+          timer = null;
+          latest.current.loaded.reload();
+        },
+        Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, latest.current.loaded.tookMs * SHARE)),
+      );
+    });
+    return () => {
+      stop();
+      if (timer !== null) clearTimeout(timer);
+    };
+  }, []);
+}
+
+export function Fault({ text }: { text: string }): JSX.Element | null {
+  return text === "" ? null : (
+    <p class="fault" role="alert">
+      {text}
+    </p>
+  );
+}
+
+// ---- Notices and questions
+
+type Notice = { readonly text: string; readonly isFault: boolean };
+const notice = signal<Notice | null>(null);
+let noticeTimer: ReturnType<typeof setTimeout> | null = null;
+
+export function say(text: string, isFault = false): void {
+  notice.value = { text, isFault };
+  if (noticeTimer !== null) clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => (notice.value = null), isFault ? 10_000 : 4_000);
+}
+
+/** Does something, and says what became of it. */
+export async function attempt(done: string, work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    say(done);
+    return true;
+  } catch (error) {
+    say(describe(error), true);
+    return false;
+  }
+}
+
+export function Notices(): JSX.Element {
+  const shown = notice.value;
+  return (
+    <div class="notices" role="status">
+      {shown && <p class={shown.isFault ? "notice bad" : "notice"}>{shown.text}</p>}
+    </div>
+  );
+}
+
+type Question = { readonly text: string; readonly yes: string; readonly answer: (yes: boolean) => void };
+const question = signal<Question | null>(null);
+
+/** Asks before what cannot be undone. */
+export function ask(text: string, yes: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const answer = (isYes: boolean): void => {
+      question.value = null;
+      resolve(isYes);
+    };
+    question.value = { text, yes, answer };
+  });
+}
+
+export function Questions(): JSX.Element | null {
+  const asked = question.value;
+  if (asked === null) return null;
+  return (
+    <Modal title={asked.text} onClose={() => asked.answer(false)}>
+      <p class="buttons">
+        <button type="button" class="danger" data-do="yes" onClick={() => asked.answer(true)}>
+          {asked.yes}
+        </button>
+        <button type="button" onClick={() => asked.answer(false)}>
+          Not now
+        </button>
+      </p>
+    </Modal>
+  );
+}
+
+export function Modal(props: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-labelledby="modal-title" onClose={props.onClose}>
+      <h2 id="modal-title">{props.title}</h2>
+      {props.children}
+    </dialog>
+  );
+}
+
+// ---- Small things
+
+export async function copy(text: string): Promise<void> {
+  if (navigator.clipboard === undefined) {
+    say(text); // a page over plain HTTP has no clipboard
+    return;
+  }
+  await attempt("Copied.", () => navigator.clipboard.writeText(text));
+}
+
+export function Copy({ text, label }: { text: string; label: string }): JSX.Element {
+  return (
+    <button type="button" onClick={() => void copy(text)}>
+      {label}
+    </button>
+  );
+}
+
+export function Age({ at }: { at: string | null }): JSX.Element {
+  return at === null ? (
+    <span class="quiet">–</span>
+  ) : (
+    <time dateTime={at} title={at}>
+      {ageOf(at, now.value)}
+    </time>
+  );
+}
+
+export function State({ word }: { word: string }): JSX.Element {
+  return <span class={`state s-${word}`}>{word}</span>;
+}
+
+/** What to do when there is nothing: a sentence, and a line to paste. */
+export function Empty({ text, line }: { text: string; line?: string }): JSX.Element {
+  return (
+    <div class="empty">
+      <p>{text}</p>
+      {line !== undefined && (
+        <p class="paste">
+          <code>{line}</code> <Copy text={line} label="Copy" />
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** The heads of columns of numbers. */
+const NUMBERS: ReadonlySet<string> = new Set(["LUX", "Done", "Tasks done", "Id", "Size"]);
+
+/** A wide table scrolls by itself, also by keyboard. */
+export function Table(props: {
+  label: string;
+  head: readonly string[];
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <div class="table" role="region" aria-label={props.label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {props.head.map((word) => (
+              <th key={word} scope="col" class={NUMBERS.has(word) ? "number" : undefined}>
+                {word}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{props.children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+type FieldProps = {
+  label: string;
+  name: string;
+  value?: string | undefined;
+  type?: "text" | "search" | "number" | "password" | "file";
+  /** The id of a datalist with suggestions. */
+  list?: string;
+  required?: boolean;
+  rows?: number;
+  onInput?: (value: string) => void;
+};
+
+export function Field(props: FieldProps): JSX.Element {
+  const { label, onInput, rows, value = "", name, required = false, type = "text", list } = props;
+  const common = { name, required, defaultValue: value, autocomplete: "off" as const, spellcheck: false };
+  const onChange = (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>): void =>
+    onInput?.(event.currentTarget.value);
+  return (
+    <label class="field">
+      <span>{label}</span>
+      {rows !== undefined ? (
+        <textarea {...common} rows={rows} onInput={onChange} />
+      ) : type === "number" ? (
+        <input {...common} type={type} step="any" onInput={onChange} />
+      ) : type === "file" || type === "password" ? (
+        <input {...common} type={type} onInput={onChange} />
+      ) : (
+        <input {...common} type={type} list={list} onInput={onChange} />
+      )}
+    </label>
+  );
+}
+
+export function Select(props: {
+  label: string;
+  name: string;
+  value?: string | undefined;
+  options: readonly (readonly [value: string, label: string])[];
+  onInput?: (value: string) => void;
+}): JSX.Element {
+  return (
+    <label class="field">
+      <span>{props.label}</span>
+      <select name={props.name} onChange={(event) => props.onInput?.(event.currentTarget.value)}>
+        {props.options.map(([value, label]) => (
+          <option key={value} value={value} selected={value === (props.value ?? "")}>
+            {label}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A form whose fields go to `onSend` by name, as texts without white space around them. */
+export function Form(props: {
+  onSend: (fields: Readonly<Record<string, string>>, form: HTMLFormElement) => Promise<unknown> | void;
+  class?: string;
+  children: ComponentChildren;
+}): JSX.Element {
+  const [isBusy, setBusy] = useState(false);
+  const onSubmit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const fields = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()]);
+    setBusy(true);
+    try {
+      await props.onSend(Object.fromEntries(fields), form);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form class={props.class} onSubmit={(event) => void onSubmit(event)}>
+      <fieldset disabled={isBusy}>{props.children}</fieldset>
+    </form>
+  );
+}

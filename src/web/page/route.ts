@@ -1,0 +1,53 @@
+/** The URL as state: `#/tasks?status=open`. A hash, so that the hub serves one page, under any prefix. */
+import { signal } from "@preact/signals";
+
+export type Route = {
+  readonly view: string;
+  /** What follows the view: an id, or a word; empty for none. */
+  readonly id: string;
+  readonly query: Readonly<Record<string, string>>;
+};
+
+function read(): Route {
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [view = "", ...rest] = path.split("/");
+  return {
+    view: view || "overview",
+    id: decoded(rest.join("/")),
+    query: Object.fromEntries(new URLSearchParams(query)),
+  };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // typed by hand
+  }
+}
+
+export const route = signal(read());
+
+addEventListener("hashchange", () => {
+  route.value = read();
+});
+
+export type Query = Readonly<Record<string, string | undefined>>;
+
+/** The address of a view. */
+export function to(view: string, id = "", query: Query = {}): string {
+  const given = Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []));
+  const text = new URLSearchParams(given).toString();
+  return `#/${view}${id && `/${encodeURIComponent(id)}`}${text && `?${text}`}`;
+}
+
+export function go(address: string): void {
+  location.hash = address;
+}
+
+/** Changes the query without a new entry in the history. */
+export function setQuery(query: Query): void {
+  const { view, id } = route.value;
+  history.replaceState(null, "", to(view, id, { ...route.value.query, ...query }));
+  route.value = read();
+}

@@ -1,0 +1,322 @@
+/** One task: what it is, its whole story as a time line, and what can be done with it. And the form of a new one. */
+import type { ComponentChildren, JSX } from "preact";
+import type { Event, RequestOf, Variant } from "../../client/luxhub.ts";
+import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
+import { download } from "./files.tsx";
+import {
+  Age,
+  Copy,
+  Fault,
+  Field,
+  Form,
+  Select,
+  State,
+  ask,
+  attempt,
+  say,
+  useEvents,
+  useLoad,
+} from "./parts.tsx";
+import { go, route, to } from "./route.ts";
+import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
+
+/** More of a story than anyone reads. */
+const STORY = 1_000;
+
+export function TaskPage({ id }: { id: string }): JSX.Element {
+  const loaded = useLoad(id, async (from, signal) => {
+    const [{ task }, { events }] = await Promise.all([
+      from.tasks.get({ task_id: id }, { signal }),
+      from.call("events", { since: 0, task_id: id, limit: STORY }, { signal }),
+    ]);
+    return { task, events };
+  });
+  useEvents((event) => event.task_id === id, loaded);
+  const { value, error } = loaded;
+  if (value === null) return <Fault text={error} />;
+  const { task, events } = value;
+  return (
+    <>
+      <header class="head">
+        <h1>
+          <State word={stateOf(task)} /> {task.title}
+        </h1>
+      </header>
+      <Fault text={error} />
+      <Actions task={task} />
+      <div class="columns">
+        <div>
+          <section>
+            <h2>Description</h2>
+            <pre class="text">{task.description}</pre>
+          </section>
+          {task.progress !== null && (
+            <section>
+              <h2>Progress</h2>
+              <pre class="text">{task.progress}</pre>
+            </section>
+          )}
+          {task.failure !== null && (
+            <section>
+              <h2>{stateOf(task) === "failed" ? "Why it failed" : "Why the last attempt ended"}</h2>
+              <p class="fault">
+                <b>{task.failure.kind}</b> {task.failure.message}{" "}
+                <small>
+                  {task.failure.node_id} <Age at={task.failure.at} />
+                </small>
+              </p>
+            </section>
+          )}
+          {task.result !== null && <Result result={task.result} />}
+          {task.files.length > 0 && (
+            <section>
+              <h2>Files</h2>
+              <ul class="plain">
+                {task.files.map((file) => (
+                  <li key={file}>
+                    <code>{file}</code>{" "}
+                    {hasSecret.value && (
+                      <button type="button" onClick={() => void download(file)}>
+                        Download
+                      </button>
+                    )}
+                  </li>
+                ))}
+              </ul>
+            </section>
+          )}
+        </div>
+        <div>
+          <section>
+            <h2>Facts</h2>
+            <Facts task={task} />
+          </section>
+          <section>
+            <h2>Story</h2>
+            <Story events={events} />
+          </section>
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Result({ result }: { result: NonNullable<AnyTask["result"]> }): JSX.Element {
+  return (
+    <section>
+      <h2>Result</h2>
+      <dl class="stacked">
+        {Object.entries(result).map(([name, value]) => (
+          <>
+            <dt>{name}</dt>
+            <dd>
+              <pre class="text">{typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>
+            </dd>
+          </>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Facts({ task }: { task: AnyTask }): JSX.Element {
+  const node = (name: string | null): ComponentChildren =>
+    name === null ? null : <a href={to("nodes", name)}>{name}</a>;
+  const facts: readonly (readonly [string, ComponentChildren])[] = [
+    ["Id", <code>{task.task_id}</code>],
+    ["Node", node(task.assigned_node)],
+    ["Creator", node(task.creator_node)],
+    ["Type", task.task_type],
+    ["Priority", String(task.priority)],
+    ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
+    ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
+    ["Not before", task.not_before && <Age at={task.not_before} />],
+    ["Expires", task.expires_at && <Age at={task.expires_at} />],
+    ["Started", task.started_at && <Age at={task.started_at} />],
+    ["Created", <Age at={task.created_at} />],
+    ["Changed", <Age at={task.updated_at} />],
+    [
+      "After",
+      task.depends_on.length > 0 &&
+        task.depends_on.map((id) => (
+          <a key={id} href={to("tasks", id)}>
+            <code>{id}</code>
+          </a>
+        )),
+    ],
+  ];
+  return (
+    <dl class="facts">
+      {facts.map(
+        ([name, value]) =>
+          value && (
+            <>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </>
+          ),
+      )}
+    </dl>
+  );
+}
+
+/** The page of the task has them. */
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
+
+/** What an event says beyond its kind, its node and its task. */
+export function dataOf({ data }: Event): string {
+  return Object.entries(data)
+    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
+    .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
+    .join(" · ");
+}
+
+function Story({ events }: { events: readonly Event[] }): JSX.Element {
+  if (events.length === 0) return <p class="quiet">Its events are older than what the hub keeps.</p>;
+  const first = Date.parse(events[0]?.at ?? "");
+  return (
+    <ol class="story">
+      {events.map((event) => {
+        const after = (Date.parse(event.at) - first) / 1_000;
+        return (
+          <li key={event.id} class={`k-${event.kind.split(".")[1] ?? ""}`}>
+            <b>{event.kind.replace("task.", "")}</b>{" "}
+            {event.node_id !== null && <a href={to("nodes", event.node_id)}>{event.node_id}</a>}{" "}
+            <time dateTime={event.at} title={event.at}>
+              {after === 0 ? new Date(event.at).toLocaleString() : `+${durationOf(after)}`}
+            </time>
+            <span class="data">{dataOf(event)}</span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+function Actions({ task }: { task: AnyTask }): JSX.Element {
+  const { task_id } = task;
+  const state = stateOf(task);
+  const remove = async (): Promise<void> => {
+    if (!(await ask("Delete this task for good?", "Delete"))) return;
+    if (await attempt("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
+  };
+  const cancel = async (): Promise<void> => {
+    if (!(await ask("Cancel this task? It will have failed.", "Cancel the task"))) return;
+    await attempt("Cancelled.", () =>
+      hub.value.tasks.cancel({ task_id, reason: "cancelled in the dashboard" }),
+    );
+  };
+  const retry = (): void => void attempt("Open again.", () => hub.value.tasks.retry({ task_id }));
+  return (
+    <p class="buttons">
+      {mayAct.value && state === "failed" && (
+        <button type="button" class="primary" data-do="retry" onClick={retry}>
+          Retry
+        </button>
+      )}
+      {mayAct.value && state !== "failed" && state !== "completed" && (
+        <button type="button" data-do="cancel" onClick={() => void cancel()}>
+          Cancel
+        </button>
+      )}
+      {mayAct.value && (
+        <a class="button" data-do="again" href={to("new", task_id)}>
+          Run again
+        </a>
+      )}
+      <Copy text={curlOf(`task/${encodeURIComponent(task_id)}`)} label="Copy as curl" />
+      <Copy text={commandOf("task", "show", task_id)} label="Copy as luxhub" />
+      {isAdmin.value && (
+        <button type="button" class="danger" data-do="delete" onClick={() => void remove()}>
+          Delete
+        </button>
+      )}
+    </p>
+  );
+}
+
+// ---- A new task
+
+const PRIORITIES = [
+  ["", "normal"],
+  ["high", "high"],
+  ["low", "low"],
+  ["p5", "background"],
+] as const;
+
+/** @param from the id of the task to run again, with edits; empty for a new one */
+export function NewTask({ from }: { from: string }): JSX.Element | null {
+  const old = useLoad(from, async (hub, signal) =>
+    from === "" ? null : (await hub.tasks.get({ task_id: from }, { signal })).task,
+  );
+  if (from !== "" && old.value === null) return <Fault text={old.error} />;
+  const task = old.value;
+  const send = async (fields: Readonly<Record<string, string>>): Promise<void> => {
+    try {
+      const { task_id } = await hub.value.tasks.create(requestOf(fields));
+      say("Created.");
+      go(to("tasks", task_id));
+    } catch (error) {
+      say(describe(error), true);
+    }
+  };
+  return (
+    <>
+      <header class="head">
+        <h1>{task === null ? "New task" : "Run again"}</h1>
+      </header>
+      <Form class="form" onSend={send} key={route.value.id}>
+        <Field label="Title" name="title" required value={task?.title} />
+        <Field label="Description" name="description" required rows={8} value={task?.description} />
+        <div class="row-of-fields">
+          <Field label="Type" name="task_type" value={task?.task_type ?? ""} />
+          <Select label="Priority" name="priority" value={priorityWord(task)} options={PRIORITIES} />
+          <Field label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
+          <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
+          <Field
+            label="Attempts at most"
+            name="max_attempts"
+            type="number"
+            value={textOf(task?.max_attempts)}
+          />
+          <Field label="Timeout (s)" name="timeout_s" type="number" value={textOf(task?.timeout_s)} />
+          <Field label="Delay (s)" name="delay_s" type="number" />
+        </div>
+        <p class="buttons">
+          <button type="submit" class="primary" data-do="create">
+            Create
+          </button>
+          <a class="button" href={task === null ? to("tasks") : to("tasks", task.task_id)}>
+            Back
+          </a>
+        </p>
+      </Form>
+    </>
+  );
+}
+
+function textOf(value: number | null | undefined): string {
+  return value == null || value === 0 ? "" : String(value);
+}
+
+function priorityWord(task: AnyTask | null): string {
+  if (task === null) return "";
+  return { 0: "high", 1: "", 2: "low", high: "high", medium: "", low: "low", p5: "p5" }[task.priority];
+}
+
+function requestOf(fields: Readonly<Record<string, string>>): RequestOf<"task/create", Variant> {
+  const number = (name: string): number | undefined => (fields[name] ? Number(fields[name]) : undefined);
+  const priority = (["high", "low", "p5"] as const).find((word) => word === fields["priority"]);
+  return {
+    title: fields["title"] ?? "",
+    description: fields["description"] ?? "",
+    task_type: fields["task_type"] || undefined,
+    priority,
+    creator_node: fields["creator_node"] || undefined,
+    lux_reward: number("lux_reward"),
+    max_attempts: number("max_attempts"),
+    timeout_s: number("timeout_s"),
+    delay_s: number("delay_s"),
+  };
+}

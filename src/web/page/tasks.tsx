@@ -1,0 +1,287 @@
+/** The list of tasks: filters in the URL, pages by cursor, rows that stay where they are, and changes of all that match. */
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
+import { type AnyTask, commandOf, countOf, stateOf } from "./format.ts";
+import { Age, Empty, Fault, Field, Modal, Select, State, Table, ask, useEvents, useLoad } from "./parts.tsx";
+import { type Query, route, setQuery, to } from "./route.ts";
+import { describe, hub, isAdmin, mayAct } from "./session.ts";
+
+const PAGE = 50;
+
+type Filter = RequestOf<"task/list">;
+
+/** The filter that stands in the URL. */
+function filterOf({ status, type, node, creator, q }: Query): Filter {
+  const word = (["open", "assigned", "completed", "failed"] as const).find((one) => one === status);
+  return { status: word, task_type: type, node_id: node, creator_node: creator, q };
+}
+
+const STATES = [
+  ["", "any"],
+  ["open", "open"],
+  ["assigned", "assigned"],
+  ["completed", "completed"],
+  ["failed", "failed"],
+] as const;
+
+/** Waits for the end of the typing. */
+const TYPING_MS = 250;
+
+export function Tasks(): JSX.Element {
+  const { query } = route.value;
+  const filter = filterOf(query);
+  const key = JSON.stringify([filter, query["cursor"]]);
+  const loaded = useLoad(key, (from, signal) =>
+    from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal }),
+  );
+  useEvents((event) => event.kind.startsWith("task."), loaded);
+  const typing = useRef<ReturnType<typeof setTimeout> | null>(null);
+  const set = (name: string) => (value: string) => {
+    if (typing.current !== null) clearTimeout(typing.current);
+    typing.current = setTimeout(() => setQuery({ [name]: value.trim(), cursor: undefined }), TYPING_MS);
+  };
+  const { value, error } = loaded;
+  const rows = useSteady(key, value?.tasks ?? null);
+  const isFiltered = Object.values(filter).some(Boolean);
+  return (
+    <>
+      <header class="head">
+        <h1>Tasks {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
+        {mayAct.value && (
+          <a class="button primary" href={to("new")}>
+            New task
+          </a>
+        )}
+      </header>
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Field label="Title" name="q" type="search" value={query["q"]} onInput={set("q")} />
+        <Select
+          label="State"
+          name="status"
+          value={query["status"]}
+          options={STATES}
+          onInput={set("status")}
+        />
+        <Field label="Type" name="type" value={query["type"]} onInput={set("type")} />
+        <Field label="Node" name="node" value={query["node"]} onInput={set("node")} />
+        <Field label="Creator" name="creator" value={query["creator"]} onInput={set("creator")} />
+        {isFiltered && (
+          <a class="button" href={to("tasks")}>
+            Clear
+          </a>
+        )}
+      </form>
+      <Fault text={error} />
+      {rows.unseen > 0 && (
+        <p class="news">
+          <button type="button" onClick={rows.showAll}>
+            {rows.unseen === PAGE ? `${PAGE} or more` : rows.unseen} new: show
+          </button>
+        </p>
+      )}
+      {rows.shown.length > 0 ? (
+        <TaskTable tasks={rows.shown} gone={rows.gone} />
+      ) : (
+        value &&
+        (isFiltered ? (
+          <Empty text="No task matches." />
+        ) : (
+          <Empty
+            text="No tasks yet. Create one here, or from a shell:"
+            line={commandOf("task", "add", "Say hello", "--description", "To everyone")}
+          />
+        ))
+      )}
+      <nav class="pager" aria-label="Pages">
+        {query["cursor"] && <a href={to("tasks", "", { ...query, cursor: undefined })}>Newest</a>}
+        {value?.next_cursor && (
+          <a rel="next" href={to("tasks", "", { ...query, cursor: value.next_cursor })}>
+            Older
+          </a>
+        )}
+      </nav>
+      {mayAct.value && rows.shown.length > 0 && <Together filter={filter} onDone={loaded.reload} />}
+    </>
+  );
+}
+
+type Rows = {
+  readonly shown: readonly AnyTask[];
+  /** Ids of those that no longer belong to the list. */
+  readonly gone: ReadonlySet<string>;
+  readonly unseen: number;
+  readonly showAll: () => void;
+};
+
+/** The rows that are shown keep their places; new ones wait until they are asked for. */
+function useSteady(key: string, tasks: readonly AnyTask[] | null): Rows {
+  const [order, setOrder] = useState<{ key: string; tasks: readonly AnyTask[] }>({ key: "", tasks: [] });
+  const isNew = tasks !== null && (order.key !== key || order.tasks.length === 0);
+  useEffect(() => {
+    if (isNew && tasks.length > 0) setOrder({ key, tasks });
+  }, [key, isNew, tasks]);
+  if (tasks === null || isNew) {
+    return {
+      shown: tasks ?? (order.key === key ? order.tasks : []),
+      gone: NONE,
+      unseen: 0,
+      showAll: () => {},
+    };
+  }
+  const current = new Map(tasks.map((task) => [task.task_id, task]));
+  const known = new Set(order.tasks.map(({ task_id }) => task_id));
+  const oldest = order.tasks.at(-1)?.created_at ?? "";
+  return {
+    shown: order.tasks.map((task) => current.get(task.task_id) ?? task),
+    // The last ones are pushed to the next page by new ones: they have not changed.
+    gone: new Set(
+      order.tasks
+        .filter((task) => !current.has(task.task_id) && task.created_at >= (tasks.at(-1)?.created_at ?? ""))
+        .map(({ task_id }) => task_id),
+    ),
+    unseen: tasks.filter((task) => !known.has(task.task_id) && task.created_at >= oldest).length,
+    showAll: () => setOrder({ key, tasks }),
+  };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet<string> }): JSX.Element {
+  return (
+    <Table label="Tasks" head={["State", "Title", "Type", "Priority", "Node", "LUX", "Created", "Changed"]}>
+      {props.tasks.map((task) => (
+        <tr key={task.task_id} class={props.gone?.has(task.task_id) ? "gone" : undefined}>
+          <td>
+            <State word={stateOf(task)} />
+          </td>
+          <td class="wide">
+            <a class="row" href={to("tasks", task.task_id)}>
+              {task.title}
+            </a>
+            {task.attempts > 0 && <small> {task.attempts}×</small>}
+          </td>
+          <td>{task.task_type ?? <span class="quiet">–</span>}</td>
+          <td>{String(task.priority)}</td>
+          <td>
+            {task.assigned_node === null ? (
+              <span class="quiet">–</span>
+            ) : (
+              <a href={to("nodes", task.assigned_node)}>{task.assigned_node}</a>
+            )}
+          </td>
+          <td class="number">{task.lux_reward === 0 ? "" : countOf(task.lux_reward)}</td>
+          <td>
+            <Age at={task.created_at} />
+          </td>
+          <td>
+            <Age at={task.updated_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+// ---- Changes of all that match
+
+type Work = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
+
+const WORKS: readonly Work[] = [
+  { path: "task/retry", verb: "Retry", done: "retried" },
+  { path: "task/cancel", verb: "Cancel", done: "cancelled" },
+  { path: "task/delete", verb: "Delete", done: "deleted" },
+];
+
+/** Which work suits a filter: only failed tasks can be retried, and only unfinished ones cancelled. */
+function suits(path: string, status: Filter["status"]): boolean {
+  if (path === "task/retry") return status === "failed";
+  if (path === "task/cancel") return status === "open" || status === "assigned";
+  return isAdmin.value;
+}
+
+type Progress = {
+  readonly work: Work;
+  readonly done: number;
+  readonly refused: number;
+  readonly end: string;
+};
+
+function Together({ filter, onDone }: { filter: Filter; onDone: () => void }): JSX.Element | null {
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const abort = useRef<AbortController | null>(null);
+  const works = WORKS.filter(({ path }) => suits(path, filter.status));
+  useEffect(() => () => abort.current?.abort(), []);
+  const start = async (work: Work): Promise<void> => {
+    const isYes = await ask(`${work.verb} every task that matches, also on other pages?`, `${work.verb} all`);
+    if (!isYes) return;
+    const ended = new AbortController();
+    abort.current = ended;
+    const tell = (done: number, refused: number, end: string): void =>
+      setProgress({ work, done, refused, end });
+    await changeAll(work, filter, ended.signal, tell);
+    onDone();
+  };
+  const close = (): void => {
+    abort.current?.abort();
+    setProgress(null);
+  };
+  if (progress !== null) {
+    const { work, done, refused, end } = progress;
+    return (
+      <Modal title={`${work.verb} all that match`} onClose={close}>
+        <p role="status">
+          {countOf(done)} {work.done}
+          {refused > 0 && `, ${countOf(refused)} refused`}
+          {end && `. ${end}`}
+        </p>
+        <p class="buttons">
+          <button type="button" data-do="close" onClick={close}>
+            {end === "" ? "Stop" : "Close"}
+          </button>
+        </p>
+      </Modal>
+    );
+  }
+  if (works.length === 0) return null;
+  return (
+    <p class="buttons together">
+      <span>All that match:</span>
+      {works.map((work) => (
+        <button key={work.path} type="button" data-do={`${work.path}-all`} onClick={() => void start(work)}>
+          {work.verb} all
+        </button>
+      ))}
+    </p>
+  );
+}
+
+/** A page at a time, each in one batch: it can be stopped after each, and the hub does other work between. */
+async function changeAll(
+  { path }: Work,
+  filter: Filter,
+  signal: AbortSignal,
+  tell: (done: number, refused: number, end: string) => void,
+): Promise<void> {
+  let done = 0;
+  let refused = 0;
+  let cursor: string | undefined;
+  tell(0, 0, "");
+  try {
+    for (;;) {
+      const page = await hub.value.tasks.list({ ...filter, per_page: PAGE, cursor }, { signal });
+      const requests = page.tasks.map(({ task_id }) => ({ path, body: { task_id } }));
+      if (requests.length > 0) {
+        const { answers } = await hub.value.call("batch", { requests }, { signal });
+        const accepted = answers.filter(({ status }) => status < 400).length;
+        done += accepted;
+        refused += answers.length - accepted;
+      }
+      if (page.next_cursor === null) return tell(done, refused, "Done.");
+      tell(done, refused, "");
+      cursor = page.next_cursor;
+    }
+  } catch (error) {
+    if (!signal.aborted) tell(done, refused, describe(error));
+  }
+}

@@ -1,0 +1,309 @@
+/**
+ * The workers of docs/worker.md, as they stand on the page, and the programs of docs/examples do what they say: against
+ * a real hub, through failures, kill -9 of the worker and of the hub, and lost tasks. The pauses between heartbeats are
+ * shortened here; nothing else is changed.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PROJECT } from "../support/executable.ts";
+import { HANG_MS } from "../support/hang.ts";
+import { type Answer, Hub, SECRET, TempDir, listOf, objectOf, until } from "./program.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const PAGE = readFileSync(join(PROJECT, "docs/worker.md"), "utf8");
+
+/** The one block of the page in a language. */
+function block(language: string): string {
+  const [, text = "", ...more] = PAGE.split(new RegExp(`^\`\`\`${language}\n`, "m"));
+  expect(more).toEqual([]);
+  return text.split("\n```")[0] ?? "";
+}
+
+const example = (name: string): string => readFileSync(join(PROJECT, "docs/examples", name), "utf8");
+
+/** What a title asks for: to fail, to fail for good, or to wait for the file `go`. */
+const WORK = `#!/usr/bin/env bash
+task=$(cat)
+case $task in
+  *hopeless*) echo 'nobody can' && exit 65 ;;
+  *fails*) echo 'cannot do it' && exit 1 ;;
+  *waits*) echo "$$" >started && until [ -e go ]; do sleep 0.05; done ;;
+esac
+[ -z "$SECRET" ] || echo 'with the secret'
+printf 'did \\0 it\\n'
+`;
+
+/** The same in the function of worker.py. */
+const PYTHON_WORK = `
+    if "fails" in task["title"]: raise ValueError("cannot do it")
+    if "waits" in task["title"]: open("started", "w").write("x")
+    while "waits" in task["title"] and not os.path.exists("go"):
+        if lost.wait(0.05): raise TimeoutError
+    return {"problem": "p", "improvement": "did it", "lesson": "l"}
+`;
+
+const PAUSES = /(?<=sleep |time\.sleep\(|\[|min\()30\b/g;
+
+const SHELL_NEEDS = ["bash", "curl", "jq"];
+const workers = [
+  { name: "the bash worker of the page", needs: SHELL_NEEDS, file: "page.sh", text: block("bash") },
+  { name: "the Python worker of the page", needs: ["python3"], file: "page.py", text: block("python") },
+  { name: "worker.sh", needs: SHELL_NEEDS, file: "worker.sh", text: example("worker.sh") },
+  {
+    name: "worker.py",
+    needs: ["python3"],
+    file: "worker.py",
+    text: example("worker.py").replace(/(?<=def work\(task, lost\):\n)/, PYTHON_WORK),
+  },
+];
+
+/** How a name of a test ends: with what is missing here, if anything is. */
+function lacking(needs: readonly string[]): string {
+  const missing = needs.filter((name) => Bun.which(name) === null);
+  return missing.length === 0 ? "" : ` (skipped: there is no ${missing.join(" and no ")} here)`;
+}
+
+const folder = new TempDir();
+let hub: Hub;
+let port = "0";
+
+beforeAll(async () => {
+  await startHub();
+  port = String(hub.port);
+});
+
+afterAll(async () => {
+  await hub[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+async function startHub(): Promise<void> {
+  hub = await Hub.start({ data: folder.join("data"), env: { LUXHUB_PORT: port } });
+}
+
+async function ok(call: Promise<Answer>): Promise<Fields> {
+  const { status, body } = await call;
+  expect([status, body["success"]]).toEqual([200, true]);
+  return body;
+}
+
+const field = (body: Fields, name: string): Fields => objectOf(JSON.stringify(body[name] ?? null));
+
+async function create(title: string, more: Fields = {}): Promise<string> {
+  const fields = { title, description: "Of the examples", lux_reward: 1, ...more };
+  return String((await ok(hub.post("/task/create", fields)))["task_id"]);
+}
+
+const taskOf = async (id: string, query = ""): Promise<Fields> =>
+  field(await ok(hub.get(`/task/${id}${query}`)), "task");
+
+/** The task when it has ended. */
+async function ended(id: string): Promise<Fields> {
+  const task = await taskOf(id, `?wait=${HANG_MS / 1_000}`);
+  expect(["completed", "failed"]).toContain(String(task["status"]));
+  return task;
+}
+
+const nodeOf = async (id: string): Promise<Fields> => field(await ok(hub.get(`/node/${id}`)), "node");
+
+/** A program of the examples in a directory of its own, in a process group of its own that ends with the block. */
+class Example implements AsyncDisposable {
+  readonly child: Bun.Subprocess<"ignore", "pipe", "pipe">;
+  readonly #output: Promise<[string, string]>;
+
+  constructor(cwd: string, command: readonly string[]) {
+    const { PATH = "", HOME = "" } = process.env;
+    this.child = Bun.spawn([...command], {
+      cwd,
+      env: { PATH, HOME, HUB: `http://127.0.0.1:${hub.port}`, SECRET },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      detached: true,
+    });
+    this.#output = Promise.all([this.child.stdout.text(), this.child.stderr.text()]);
+  }
+
+  async ended(): Promise<{ code: number | null; out: string; err: string }> {
+    const code = await this.child.exited;
+    const [out, err] = await this.#output;
+    return { code, out, err };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      process.kill(-this.child.pid, "SIGKILL");
+    } catch {
+      // all of them have ended
+    }
+    await this.child.exited;
+  }
+}
+
+/** A directory with a worker and its work in it. */
+class Workplace extends TempDir {
+  readonly #file: string;
+
+  constructor({ file, text }: { file: string; text: string }) {
+    super();
+    this.#file = file;
+    expect(text).toMatch(PAUSES);
+    writeFileSync(this.join(file), text.replaceAll(PAUSES, "0.2"));
+    writeFileSync(this.join("work"), WORK);
+    chmodSync(this.join("work"), 0o755);
+  }
+
+  start(nodeId: string): Example {
+    const program = this.#file.endsWith(".py") ? "python3" : "bash";
+    return new Example(this.path, [program, this.#file, nodeId, "./work"]);
+  }
+
+  /** Resolves when the work has begun that waits for `go`. */
+  async begun(): Promise<string> {
+    const started = this.join("started");
+    await until(() => existsSync(started) && readFileSync(started, "utf8") !== "");
+    const said = readFileSync(started, "utf8").trim();
+    rmSync(started);
+    return said;
+  }
+
+  go(): void {
+    writeFileSync(this.join("go"), "");
+  }
+
+  halt(): void {
+    rmSync(this.join("go"));
+  }
+}
+
+test("the workers of the page are short", () => {
+  expect(block("bash").split("\n")).toHaveLength(10);
+  expect(block("python").split("\n").length).toBeLessThanOrEqual(30);
+});
+
+for (const { name, needs, file, text } of workers) {
+  const reason = lacking(needs);
+  describe.skipIf(reason !== "")(`${name}${reason}`, () => {
+    const nodeId = `node-${file}`;
+
+    test("completes tasks, fails one, resumes after kill -9, and waits for a hub that was killed", async () => {
+      using place = new Workplace({ file, text });
+      const titles = ["one", 'two "task_id":"x" \\ $HOME `id`', "three"];
+      const tasks = await Promise.all(titles.map((title) => create(title)));
+      const failing = await create("fails", { max_attempts: 1 });
+      const waiting = await create("waits", { priority: 2 });
+      {
+        await using _worker = place.start(nodeId);
+        for (const id of tasks) {
+          const task = await ended(id);
+          expect(task).toMatchObject({ status: "completed", assigned_node: nodeId, attempts: 0 });
+          expect(JSON.stringify(task["result"])).toContain("did");
+          if (!file.startsWith("page")) expect(JSON.stringify(task["result"])).not.toContain("secret");
+        }
+        const failed = await ended(failing);
+        expect(failed).toMatchObject({ status: "failed", attempts: 1 });
+        expect(String(field(failed, "failure")["message"])).toContain("cannot do it");
+        await place.begun();
+        const { last_heartbeat: before } = await nodeOf(nodeId);
+        await until(async () => (await nodeOf(nodeId))["last_heartbeat"] !== before);
+      }
+      expect(await taskOf(waiting)).toMatchObject({ status: "assigned", assigned_node: nodeId });
+      const open = await create("after the restart", { priority: 0 });
+      {
+        await using _worker = place.start(nodeId);
+        await place.begun(); // what it had begun comes before what is more urgent
+        await hub[Symbol.asyncDispose]();
+        place.go(); // it ends while the hub is away
+        await startHub();
+        expect(await ended(waiting)).toMatchObject({ status: "completed", attempts: 0 });
+        expect(await ended(open)).toMatchObject({ status: "completed", assigned_node: nodeId });
+      }
+      expect(await nodeOf(nodeId)).toMatchObject({ tasks_assigned: 0, tasks_completed: 5, lux_balance: 5 });
+      const { events } = await ok(hub.get(`/events?since=0&task_id=${waiting}`));
+      const kinds = listOf(events).map(({ kind }) => kind);
+      expect(kinds).toEqual(["task.created", "task.assigned", "task.completed", "lux.paid"]);
+    });
+
+    // Those of the page do neither.
+    if (!file.startsWith("page"))
+      test("extends its lease, drops a task that was taken from it, and leaves at SIGTERM", async () => {
+        using place = new Workplace({ file, text });
+        const id = await create("waits", { timeout_s: 600 });
+        await using worker = place.start(nodeId);
+        const work = await place.begun();
+        // A repeated claim changes nothing and shows the lease.
+        const lease = async (): Promise<Fields> =>
+          field(await ok(hub.post("/task/claim", { task_id: id, node_id: nodeId })), "lease");
+        const before = await lease();
+        await until(async () => String((await lease())["expires_at"]) > String(before["expires_at"]));
+        expect((await lease())["epoch"]).toBe(before["epoch"]);
+
+        await ok(hub.admin("/task/revoke", { task_id: id }));
+        const again = await place.begun(); // it has stopped, and was given it again
+        if (file.endsWith(".sh")) expect(again).not.toBe(work);
+        expect(Number((await lease())["epoch"])).toBeGreaterThan(Number(before["epoch"]));
+
+        worker.child.kill("SIGTERM");
+        const later = await create("after SIGTERM");
+        place.go();
+        const { code, err } = await worker.ended();
+        expect(code).toBe(0);
+        expect(err).toContain("stale_lease");
+        expect(await taskOf(id)).toMatchObject({ status: "completed", assigned_node: nodeId, attempts: 0 });
+        expect(await taskOf(later)).toMatchObject({ status: "open" });
+        expect(await nodeOf(nodeId)).toMatchObject({ status: "offline", tasks_assigned: 0 });
+        await ok(hub.admin("/task/delete", { task_id: later }));
+      });
+  });
+}
+
+const SHELL = lacking(SHELL_NEEDS);
+const PYTHON = lacking([...SHELL_NEEDS, "python3"]);
+
+test.skipIf(SHELL !== "")(`producer.sh prints the result of its task${SHELL}`, async () => {
+  using place = new Workplace({ file: "worker.sh", text: example("worker.sh") });
+  await using _worker = place.start("node-producer");
+  const produce = async (title: string): Promise<{ code: number | null; out: string; err: string }> => {
+    await using producer = new Example(place.path, [
+      "bash",
+      join(PROJECT, "docs/examples/producer.sh"),
+      title,
+      'With "quotes" and $more',
+    ]);
+    return await producer.ended();
+  };
+  const good = await produce("Say hello");
+  expect([good.code, good.err]).toEqual([0, ""]);
+  expect(objectOf(good.out)).toMatchObject({ problem: "Say hello", output: "did  it\n" });
+  const bad = await produce("a hopeless one"); // exit status 65: not tried again
+  expect([bad.code, bad.out]).toEqual([1, ""]);
+  expect(bad.err).toContain("the task has failed (failed): exit status 65: nobody can");
+  const refused = await produce(" ");
+  expect(refused.code).toBe(1);
+  expect(refused.err).toContain("invalid_request");
+});
+
+test.skipIf(PYTHON !== "")(`planner.py collects the results of its parts${PYTHON}`, async () => {
+  using place = new Workplace({ file: "worker.sh", text: example("worker.sh") });
+  await using _worker = place.start("node-planner");
+  const plan = async (
+    ...parts: readonly string[]
+  ): Promise<{ code: number | null; out: string; err: string }> => {
+    await using planner = new Example(place.path, [
+      "python3",
+      join(PROJECT, "docs/examples/planner.py"),
+      ...parts,
+    ]);
+    return await planner.ended();
+  };
+  const good = await plan("First", "Second");
+  expect([good.code, good.err]).toEqual([0, ""]);
+  const results: unknown = JSON.parse(good.out);
+  expect(listOf(results).map(({ problem }) => problem)).toEqual(["Part 1", "Part 2", "All parts"]);
+  const bad = await plan("First", "hopeless");
+  expect([bad.code, bad.out]).toEqual([1, ""]);
+  expect(bad.err).toContain("Part 2: failed: exit status 65: nobody can");
+  expect(bad.err).toContain("All parts: dependency:");
+});

@@ -1,0 +1,446 @@
+/** `luxhub worker` with the real program against a real hub: what a command is given, what comes of its end, and faults. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { HANG_MS } from "../support/hang.ts";
+import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const dir = new TempDir();
+const data = dir.join("data");
+let hub: Hub;
+
+beforeAll(async () => {
+  hub = await Hub.start({ data });
+});
+afterAll(async () => {
+  await hub[Symbol.asyncDispose]();
+  dir[Symbol.dispose]();
+});
+
+function environment(): Record<string, string> {
+  return {
+    LUXHUB_URL: `http://127.0.0.1:${hub.port}`,
+    LUXHUB_SECRET: SECRET,
+    XDG_STATE_HOME: dir.join("state"),
+    DIR: dir.path,
+  };
+}
+
+/** A worker that runs a shell script for the tasks whose type is its node's id. */
+function worker(
+  node: string,
+  script: string,
+  flags: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Program {
+  const words = ["worker", "--node", node, "--capabilities", node, ...flags, "--", "sh", "-c", script];
+  return new Program(words, { cwd: dir.path, env: { ...environment(), ...env } });
+}
+
+/** A task for the worker of that node; its id. */
+async function create(node: string, fields: Fields = {}): Promise<string> {
+  const { body } = await hub.post("/task/create", {
+    title: "t",
+    description: "d",
+    task_type: node,
+    backoff_s: 0,
+    ...fields,
+  });
+  return String(body["task_id"]);
+}
+
+async function taskOf(taskId: string): Promise<Fields> {
+  const { body } = await hub.get(`/task/${taskId}`);
+  return objectOf(JSON.stringify(body["task"]));
+}
+
+/** The task when it is completed or has failed. */
+async function ended(taskId: string): Promise<Fields> {
+  for (;;) {
+    const { body } = await hub.get(`/task/${taskId}?wait=60`);
+    const task = objectOf(JSON.stringify(body["task"]));
+    if (task["status"] === "completed" || task["status"] === "failed") return task;
+  }
+}
+
+function stringsOf(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+async function text(fileId: unknown): Promise<string> {
+  return (await fetch(`${hub.api}/file/download/${String(fileId)}`)).text();
+}
+
+async function stop(program: Program): Promise<number | null> {
+  program.child.kill("SIGTERM");
+  return program.ended;
+}
+
+function logged(program: Program, pattern: RegExp): Promise<void> {
+  return until(() => pattern.test(program.stderr));
+}
+
+/** What a script has written into a file, when it is there. */
+async function written(name: string): Promise<string> {
+  const path = dir.join(name);
+  await until(() => existsSync(path) && readFileSync(path, "utf8").endsWith("\n"));
+  return readFileSync(path, "utf8").trim();
+}
+
+function isRunning(pid: string): boolean {
+  const { stdout } = Bun.spawnSync(["ps", "-o", "stat=", "-p", pid]);
+  return /^[^Z]/.test(stdout.toString().trim());
+}
+
+describe("the end of the command", () => {
+  test("0: completed; 75 and others: tried again; 65: failed for good", async () => {
+    const script = `
+      again() { [ -e "$DIR/$LUXHUB_TASK_ID" ] || { : >"$DIR/$LUXHUB_TASK_ID"; echo "not yet" >&2; exit $1; }; }
+      case $LUXHUB_TASK_TITLE in
+        text) echo; echo "first line"; echo second ;;
+        object) echo '{"problem":"p","improvement":"i","lesson":"l","n":12345678901234567890}' ;;
+        other) echo '{"problem":"p"}' ;;
+        nothing) ;;
+        later) again 75; echo done ;;
+        broken) again 3; echo done ;;
+        never) echo one >&2; printf two >&2; exit 65 ;;
+        silent) exit 4 ;;
+        killed) kill -9 $$ ;;
+      esac`;
+    await using program = worker("codes", script);
+    const once = { max_attempts: 1 };
+    const ids = Object.fromEntries(
+      await Promise.all(
+        ["text", "object", "other", "nothing", "later", "broken", "never"].map(
+          async (title) => [title, await create("codes", { title })] as const,
+        ),
+      ),
+    );
+    const silent = await create("codes", { title: "silent", ...once });
+    const killed = await create("codes", { title: "killed", ...once });
+    const resultOf = async (title: string): Promise<unknown> => (await ended(ids[title] ?? ""))["result"];
+    const lesson = expect.stringMatching(/^exit status 0 after [\d.]+ s$/);
+
+    expect(await resultOf("text")).toEqual({
+      problem: "text",
+      improvement: "first line",
+      lesson,
+      output: "\nfirst line\nsecond",
+    });
+    await resultOf("object");
+    const raw = await (await fetch(`${hub.api}/task/${ids["object"]}`)).text();
+    expect(raw).toContain(`"result":{"problem":"p","improvement":"i","lesson":"l","n":12345678901234567890}`);
+    expect(await resultOf("other")).toMatchObject({ problem: "other", output: '{"problem":"p"}' });
+    expect(await resultOf("nothing")).toEqual({
+      problem: "nothing",
+      improvement: "no output",
+      lesson,
+      output: "",
+    });
+    for (const title of ["later", "broken"])
+      expect(await ended(ids[title] ?? "")).toMatchObject({
+        status: "completed",
+        attempts: 1,
+        failure: { message: "not yet" },
+      });
+    expect(await ended(ids["never"] ?? "")).toMatchObject({
+      status: "failed",
+      attempts: 1,
+      failure: { message: "one\ntwo" },
+    });
+    expect(await ended(silent)).toMatchObject({ failure: { message: "exit status 4" } });
+    expect(await ended(killed)).toMatchObject({ failure: { message: "ended by SIGKILL" } });
+    expect(await stop(program)).toBe(0);
+    expect(program.stdout).toBe("");
+    expect(program.stderr).toMatch(/^\S+Z info {2}codes registered/);
+    expect(program.stderr).toMatch(/info {2}completed "text" task=\S+ lux=0$/m);
+    expect(program.stderr).toMatch(/warn {2}failed "never" task=\S+ error="one\\ntwo"$/m);
+    expect(program.stderr).toMatch(/info {2}codes left\n$/);
+  });
+
+  test("a timeout ends all that the command has started, by force if need be", async () => {
+    const script = `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! >"$DIR/deaf"; wait; wait`;
+    await using program = worker("slow", script, ["--timeout", "200ms", "--grace", "100ms", "--once"]);
+    const taskId = await create("slow", { max_attempts: 1 });
+    expect(await ended(taskId)).toMatchObject({ failure: { message: "timed out after 0.2 s" } });
+    expect(await program.ended).toBe(1);
+    const pid = await written("deaf");
+    await until(() => !isRunning(pid));
+  });
+
+  test("what the command leaves running ends with it", async () => {
+    await using program = worker("leaves", `sleep 1000 & echo $! >"$DIR/left"; echo done`, ["--once"]);
+    const taskId = await create("leaves");
+    expect(await ended(taskId)).toMatchObject({ result: { output: "done" } });
+    expect(await program.ended).toBe(0);
+    expect(isRunning(await written("left"))).toBe(false);
+  });
+
+  test("a program that is not there is refused before a task is taken, and ends the worker later", async () => {
+    const start = ["worker", "--node", "none", "--capabilities", "none", "--"];
+    const missing = await run([...start, "no-such-program"], { env: environment() });
+    expect(missing).toMatchObject({ code: 2, stdout: "" });
+    expect(missing.stderr).toStartWith('luxhub: there is no program "no-such-program"');
+
+    const path = dir.join("vanishes");
+    writeFileSync(path, "#!/bin/sh\n");
+    chmodSync(path, 0o755);
+    await using program = new Program([...start, path], { cwd: dir.path, env: environment() });
+    await logged(program, /registered/);
+    rmSync(path);
+    const taskId = await create("none");
+    expect(await program.ended).toBe(1);
+    expect(await taskOf(taskId)).toMatchObject({
+      status: "open",
+      attempts: 1,
+      failure: { message: expect.stringContaining(`cannot run ${path}`) },
+    });
+  });
+});
+
+describe("what the command is given", () => {
+  test("the task on standard input and in the environment, and no secret unless it is asked for", async () => {
+    const script = `cat >"$DIR/$LUXHUB_NODE_ID.json"; env | grep ^LUXHUB_ | grep -v ^LUXHUB_WORKER_RUN= | sort`;
+    const fields = { title: "Ünï 'title'", description: "two\nlines" };
+    for (const [node, flags] of [
+      ["given", []],
+      ["trusted", ["--pass-secret"]],
+    ] as const) {
+      await using program = worker(node, script, ["--once", ...flags], { LUXHUB_ADMIN_KEY: "hidden" });
+      const taskId = await create(node, fields);
+      const task = await ended(taskId);
+      expect(await program.ended).toBe(0);
+      expect(objectOf(readFileSync(dir.join(`${node}.json`), "utf8"))).toMatchObject({
+        task_id: taskId,
+        status: "assigned",
+        ...fields,
+      });
+      const { output } = objectOf(JSON.stringify(task["result"]));
+      expect(String(output).split("\n")).toEqual([
+        `LUXHUB_NODE_ID=${node}`,
+        ...(node === "trusted" ? [`LUXHUB_SECRET=${SECRET}`] : []),
+        "LUXHUB_TASK_DESCRIPTION=two",
+        "LUXHUB_TASK_EPOCH=2",
+        `LUXHUB_TASK_ID=${taskId}`,
+        "LUXHUB_TASK_TITLE=Ünï 'title'",
+        `LUXHUB_TASK_TYPE=${node}`,
+        `LUXHUB_URL=${environment()["LUXHUB_URL"]}`,
+      ]);
+    }
+  });
+
+  test("the files of the task in a directory of its own, and what is left in out/ is uploaded", async () => {
+    const script = `
+      ls; cat *in.txt
+      mkdir out/sub; echo one >out/a.txt; echo two >out/sub/b.txt; ln -s /etc/passwd out/link`;
+    const taskId = await create("files");
+    for (const [content, name] of [
+      ["first ", "in.txt"],
+      ["second", "in.txt"],
+      ["", "out"],
+    ] as const) {
+      const form = new FormData();
+      form.append("metadata", JSON.stringify({ task_id: taskId }));
+      form.append("file", new Blob([content]), name);
+      await hub.call("POST", "/file/upload", { body: form });
+    }
+    const [, second, third] = stringsOf((await taskOf(taskId))["files"]);
+    await using program = worker("files", script, ["--workdir", "work", "--once"]);
+    const { result, files } = await ended(taskId);
+    expect(await program.ended).toBe(0);
+    const { output } = objectOf(JSON.stringify(result));
+    expect(String(output).split("\n").toSorted()).toEqual(
+      [`${second}-in.txt`, `${third}-out`, "in.txt", "out", "secondfirst"].toSorted(),
+    );
+    const uploaded = stringsOf(files).slice(3);
+    expect(await Promise.all(uploaded.map(text))).toEqual(["one\n", "two\n"]);
+    const { body } = await hub.get("/file/list?per_page=2");
+    expect(listOf(body["files"]).map(({ name, node_id }) => [name, node_id])).toEqual([
+      ["sub-b.txt", "files"],
+      ["a.txt", "files"],
+    ]);
+    expect(readdirSync(dir.join("work", "node-files"))).toEqual([]);
+  });
+
+  test("an output that is too large for a result becomes a file of the task", async () => {
+    const script = `
+      case $LUXHUB_TASK_TITLE in
+        text) seq 1 30000 ;;
+        object) printf '{"problem":"p","improvement":"i","lesson":"l","list":[0'; seq -s '' -f ',%g' 1 30000; echo ']}' ;;
+        bytes) printf 'a\\000b' ;;
+      esac`;
+    await using program = worker("large", script);
+    const [long, object, bytes] = [
+      await create("large", { title: "text" }),
+      await create("large", { title: "object" }),
+      await create("large", { title: "bytes" }),
+    ];
+    const fileOf = async (taskId: string): Promise<{ result: Fields; whole: string }> => {
+      const { files, result } = await ended(taskId);
+      const { output_file, ...fields } = objectOf(JSON.stringify(result));
+      expect(files).toEqual([output_file]);
+      return { result: fields, whole: await text(output_file) };
+    };
+    const printed = Array.from({ length: 30_000 }, (_, i) => `${i + 1}\n`).join("");
+    const cut = await fileOf(long);
+    expect(cut.whole).toBe(printed);
+    expect(cut.result).toMatchObject({
+      problem: "text",
+      improvement: "1",
+      output_note: expect.stringMatching(`has ${printed.length} bytes`),
+    });
+    const { output } = cut.result;
+    expect(printed).toStartWith(String(output).slice(0, -1));
+    expect(String(output).length).toBeGreaterThan(40_000);
+    const list = await fileOf(object);
+    expect(JSON.parse(list.whole).list.length).toBe(30_001);
+    expect(list.result).toEqual({
+      problem: "p",
+      improvement: "i",
+      lesson: "l",
+      output_note: expect.any(String),
+    });
+    expect((await ended(bytes))["result"]).toMatchObject({ output: "a\ufffdb" });
+    expect(await stop(program)).toBe(0);
+  });
+});
+
+describe("faults and ends", () => {
+  /** Goes on when its file is there. */
+  const WAITS = `echo $$ >"$DIR/$LUXHUB_TASK_ID.$LUXHUB_TASK_EPOCH"; until [ -e "$DIR/$LUXHUB_TASK_ID.go" ]; do sleep 0.05; done; echo done`;
+  const letGo = (taskId: string): void => writeFileSync(dir.join(`${taskId}.go`), "");
+
+  test("it does as many tasks at once as it is told to", async () => {
+    await using program = worker("many", WAITS, ["--concurrency", "3"]);
+    const ids = await Promise.all([1, 2, 3, 4].map(() => create("many")));
+    const statuses = async (): Promise<string> =>
+      (await Promise.all(ids.map(taskOf)))
+        .map(({ status }) => status)
+        .toSorted()
+        .join();
+    await until(async () => (await statuses()) === "assigned,assigned,assigned,open");
+    const { body } = await hub.get("/node/many");
+    expect(body["node"]).toMatchObject({ max_tasks: 3, auto_assign: false });
+    for (const id of ids) letGo(id);
+    for (const id of ids) expect(await ended(id)).toMatchObject({ status: "completed" });
+    expect(await stop(program)).toBe(0);
+  });
+
+  test("SIGTERM: it takes no more, finishes, and leaves", async () => {
+    await using program = worker("stops", WAITS);
+    const [first, second] = [await create("stops"), await create("stops")];
+    await written(`${first}.2`);
+    program.child.kill("SIGTERM");
+    letGo(first);
+    expect(await program.ended).toBe(0);
+    expect(await taskOf(first)).toMatchObject({ status: "completed" });
+    expect(await taskOf(second)).toMatchObject({ status: "open", attempts: 0 });
+    const { body } = await hub.get("/node/stops");
+    expect(body["node"]).toMatchObject({ status: "offline" });
+  });
+
+  test("a second SIGTERM ends the commands and gives their tasks back", async () => {
+    await using program = worker("releases", WAITS);
+    const taskId = await create("releases");
+    const pid = await written(`${taskId}.2`);
+    // Two at once count as one, as from a terminal: repeated until one counts.
+    const isGivenBack = (): boolean => {
+      program.child.kill("SIGTERM");
+      return / gave back "t"/.test(program.stderr);
+    };
+    await until(isGivenBack, HANG_MS, 100);
+    expect(await program.ended).toBe(0);
+    expect(isRunning(pid)).toBe(false);
+    expect(await taskOf(taskId)).toMatchObject({ status: "open", attempts: 0 });
+  });
+
+  test("after kill -9 it goes on with what it had begun, and ends what was left running", async () => {
+    const flags = ["--workdir", "work"];
+    const taskId = await create("killed");
+    let pid: string;
+    {
+      await using program = worker("killed", WAITS, flags);
+      pid = await written(`${taskId}.2`);
+      program.child.kill("SIGKILL");
+      await program.ended;
+    }
+    await using successor = worker("killed", WAITS, flags);
+    await logged(successor, /began "t"/);
+    await until(() => !isRunning(pid));
+    expect(readdirSync(dir.join("work", "node-killed")).length).toBe(1);
+    letGo(taskId);
+    expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
+    expect(await stop(successor)).toBe(0);
+    expect(successor.stderr).toMatch(/ended what a killed worker left running processes=\d/);
+  });
+
+  test("a hub that is away meanwhile is waited for", async () => {
+    await using program = worker("waits", WAITS);
+    const taskId = await create("waits");
+    await written(`${taskId}.2`);
+    const { port } = hub;
+    await hub.stop();
+    letGo(taskId);
+    await logged(program, /the hub does not answer/);
+    hub = await Hub.start({ data, env: { LUXHUB_PORT: String(port) } });
+    expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
+    const next = await create("waits");
+    letGo(next);
+    expect(await ended(next)).toMatchObject({ status: "completed" });
+    expect(await stop(program)).toBe(0);
+    expect(program.stderr).toMatch(/the hub answers again/);
+  });
+
+  test("a second worker of a node is refused on the same machine", async () => {
+    await using program = worker("twice", WAITS);
+    await logged(program, /registered/);
+    await using second = worker("twice", WAITS);
+    expect(await second.ended).toBe(5);
+    expect(second.stderr).toBe(
+      `luxhub: a worker for node twice runs on this machine already (process ${program.child.pid}): give each an id of its own\n`,
+    );
+    expect(await stop(program)).toBe(0);
+  });
+
+  test("one on another machine takes the tasks over, and the first one ends", async () => {
+    await using first = worker("taken", WAITS);
+    const taskId = await create("taken", { timeout_s: 1 });
+    const pid = await written(`${taskId}.2`);
+    await using second = worker("taken", WAITS, [], { XDG_STATE_HOME: dir.join("elsewhere") });
+    await logged(second, /began "t"/);
+    expect(await first.ended).toBe(5);
+    expect(first.stderr).toMatch(/lost "t" task=\S+ cause=stale_lease/);
+    expect(first.stderr).toMatch(/luxhub: Another worker runs for node taken .*\(node_taken_over\)\n$/);
+    expect(isRunning(pid)).toBe(false);
+    letGo(taskId);
+    expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
+    expect(await stop(second)).toBe(0);
+    expect(second.stderr).toMatch(/taken is online already/);
+  });
+
+  test("a task that is cancelled meanwhile is ended", async () => {
+    await using program = worker("cancelled", WAITS);
+    const taskId = await create("cancelled", { timeout_s: 1 });
+    const pid = await written(`${taskId}.2`);
+    await hub.post("/task/cancel", { task_id: taskId });
+    await logged(program, /lost "t" task=\S+ cause=task_failed/);
+    expect(isRunning(pid)).toBe(false);
+    expect(await stop(program)).toBe(0);
+  });
+
+  test("a wrong secret, a wrong id and a wrong command line end it at once", async () => {
+    const stranger = await run(["worker", "--node", "stranger", "--", "true"], {
+      env: { ...environment(), LUXHUB_SECRET: "wrong" },
+    });
+    expect(stranger).toMatchObject({ code: 4, stdout: "" });
+    expect(stranger.stderr).toEndWith("(unauthorized)\n");
+    const named = await run(["worker", "--node", "not an id", "--", "true"], { env: environment() });
+    expect(named).toMatchObject({ code: 2, stdout: "" });
+    const early = await run(["worker", "--node", "n", "true", "--once"], { env: environment() });
+    expect(early).toMatchObject({ code: 2, stdout: "" });
+    expect(early.stderr).toStartWith('luxhub: unexpected "true": the command stands after --');
+    const several = ["worker", "--node", "n", "--once", "--concurrency", "2", "--", "true"];
+    expect(await run(several, { env: environment() })).toMatchObject({ code: 2, stdout: "" });
+  });
+});

@@ -1,0 +1,112 @@
+/** A page in a real Chromium (Bun.WebView), for the tests of the dashboard. Without a Chromium they are skipped. */
+import { HANG_MS } from "../support/hang.ts";
+
+const PROGRAM = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]
+  .map((name) => Bun.which(name))
+  .find((path) => path !== null);
+
+/** Why tests that need a Chromium are skipped; null when they run. */
+export const CHROMIUM_MISSING: string | null =
+  PROGRAM === undefined ? "no Chromium here; install Debian's chromium" : null;
+
+export type Size = { readonly width: number; readonly height: number };
+export const WIDE: Size = { width: 1_440, height: 900 };
+export const NARROW: Size = { width: 390, height: 844 };
+
+export class Page {
+  readonly #view: Bun.WebView;
+  /** What the page wrote to its console as a warning or an error: refusals of its policy too. */
+  readonly complaints: string[] = [];
+
+  constructor({ width, height }: Size) {
+    this.#view = new Bun.WebView({
+      width,
+      height,
+      // Its sandbox needs what containers and root do not have; the page that it shows is ours.
+      backend: { type: "chrome", path: PROGRAM ?? "", argv: ["--no-sandbox", "--disable-dev-shm-usage"] },
+      console: (type: string, ...args: unknown[]) => {
+        if (type === "error" || type === "warning" || type === "warn") this.complaints.push(args.join(" "));
+      },
+    });
+  }
+
+  open(url: string): Promise<void> {
+    return this.#view.navigate(url);
+  }
+
+  /** Evaluates an expression in the page. */
+  async eval(expression: string): Promise<unknown> {
+    return this.#view.evaluate(expression);
+  }
+
+  /** What a person reads. */
+  async text(): Promise<string> {
+    return String(await this.eval("document.body.innerText"));
+  }
+
+  /** Waits until the page shows this. */
+  async shows(wanted: string | RegExp): Promise<void> {
+    const holds = (text: string): boolean =>
+      typeof wanted === "string" ? text.includes(wanted) : wanted.test(text);
+    const until = performance.now() + HANG_MS;
+    for (;;) {
+      const text = await this.text();
+      if (holds(text)) return;
+      if (performance.now() > until) throw new Error(`the page never showed ${wanted}, but: ${text}`);
+      await Bun.sleep(25);
+    }
+  }
+
+  /** Waits until an expression is true in the page. */
+  async until(expression: string): Promise<void> {
+    const until = performance.now() + HANG_MS;
+    while ((await this.eval(`Boolean(${expression})`)) !== true) {
+      if (performance.now() > until)
+        throw new Error(`never true: ${expression}; the page: ${await this.text()}`);
+      await Bun.sleep(25);
+    }
+  }
+
+  async click(selector: string): Promise<void> {
+    await this.#view.scrollTo(selector, { timeout: HANG_MS });
+    await this.#view.click(selector, { timeout: HANG_MS });
+  }
+
+  /** Presses a button by its `data-do`. */
+  press(action: string): Promise<void> {
+    return this.click(`[data-do="${action}"]`);
+  }
+
+  async key(key: string): Promise<void> {
+    const text = JSON.stringify(key);
+    await this.eval(
+      `void (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", { key: ${text}, bubbles: true, cancelable: true }))`,
+    );
+  }
+
+  /** Fills a field in by its name, in the part of the page that `within` selects. */
+  async fill(name: string, value: string, within = "main"): Promise<void> {
+    await this.until(`document.querySelector('${within} [name="${name}"]')`);
+    await this.eval(`(() => {
+      const field = document.querySelector('${within} [name="${name}"]');
+      field.value = ${JSON.stringify(value)};
+      field.dispatchEvent(new Event(field.matches("select") ? "change" : "input", { bubbles: true }));
+    })()`);
+  }
+
+  async go(address: string): Promise<void> {
+    await this.eval(`void (location.hash = ${JSON.stringify(`#/${address}`)})`);
+  }
+
+  async resize({ width, height }: Size): Promise<void> {
+    await this.#view.resize(width, height);
+  }
+
+  screenshot(): Promise<Blob> {
+    return this.#view.screenshot();
+  }
+
+  [Symbol.dispose](): void {
+    this.#view.close();
+  }
+}
