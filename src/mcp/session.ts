@@ -35,7 +35,7 @@ type Remembered = {
 
 /**
  * What each node was handed out. It is in memory: of a node that this hub does not remember, task_next asks the store what
- * the node has started. So what is forgotten is repeated, and never lost.
+ * the node has started, and hands out again the oldest of it that the agent has not named.
  */
 export class HandOuts {
   readonly #nodes = new Map<string, Remembered>();

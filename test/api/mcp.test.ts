@@ -394,7 +394,7 @@ for (const era of ERAS)
       const told = await agent.call("file_get", { file_id: large["file_id"] });
       const url = String(record(told.data["file"])["url"]);
       expect(told.text).toContain(`Download it from ${url}`);
-      expect((await fetch(url)).headers.get("content-length")).toBe(`${64 * 1024 + 1}`);
+      expect(await (await fetch(url)).text()).toHaveLength(64 * 1024 + 1);
       expect((await agent.call("file_put", { name: "large.txt" })).text).toContain(
         `${hub.base()}/api/v1/file/upload`,
       );
@@ -494,11 +494,16 @@ describe("a call that is repeated", () => {
 
   test("task_next that waits: who hangs up loses no task", async () => {
     await using one = await Agent.connect(hub.base(), "one");
-    await using other = await Agent.connect(hub.base(), "other", "2025-11-25");
-    for (const waiting of [one, other]) {
+    const params = { name: "task_next", arguments: { wait_s: 25 } };
+    const headers = { ...FORM, ...WITH_SECRET, "X-Node-Id": "other" };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    const calls = [
+      (signal: AbortSignal) => one.client.callTool(params, { signal }),
+      (signal: AbortSignal) => fetch(`${hub.base()}/mcp`, { method: "POST", headers, body, signal }),
+    ];
+    for (const call of calls) {
       const hangUp = new AbortController();
-      const params = { name: "task_next", arguments: { wait_s: 25 } };
-      const next = waiting.client.callTool(params, { signal: hangUp.signal });
+      const next = call(hangUp.signal);
       next.catch(() => {});
       await until("the call waits", () => waits(hub, 1));
       hangUp.abort();

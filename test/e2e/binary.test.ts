@@ -66,6 +66,13 @@ describe("the executable", () => {
     await hub.post("/message/send", { from_node: "operator", to_node: "worker-1", content: "Hi" });
     await stream.got(/event: message\n/);
 
+    // The dashboard is in the executable.
+    const page = await (await fetch(hub.api.replace("/api/v1", "/"))).text();
+    for (const asset of [/href="(assets\/[^"]+\.css)"/, /src="(assets\/[^"]+\.js)"/]) {
+      const path = asset.exec(page)?.[1] ?? "not named";
+      expect((await fetch(hub.api.replace("/api/v1", `/${path}`))).status).toBe(200);
+    }
+
     // The parser of uploads is loaded with the first of them.
     const body = new FormData();
     body.append("file", new Blob(["Hello"]), "hello.txt");

@@ -208,6 +208,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--ui",
+    of: (config) => config.ui,
+    byDefault: true,
+    values: [
+      ["off", false],
+      ["on", true],
+      ["off", false],
+    ],
+  },
+  {
     flag: "--mcp",
     of: (config) => config.mcp,
     byDefault: true,

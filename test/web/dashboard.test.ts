@@ -126,7 +126,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     await page.shows("unknown, expired or revoked");
     await page.press("look");
     await page.shows("Tasks a minute");
-    expect(await pagesOf(page)).toEqual(["Overview", "Tasks", "Nodes", "LUX", "Events"]);
+    expect(await pagesOf(page)).toEqual(["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"]);
     await page.go("tasks");
     await page.shows("Creator");
     expect(await page.text()).not.toContain("New task");
@@ -135,13 +135,14 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
   });
 
   test("a viewer is offered what it may see; a revoked key signs out", async () => {
+    await addNode(hub, "watched");
     const added = await ok(hub.admin("/key/add", { name: "watcher", role: "viewer" }));
     using page = await visit(hub.base());
     await signIn(page, String(added["secret"]));
     await page.shows("Tasks a minute");
     expect(await pagesOf(page)).toEqual(["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"]);
     await ok(hub.admin("/key/revoke", { name: "watcher" }));
-    await page.go("files");
+    await page.go("nodes/watched");
     await page.shows("The secret is no longer valid.");
   });
 
@@ -207,7 +208,8 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     await page.go("tasks");
     await page.shows("Sweep 54");
     await page.fill("q", "sweep 54");
-    await page.until(`location.hash.includes("q=sweep+54") && !document.body.innerText.includes("Sweep 53")`);
+    await page.until(`location.hash.includes("q=sweep+54")`);
+    await page.until(`document.querySelectorAll("a.row").length === 1`);
     await addTask(hub, { title: "Sweep 54 once more" });
     await page.shows("1 new: show");
     expect(await page.text()).not.toContain("once more");

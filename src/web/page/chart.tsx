@@ -2,7 +2,12 @@
 import type { JSX } from "preact";
 import { countOf } from "./format.ts";
 
-export type Series = { readonly name: string; readonly values: readonly (number | null)[] };
+export type Series = {
+  readonly name: string;
+  readonly values: readonly (number | null)[];
+  /** Of the whole time; stands in the legend. */
+  readonly whole: number | null;
+};
 
 const WIDTH = 600;
 const HEIGHT = 120;
@@ -31,9 +36,9 @@ export function Chart({ label, series }: { label: string; series: readonly Serie
         </svg>
       </div>
       <figcaption>
-        {series.map(({ name, values }, i) => (
+        {series.map(({ name, whole }, i) => (
           <span key={name} class={`key key-${i}`}>
-            {name} <b>{countOf(Number((values.findLast((value) => value !== null) ?? 0).toFixed(DIGITS)))}</b>
+            {name} <b>{whole === null ? "–" : countOf(Number(whole.toFixed(DIGITS)))}</b>
           </span>
         ))}
         <span class="quiet">60 min ago to now</span>

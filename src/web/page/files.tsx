@@ -33,7 +33,6 @@ export function Files(): JSX.Element {
   const remove = async (file: FileRecord): Promise<void> => {
     if (!(await ask(`Delete ${file.name} for good?`, "Delete"))) return;
     await attempt("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
-    loaded.reload();
   };
   return (
     <>

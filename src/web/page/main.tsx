@@ -11,17 +11,7 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { Field, Form, Modal, Notices, Questions, say } from "./parts.tsx";
 import { route, to } from "./route.ts";
-import {
-  describe,
-  hasSecret,
-  isAdmin,
-  isOnline,
-  mayAct,
-  session,
-  signIn,
-  signOut,
-  signedOut,
-} from "./session.ts";
+import { describe, isAdmin, isOnline, mayAct, session, signIn, signOut, signedOut } from "./session.ts";
 import { NewTask, TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
@@ -49,7 +39,7 @@ const VIEWS: readonly View[] = [
     draw: (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />),
   },
   { name: "messages", title: "Messages", isOpen: () => mayAct.value, draw: () => <Messages /> },
-  { name: "files", title: "Files", isOpen: () => hasSecret.value, draw: () => <Files /> },
+  { name: "files", title: "Files", isOpen: always, draw: () => <Files /> },
   { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
   { name: "events", title: "Events", isOpen: always, draw: () => <Events /> },
   { name: "keys", title: "Keys", isOpen: () => isAdmin.value, draw: () => <Keys /> },

@@ -73,9 +73,7 @@ function Mailbox(props: { node: string; isParked: boolean; before: string | unde
   useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
   const redrive = (message_id: string): void =>
-    void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id })).then(
-      loaded.reload,
-    );
+    void attempt("It waits again.", () => hub.value.messages.redrive({ node_id: node, message_id }));
   const oldest = value?.at(-1)?.id;
   return (
     <>

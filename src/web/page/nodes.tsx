@@ -128,7 +128,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
   const drain = (isOn: boolean): void =>
     void attempt(isOn ? "It drains." : "It takes tasks again.", () =>
       hub.value.nodes.drain({ node_id: id, drain: isOn }),
-    ).then(loaded.reload);
+    );
   const remove = async (): Promise<void> => {
     if (!(await ask("Delete this registration? Its tasks go back to the pool.", "Delete"))) return;
     if (await attempt("Deleted.", () => hub.value.nodes.delete({ node_id: id }))) go(to("nodes"));

@@ -2,7 +2,6 @@
 import type { JSX } from "preact";
 import { Chart } from "./chart.tsx";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
-import { lastHour } from "./live.ts";
 import { Load } from "./nodes.tsx";
 import { Age, Empty, Fault, State, useEvents, useLoad } from "./parts.tsx";
 import { to } from "./route.ts";
@@ -10,23 +9,27 @@ import type { Hub } from "./session.ts";
 
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
-  const [status, stats, { nodes }, failed, busy, minutes] = await Promise.all([
+  const [status, stats, failed, busy, hour] = await Promise.all([
     from.status({}, options),
     from.tasks.stats({}, options),
-    from.nodes.list({}, options),
     from.tasks.list({ status: "failed", per_page: 6 }, options),
     from.tasks.list({ status: "assigned", per_page: 8 }, options),
-    lastHour(from, signal),
+    from.minutes({}, options),
   ]);
-  return { status, stats, nodes, failed: failed.tasks, busy: busy.tasks, minutes };
+  return { status, stats, failed: failed.tasks, busy: busy.tasks, hour };
 }
 
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
   useEvents(() => true, loaded);
+  // By itself: a large fleet is much to load.
+  const fleet = useLoad("fleet", async (from, signal) => (await from.nodes.list({}, { signal })).nodes);
+  useEvents(({ kind }) => /^(?:node|task|lux)\./.test(kind), fleet);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
-  const { status, stats, nodes, minutes } = value;
+  const { status, stats, hour } = value;
+  const nodes = fleet.value ?? [];
+  const { minutes, total } = hour;
   const online = nodes.filter((node) => node.status === "online");
   const isWell = status.status === "ok";
   const lux = nodes.reduce((sum, node) => sum + node.lux_balance, 0);
@@ -54,37 +57,57 @@ export function Overview(): JSX.Element {
           <a href={to("nodes")}>
             <b>
               {countOf(online.length)}
-              <small> of {countOf(nodes.length)}</small>
+              <small> of {countOf(status.nodes_count)}</small>
             </b>{" "}
             nodes online
           </a>
         </li>
         <li>
           <a href={to("lux")}>
-            <b>{countOf(Math.round(lux))}</b> LUX held
+            <b>{countOf(Math.round(lux))}</b> LUX, {countOf(Math.round(total.lux_paid))} in this hour
           </a>
         </li>
       </ul>
-      {nodes.length === 0 && stats.total === 0 && <Start />}
+      {status.nodes_count === 0 && stats.total === 0 && <Start />}
       <div class="columns charts">
         <section>
           <h2>Tasks a minute, the last hour</h2>
           <Chart
             label="Tasks created, completed and failed in each minute of the last hour"
             series={[
-              { name: "created", values: minutes.map(({ created }) => created) },
-              { name: "completed", values: minutes.map(({ completed }) => completed) },
-              { name: "failed", values: minutes.map(({ failed }) => failed) },
+              {
+                name: "created",
+                values: minutes.map((minute) => minute.tasks_created),
+                whole: total.tasks_created,
+              },
+              {
+                name: "completed",
+                values: minutes.map((minute) => minute.tasks_completed),
+                whole: total.tasks_completed,
+              },
+              {
+                name: "failed",
+                values: minutes.map((minute) => minute.tasks_failed),
+                whole: total.tasks_failed,
+              },
             ]}
           />
         </section>
         <section>
-          <h2>Seconds to start and to finish</h2>
+          <h2>Seconds to start and to finish (median)</h2>
           <Chart
             label="Median seconds from its creation until a task starts and until it is finished, the last hour"
             series={[
-              { name: "to start", values: minutes.map(({ startS }) => startS) },
-              { name: "to finish", values: minutes.map(({ finishS }) => finishS) },
+              {
+                name: "to start",
+                values: minutes.map((minute) => minute.time_to_start.p50_s),
+                whole: total.time_to_start.p50_s,
+              },
+              {
+                name: "to finish",
+                values: minutes.map((minute) => minute.time_to_finish.p50_s),
+                whole: total.time_to_finish.p50_s,
+              },
             ]}
           />
         </section>
@@ -100,7 +123,7 @@ export function Overview(): JSX.Element {
         </section>
         <section>
           <h2>Busiest nodes</h2>
-          {online.length === 0 && <p class="quiet">No node is online.</p>}
+          {fleet.value && online.length === 0 && <p class="quiet">No node is online.</p>}
           <ul class="plain lines">
             {online
               .toSorted((a, b) => b.tasks_assigned - a.tasks_assigned)

@@ -43,7 +43,7 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
 }
 
 const RELOAD_MS = 1_000;
-const RELOAD_MAX_MS = 60_000;
+const RELOAD_MAX_MS = 10_000;
 /** An open page may keep the hub busy for one part in so many. */
 const SHARE = 100;
 
@@ -53,6 +53,8 @@ export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<un
   latest.current = { concerns, loaded };
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
+    const reloadNow = (): void => latest.current.loaded.reload();
+    reloads.add(reloadNow);
     const stop = onEvent((event) => {
       if (timer !== null || (event !== null && !latest.current.concerns(event))) return;
       timer = setTimeout(
@@ -64,6 +66,7 @@ export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<un
       );
     });
     return () => {
+      reloads.delete(reloadNow);
       stop();
       if (timer !== null) clearTimeout(timer);
     };
@@ -90,11 +93,15 @@ export function say(text: string, isFault = false): void {
   noticeTimer = setTimeout(() => (notice.value = null), isFault ? 10_000 : 4_000);
 }
 
-/** Does something, and says what became of it. */
+/** Of the views that follow events. */
+const reloads = new Set<() => void>();
+
+/** Does something, says what became of it, and shows it at once. */
 export async function attempt(done: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     say(done);
+    for (const reload of reloads) reload();
     return true;
   } catch (error) {
     say(describe(error), true);
@@ -204,7 +211,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 }
 
 /** The heads of columns of numbers. */
-const NUMBERS: ReadonlySet<string> = new Set(["LUX", "Done", "Tasks done", "Id", "Size"]);
+const NUMBERS: ReadonlySet<string> = new Set(["Place", "LUX", "Done", "Tasks done", "Id", "Size"]);
 
 /** A wide table scrolls by itself, also by keyboard. */
 export function Table(props: {

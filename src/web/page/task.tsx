@@ -18,7 +18,7 @@ import {
   useLoad,
 } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
-import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
+import { describe, hub, isAdmin, mayAct } from "./session.ts";
 
 /** More of a story than anyone reads. */
 const STORY = 1_000;
@@ -75,11 +75,9 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
                 {task.files.map((file) => (
                   <li key={file}>
                     <code>{file}</code>{" "}
-                    {hasSecret.value && (
-                      <button type="button" onClick={() => void download(file)}>
-                        Download
-                      </button>
-                    )}
+                    <button type="button" onClick={() => void download(file)}>
+                      Download
+                    </button>
                   </li>
                 ))}
               </ul>
