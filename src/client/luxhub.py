@@ -732,9 +732,12 @@ class LuxHub:
         """The health of the hub, and counts."""
         return cast("StatusAnswer", self.call("status", options=options))
 
-    def minutes(self, options: CallOptions | None = None) -> StatsMinutesAnswer:
-        """What was done in the last minutes, and how long tasks took."""
-        return cast("StatsMinutesAnswer", self.call("stats/minutes", options=options))
+    def minutes(self, *, last: int | None = None, options: CallOptions | None = None) -> StatsMinutesAnswer:
+        """What was done in the last minutes, and how long tasks took.
+
+        last: How many minutes, with the one that is not over; 60 if left out.
+        """
+        return cast("StatsMinutesAnswer", self.call("stats/minutes", {"last": last}, options))
 
     def diagnostic(self, options: CallOptions | None = None) -> PgDiagnosticAnswer:
         """The state of the hub's store."""
