@@ -54,6 +54,10 @@ export type Config = {
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
+  /** Whether agents may call the hub by MCP. */
+  readonly mcp: boolean;
+  /** What links begin with, without a slash at the end; null: the address of the first listener. */
+  readonly publicUrl: string | null;
 };
 
 /** A setting that cannot be used; the message is one line for the user. */
@@ -186,6 +190,12 @@ const readDatabase: Parser<string> = (text) => {
     : { must: `an address with an sslmode of ${SSL_MODES.join(", ")}` };
 };
 
+function readPublicUrl(text: string): string | null {
+  const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
+  if (url === null || url.username !== "" || url.password !== "" || /[?#]/.test(text)) return null;
+  return url.href.replace(/\/$/, "");
+}
+
 const SETTINGS = {
   host: setting("host", "HOST", "0.0.0.0", "address to listen on", host),
   port: setting("port", "PORT", "19104", "port to listen on; 0 lets the system choose", port),
@@ -263,12 +273,20 @@ const SETTINGS = {
     ),
     isSecret: true,
   },
-  ui: setting(
-    "ui",
+  ui: setting("ui", "on|off", "on", "whether the dashboard is served at /", oneOf("on or off", "on", "off")),
+  mcp: setting(
+    "mcp",
     "on|off",
     "on",
-    "whether the dashboard is served at /",
-    parser("on or off", (text) => (text === "on" ? true : text === "off" ? false : null)),
+    "whether agents may call the hub by MCP, at /mcp",
+    oneOf("on or off", "on", "off"),
+  ),
+  publicUrl: setting(
+    "public-url",
+    "URL",
+    null,
+    "what links to the hub begin with, as https://hub.example.org",
+    parser("an address as https://hub.example.org, without a query", readPublicUrl),
   ),
   log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
   logLevel: setting(
@@ -365,6 +383,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.offlineTasks,
   SETTINGS.redis,
   SETTINGS.ui,
+  SETTINGS.mcp,
+  SETTINGS.publicUrl,
   SETTINGS.log,
   SETTINGS.logLevel,
   PRIVATE,
@@ -419,8 +439,10 @@ export function readConfig(sources: Sources): Config {
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
-    ui: get(SETTINGS.ui) ?? true,
+    ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
+    mcp: get(SETTINGS.mcp) !== "off",
+    publicUrl: get(SETTINGS.publicUrl),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
     throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");

@@ -14,6 +14,7 @@ import {
   START_CHECK_MAX_BYTES,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
+import { type LoadServer, mcpEndpoint } from "./mcp/endpoint.ts";
 import { DOCS, ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import { fileEndpoints } from "./api/files.ts";
@@ -78,6 +79,8 @@ export type HubParts = {
   readonly log: Log;
   /** Called when the hub cannot be opened, while it still holds the lock of the data directory. */
   readonly onFailure?: () => void;
+  /** For tests: another server of MCP than the hub's own. */
+  readonly loadMcp?: LoadServer;
 };
 
 /** A running hub. */
@@ -192,6 +195,9 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
       diagnose: () => services.system.diagnose(),
       writeRequests: (text) => requestMetrics.writeTo(text),
     });
+  const listeners: OpenListener[] = [];
+  const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
+  const publicUrl = (): string => publicUrlOf(config, listeners);
   const endpoints = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes),
@@ -200,6 +206,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(readiness, readMetrics),
+    ...(config.mcp ? [mcpEndpoint({ publicUrl, crossOrigin, loadServer: hubParts.loadMcp })] : []),
   ];
   const pipeline = new Pipeline({
     services,
@@ -211,7 +218,6 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     isPrivate: config.isPrivate,
     ...budgets,
   });
-  const listeners: OpenListener[] = [];
   closing.push(() => services.messages.retryPutBacks());
   closing.push(() => services.next.retryPutBacks());
   closing.push(async () => {
@@ -224,7 +230,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   });
   const tls = readTls(config);
   const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
-  await listen(hubParts, tls, { routesOf, metrics: requestMetrics }, listeners);
+  await listen(hubParts, tls, { routesOf, metrics: requestMetrics, crossOrigin }, listeners);
   watchCertificate(hubParts, tls, listeners, closing);
   const started = startChore(store, clock);
   await started.run(new AbortController().signal, () => 0); // after listen(), which fails if a port is in use
@@ -271,6 +277,14 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   };
 }
 
+/** What links to this hub begin with. Never the Host of a request, which its caller can choose. */
+function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListener[]): string {
+  if (publicUrl !== null || first === undefined) return publicUrl ?? "";
+  const isAny = first.host === "0.0.0.0" || first.host === "::";
+  const host = isAny ? "127.0.0.1" : first.host.includes(":") ? `[${first.host}]` : first.host;
+  return `${first.tls ? "https" : "http"}://${host}:${first.port}`;
+}
+
 /** As people write it: `node/<node_id>`. */
 function shortPath({ path }: { readonly path: string }): string {
   return path.replace("/api/v1/", "").replaceAll(/:(\w+)/g, "<$1>");
@@ -299,7 +313,12 @@ async function listen(
   {
     routesOf,
     metrics,
-  }: { routesOf: (variant: ListenSpec["variant"]) => Common["routes"]; metrics: RequestMetrics },
+    crossOrigin,
+  }: {
+    routesOf: (variant: ListenSpec["variant"]) => Common["routes"];
+    metrics: RequestMetrics;
+    crossOrigin: CrossOrigin;
+  },
   listeners: OpenListener[],
 ): Promise<void> {
   const accessLog = openAccessLog(log, {
@@ -307,7 +326,6 @@ async function listen(
     warningsPerSecond: LOG_WARNINGS_PER_SECOND,
   });
   const trustedProxies = blockListOf(config.trustProxy);
-  const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
   const common = {
     problemOf,
     newRequestId: countingIds(),

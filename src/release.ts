@@ -302,8 +302,14 @@ async function pack(
   return join(folder, `${name}-${VERSION}.tgz`);
 }
 
+/** Of the packages, and of those that they depend on. */
 async function licencesOf(packages: readonly string[]): Promise<string> {
-  const texts = packages.map(async (name) => {
+  const names = new Set(packages);
+  for (const name of names) {
+    const { dependencies = {} } = await Bun.file(join(PROJECT, "node_modules", name, "package.json")).json();
+    for (const one of Object.keys(dependencies)) names.add(one); // which this loop comes to
+  }
+  const texts = [...names].map(async (name) => {
     const place = join(PROJECT, "node_modules", name);
     const file = readdirSync(place).find((one) => /^licen[cs]e/i.test(one));
     if (file === undefined) throw new Error(`${name} has no licence`);

@@ -70,7 +70,7 @@ export class Authenticator {
     const variant = key?.variant ? VARIANTS[key.variant] : listenerVariant;
     if (auth === "public" && variant.publicEndpoints && !this.#isPrivate)
       return { variant, key: null, shownKey: key };
-    if (!key) throw this.#unauthorized(exchange, secret);
+    if (!key) throw this.#unauthorized(exchange, secret, auth);
     if (key.role === "viewer") checkViewerMay(access);
     if (auth === "admin") await this.#checkAdmin(headers.get("x-admin-key"));
     return { variant, key, shownKey: key };
@@ -100,12 +100,13 @@ export class Authenticator {
     throw new Problem(403, "admin_key_required", "Forbidden", detail);
   }
 
-  #unauthorized(exchange: Exchange, secret: string | null): Problem {
+  #unauthorized(exchange: Exchange, secret: string | null, auth: Auth): Problem {
     const isMissing = secret === null || secret === "";
     if (!isMissing) this.#recordWrongSecret(exchange);
+    const where = auth === "bearer" ? "X-Matrix-Secret, or Authorization: Bearer" : "X-Matrix-Secret";
     const detail = isMissing
-      ? "Send the hub's secret in the header X-Matrix-Secret."
-      : "The secret in the header X-Matrix-Secret is unknown, expired or revoked.";
+      ? `Send the hub's secret in the header ${where}.`
+      : `The secret in the header ${where} is unknown, expired or revoked.`;
     return unauthorized(detail);
   }
 

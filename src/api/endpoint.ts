@@ -58,6 +58,8 @@ export type Call = {
   readonly inBatch: boolean;
   /** Prepares the call of another endpoint as a part of this one, for the same caller. @throws {Problem} */
   readonly part: (path: string, body: JsonObject) => Promise<Part>;
+  /** Calls another endpoint of JSON for the caller of `call`, and in its variant. */
+  readonly invoke: (call: Call, asked: Invocation) => Promise<Invoked>;
   readonly log: Log;
   readonly idempotency: Idempotency;
   /** Bounds what is held of this caller's answer. */
@@ -70,6 +72,20 @@ export type Call = {
   /** The address of a caller who showed no valid secret, as rate limits count it; null for any other. */
   readonly anonymousAddress: () => string | null;
 };
+
+/** A request to an endpoint from within the process, by a door that has authenticated the caller. */
+export type Invocation = {
+  readonly method: "GET" | "POST";
+  /** As it is declared: `/api/v1/task/:task_id`. */
+  readonly path: string;
+  /** The body; of a GET the query and the parameters of the path, as texts. */
+  readonly input: JsonObject;
+  /** Makes a repeat of the call safe. `implicit`: see Attempt (idempotency.ts). */
+  readonly idempotency?: { readonly key: string; readonly implicit: boolean };
+};
+
+/** The answer to an Invocation: of a success, or of a problem. */
+export type Invoked = { readonly status: number; readonly body: JsonObject; readonly replayed: boolean };
 
 /** The call of an endpoint in a batch: authenticated and validated. */
 export type Part = {

@@ -13,7 +13,12 @@ import {
   accept,
   isStored,
 } from "../domain/decision.ts";
-import { IDEMPOTENCY_KEY_MAX_CHARS, IDEMPOTENCY_RETAIN_MS, JSON_DEPTH_MAX } from "../domain/limits.ts";
+import {
+  IDEMPOTENCY_KEY_MAX_CHARS,
+  IDEMPOTENCY_RETAIN_MS,
+  JSON_DEPTH_MAX,
+  SAME_CALL_MS,
+} from "../domain/limits.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
@@ -37,6 +42,11 @@ export type Attempt = {
   readonly asked: string;
   readonly exchange: Exchange;
   readonly hold: Hold;
+  /**
+   * The client sent no key: what it asks is the key. Then only a success is replayed, and for SAME_CALL_MS: who asks for
+   * the same later means it.
+   */
+  readonly implicit?: boolean;
 };
 
 /**
@@ -147,8 +157,8 @@ export class Idempotency {
     }
   }
 
-  #stored({ scope }: Attempt): Query<PastAnswer | null> {
-    return storedAnswer(scope, this.#clock.now() - IDEMPOTENCY_RETAIN_MS);
+  #stored({ scope, implicit = false }: Attempt): Query<PastAnswer | null> {
+    return storedAnswer(scope, this.#clock.now() - (implicit ? SAME_CALL_MS : IDEMPOTENCY_RETAIN_MS));
   }
 
   async #replay(attempt: Attempt): Promise<Response | null> {
@@ -174,7 +184,7 @@ export class Idempotency {
 
   /** A Transact that stores the answer together with the changes of its decision; a rejection is an answer too. */
   #storingTransact(attempt: Attempt, encode: (answer: unknown) => string): Transact {
-    const { scope, asked } = attempt;
+    const { scope, asked, implicit = false } = attempt;
     const record = (status: number, body: string) =>
       ({
         kind: "answer.stored",
@@ -198,6 +208,7 @@ export class Idempotency {
           willBeStored = true;
           return accept(decision, [...decision.changes, record(200, encode(decision.answer))]);
         }
+        if (implicit) return accept(decision);
         willBeStored = true;
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);

@@ -3,7 +3,7 @@ import * as z from "zod/mini";
 import { SWEEP_BATCH } from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
-import { VARIANTS } from "../variant/by-name.ts";
+import { INTERVALS } from "../variant/by-name.ts";
 import { type Endpoint, jsonEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeNode, nodeSchema, time } from "./response-schemas.ts";
@@ -43,7 +43,7 @@ const register = jsonEndpoint({
         host: input.host ?? null,
         port: input.port ?? null,
         capabilities: input.capabilities ?? [],
-        variant: variant.name,
+        variant: variant.joins,
         maxTasks: input.max_tasks ?? null,
         autoAssign: input.auto_assign ?? variant.autoAssign,
       },
@@ -77,14 +77,14 @@ const heartbeat = jsonEndpoint({
       messages_waiting: z.int(),
       drain: z.boolean(),
     }),
-  // The variant in which the node registered sets the interval, also when this request uses the other variant.
+  // What the node registered through sets the interval, also when this request uses another variant.
   handle: ({ services, transact }, { node_id }) =>
-    services.nodes.heartbeat(transact, node_id, (node) => VARIANTS[node.variant].offlineAfterMs),
+    services.nodes.heartbeat(transact, node_id, (node) => INTERVALS[node.variant].offlineAfterMs),
   encode: (node) => ({
     node_id: node.nodeId,
     status: "online",
     last_heartbeat: isoTime(node.lastHeartbeatAt),
-    heartbeat_interval: VARIANTS[node.variant].heartbeatIntervalMs / SECOND_MS,
+    heartbeat_interval: INTERVALS[node.variant].heartbeatIntervalMs / SECOND_MS,
     tasks_assigned: node.tasksAssigned,
     messages_waiting: node.messagesWaiting,
     drain: node.draining,

@@ -17,7 +17,17 @@ import type { Store } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { encodeInPieces, encodeSuccess } from "./answer.ts";
 import { type Caller, checkActsFor, Authenticator } from "./auth.ts";
-import type { Call, Endpoint, JsonAnswer, JsonEndpoint, Part, Services } from "./endpoint.ts";
+import type {
+  Call,
+  Endpoint,
+  Invocation,
+  Invoked,
+  JsonAnswer,
+  JsonEndpoint,
+  Part,
+  Services,
+} from "./endpoint.ts";
+import { problemOf } from "./error-table.ts";
 import { type Attempt, Idempotency, attemptBy, hashJson, idempotencyKeyOf } from "./idempotency.ts";
 import { withoutAbsent } from "./input.ts";
 import { LongPolls } from "./long-poll.ts";
@@ -45,8 +55,8 @@ export type PipelineParts = {
   readonly anonymousAnswers: SemaphoreShares;
 };
 
-/** What a listener serves: its variant, and the endpoints that may be part of a batch, by path. */
-type Served = { readonly variant: Variant; readonly posts: ReadonlyMap<string, Endpoint> };
+/** What a listener serves: its variant, and its endpoints by method and path. */
+type Served = { readonly variant: Variant; readonly endpoints: ReadonlyMap<string, Endpoint> };
 
 /** One for all listeners. */
 export class Pipeline {
@@ -84,8 +94,8 @@ export class Pipeline {
 
   /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
-    const posts = endpoints.filter(({ method }) => method === "POST");
-    const served = { variant, posts: new Map(posts.map((endpoint) => [endpoint.path, endpoint])) };
+    const byName = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]));
+    const served = { variant, endpoints: byName };
     return endpoints.map((endpoint): Route => {
       const { method, path } = endpoint;
       if (endpoint.kind === "json") {
@@ -156,6 +166,7 @@ export class Pipeline {
       repeatable: false,
       inBatch: false,
       part: (path, body) => this.#part(call, served, path, body),
+      invoke: (own, asked) => this.#invoke(own, served, asked),
       log: this.#log,
       exchange,
       hold: (wait) => this.#longPolls.hold(exchange, caller, wait),
@@ -165,9 +176,53 @@ export class Pipeline {
     return call;
   }
 
+  /** A refusal is an answer too. @throws a fault of the hub */
+  async #invoke(call: Call, served: Served, asked: Invocation): Promise<Invoked> {
+    const endpoint = served.endpoints.get(`${asked.method} ${asked.path}`);
+    if (endpoint?.kind !== "json" || endpoint.auth === "admin")
+      throw new Error(`${asked.path} cannot be called from here`);
+    try {
+      return await endpoint.use((json) => this.#invokeJson(json, call, asked));
+    } catch (error) {
+      const problem = problemOf(error);
+      if (problem === null) throw error;
+      return { status: problem.status, body: problem.toJSON(), replayed: false };
+    }
+  }
+
+  async #invokeJson<In, Out>(
+    json: JsonEndpoint<In, Out>,
+    call: Call,
+    { method, path, input: raw, idempotency }: Invocation,
+  ): Promise<Invoked> {
+    const input = json.parse(withoutAbsent(raw, method === "GET" ? "" : null));
+    for (const nodeId of json.actsFor?.(input) ?? []) checkActsFor(call, nodeId);
+    // `answer` is what transact returns: as in #runJson.
+    const encode = (answer: unknown): string =>
+      encodeSuccess(json.encode(answer as Out, call.variant, this.#at()));
+    if (idempotency === undefined) {
+      const { first, next } = encodeInPieces(
+        json.encode(await json.handle(call, input), call.variant, this.#at()),
+      );
+      let text = first;
+      for (let piece = await next?.(); piece != null; piece = await next?.()) text += piece;
+      return { status: 200, body: JSON.parse(text), replayed: false };
+    }
+    const attempt = {
+      ...attemptBy(call, path, idempotency.key, hashJson(raw)),
+      implicit: idempotency.implicit,
+    };
+    const answer = await this.#idempotency.run(attempt, encode, async (transact) =>
+      encode(await json.handle({ ...call, transact, repeatable: true }, input)),
+    );
+    const replayed = answer instanceof Response;
+    const response = replayed ? answer : new Response(answer);
+    return { status: response.status, body: JSON.parse(await response.text()), replayed };
+  }
+
   /** `path` is without /api/v1/. The checks are those of a request, in the same order; the body has exact numbers. */
   async #part(call: Call, served: Served, path: string, body: JsonObject): Promise<Part> {
-    const endpoint = served.posts.get(`/api/v1/${path}`);
+    const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
     if (endpoint.auth === "admin")
       await this.#authenticator.authenticate(call.exchange, endpoint, served.variant);

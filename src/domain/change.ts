@@ -126,7 +126,7 @@ export type Change =
   | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
-  /** Restarts all running leases of a variant: no node loses its lease through a stop, a sleep or a clock jump. */
+  /** Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop, a sleep or a clock jump. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
   /** Each lease of a task lasts its own timeout. */

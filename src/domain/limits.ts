@@ -172,6 +172,21 @@ export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; beyond it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
 
+// MCP.
+/** An agent that waits longer runs into the time limit of its own client, often 60 s. */
+export const MCP_WAIT_MAX_SECONDS = 25;
+/** A file that is a part of a call or its answer; a larger one goes by its URL. A model reads the text. */
+export const MCP_INLINE_MAX_BYTES = 64 * KIB;
+/** The contents of the messages of one mail_check together. */
+export const MCP_MAIL_MAX_BYTES = 64 * KIB;
+export const MCP_MAIL_MAX = 20;
+export const MCP_ACKS_MAX = 100;
+export const MCP_LIST_MAX = 50;
+export const MCP_EVENTS_MAX = 100;
+/** Nodes whose hand-outs are remembered, and tasks of each of them. */
+export const MCP_NODES_REMEMBERED_MAX = 10_000;
+export const MCP_TASKS_REMEMBERED_MAX = 100;
+
 // Broadcasts.
 /** Registered nodes; one more registration is refused. The default of --max-nodes. */
 export const NODES_DEFAULT_MAX = 100_000;
@@ -191,6 +206,8 @@ export const ACK_LEASE_MS = 30 * SECOND_MS;
 export const REDELIVERIES_MAX = 5;
 export const RETAIN_DEFAULT_MS = 7 * DAY_MS;
 export const IDEMPOTENCY_RETAIN_MS = 24 * HOUR_MS;
+/** Calls of MCP within this time that ask for the same are one call and its repeats. */
+export const SAME_CALL_MS = 10 * MINUTE_MS;
 /** Stored answers of one key, and of all unless configured otherwise; beyond it the oldest are deleted. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;

@@ -10,14 +10,18 @@ export type Moment = { readonly now: number; readonly steady: number };
 
 export type VariantName = "A" | "B";
 
+/** What a node registered through: a variant of HTTP, or MCP. */
+export const JOINED_THROUGH = ["A", "B", "MCP"] as const;
+export type JoinedThrough = (typeof JOINED_THROUGH)[number];
+
 export type Node = {
   readonly nodeId: string;
   readonly name: string;
   readonly host: string | null;
   readonly port: number | null;
   readonly capabilities: readonly string[];
-  /** The variant it registered through: it sets the heartbeat interval. */
-  readonly variant: VariantName;
+  /** What it registered through: it sets the heartbeat interval. */
+  readonly variant: JoinedThrough;
   /** How many unfinished tasks the balancer may give it; null is any number. */
   readonly maxTasks: number | null;
   /** Whether the balancer may give it tasks at all. */

@@ -20,7 +20,7 @@ export type CrossOriginOptions = {
 /** Request headers that a page may send in addition to the safelisted ones. */
 const REQUEST_HEADERS =
   "Content-Type, X-Matrix-Secret, X-Admin-Key, Authorization, Idempotency-Key, X-Request-Id, Last-Event-ID, " +
-  "Range, If-None-Match, If-Modified-Since";
+  "Range, If-None-Match, If-Modified-Since, X-Node-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
 
 /** Response headers that a page may read in addition to the safelisted ones. */
 const ANSWER_HEADERS =
@@ -46,6 +46,22 @@ export class CrossOrigin {
     if (isIP(inBrackets ?? name) !== 0 || name === "localhost" || hosts.includes(name)) return;
     const detail = "Call the hub by its address, or let its operator allow this name with --allowed-host.";
     throw new Problem(403, "host_not_allowed", "Host not allowed", detail);
+  }
+
+  /**
+   * For a path that a page of another origin must not call at all. The hub's own origin counts only by address, as
+   * localhost, or by an allowed name: a name that is rebound to the hub's address would else be the hub's own.
+   * @throws {Problem} 403 when a page of an origin that is not allowed has sent the request
+   */
+  checkOrigin(request: Request): void {
+    const origin = request.headers.get("origin");
+    if (origin === null || this.#allowed(request) !== null) return;
+    const url = URL.parse(origin);
+    const name = (url?.hostname ?? "").replace(/^\[|\]$/g, "");
+    const isNamed = isIP(name) !== 0 || name === "localhost" || this.#options.hosts.includes(name);
+    if (isNamed && url?.host === request.headers.get("host")) return;
+    const detail = "A page of this origin may not call the hub here. Its operator can allow it with --cors.";
+    throw new Problem(403, "origin_not_allowed", "Origin not allowed", detail);
   }
 
   /** The answer to the question of a browser whether it may send a request; null for anything else. */

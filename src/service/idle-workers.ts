@@ -5,6 +5,8 @@
  * A worker joins, reads the store, sleeps, is woken, reads again, leaves. It keeps its place in the order of arrival until
  * it leaves. An offer (domain/task.ts offersOf) wakes one: an open task the first sleeper that takes its type, a gift the
  * first sleeper of its node. A worker that found its node full sleeps parked: only a gift, or room in its node, wakes it.
+ * The order is that of the wake-ups: a worker that has just joined reads at once, and may take the task for which an
+ * earlier one was woken. That one keeps its place, and is the first for the next task.
  *
  * Invariant: while a worker sleeps that could take some open tasks of a type, as many workers that were woken for that
  * type are on their way to the store (and the same for the gifts of a node). For
@@ -21,7 +23,7 @@
 import type { Notified, Offer } from "../domain/change.ts";
 import type { EventKind } from "../domain/event.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
-import type { Task, VariantName } from "../domain/model.ts";
+import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
 import { Slices } from "../lib/slices.ts";
 import { MAX_TIMER_MS, type Outcome } from "./wait-queue.ts";
@@ -71,8 +73,8 @@ export class IdleWorkers {
     return worker;
   }
 
-  /** The nodes of a variant for which a call waits. */
-  nodesOf(variant: VariantName): readonly string[] {
+  /** The nodes for which a call waits, of those that registered through `variant`. */
+  nodesOf(variant: JoinedThrough): readonly string[] {
     const nodeIds: string[] = [];
     for (const [nodeId, [first]] of this.#nodes) if (first?.variant === variant) nodeIds.push(nodeId);
     return nodeIds;
@@ -187,7 +189,7 @@ export class IdleWorker {
   /** The types of open tasks that it takes; null is every type. */
   types: readonly string[] | null = [];
   /** That of its node, once it has read it. */
-  variant: VariantName | null = null;
+  variant: JoinedThrough | null = null;
   /** Set while it sleeps. */
   endSleep: ((outcome: Outcome) => void) | undefined;
   /** It sleeps, and found its node full before. */
@@ -213,7 +215,7 @@ export class IdleWorker {
   }
 
   /** It is about to read the store. */
-  reads(types: readonly string[] | null, variant: VariantName | null): void {
+  reads(types: readonly string[] | null, variant: JoinedThrough | null): void {
     this.types = types;
     this.variant = variant;
     this.mustReadAgain = false;

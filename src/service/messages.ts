@@ -10,7 +10,7 @@
 import { Rejection } from "../domain/decision.ts";
 import { MESSAGES_ANSWER_MAX_BYTES } from "../domain/limits.ts";
 import { type HandOut, messageNotFound } from "../domain/message.ts";
-import type { Message, MessageFate } from "../domain/model.ts";
+import type { Delivery, Message, MessageFate } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Mail, Sent, Taken, Transport } from "../mail/mail.ts";
@@ -22,6 +22,7 @@ import {
   messageFates,
   parkedCount,
   parkedSizes,
+  waitingDeliveries,
 } from "../store/sql/messages.ts";
 import type { Query, Store, Transact } from "../store/store.ts";
 import { knownOrDeleted } from "./known-node.ts";
@@ -121,6 +122,31 @@ export class MessageService {
     if (!signal.aborted) return taken;
     await this.#putBack(nodeId, taken);
     throw new WaitAborted();
+  }
+
+  /**
+   * The oldest messages that wait in a mailbox, and leaves them there; waits for the first of them. `maxBytes`: of their
+   * contents together, but one message is always answered.
+   * @throws {WaitAborted} when the caller is gone
+   */
+  async peek(
+    nodeId: string,
+    most: { readonly count: number; readonly maxBytes: number },
+    { waitMs, signal }: Pick<Patience, "waitMs" | "signal">,
+  ): Promise<readonly Delivery[]> {
+    const deadline = this.#clock.steady() + waitMs;
+    const waiter = this.#receivers.join(nodeId); // before the first read, so that no wake-up is missed
+    try {
+      for (;;) {
+        const waiting = await this.#store.read(waitingDeliveries(nodeId, most.count, most.maxBytes));
+        if (waiting.length > 0) return waiting; // leave() passes the wake-up on: nothing was taken
+        const outcome = await waiter.wait(deadline - this.#clock.steady(), signal);
+        if (outcome === "aborted") throw new WaitAborted();
+        if (outcome !== "woken") return [];
+      }
+    } finally {
+      waiter.leave();
+    }
   }
 
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }): Promise<null> {

@@ -5,12 +5,16 @@
  * back, at once or, when the disk refuses that, by the periodic work. The call is a heartbeat of its node, all the time
  * that it waits; the heartbeats of all that wait are written together.
  *
+ * A hang-up between the last poll of the sockets and the write of the answer cannot be noticed: Bun reports no failed
+ * write. Such a task is like one whose answer was lost on the way: its node keeps it, until the node asks with resume,
+ * the task's timeout is over, or the node goes offline.
+ *
  * Must not: answer with a task before its commit.
  */
 import { typesFor } from "../domain/balancer.ts";
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
 import { SWEEP_BATCH } from "../domain/limits.ts";
-import type { Moment, Node, VariantName } from "../domain/model.ts";
+import type { JoinedThrough, Moment, Node } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, giveAgain } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -18,7 +22,7 @@ import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import { bestGift, bestReady, firstStarted, taskById, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { VARIANTS } from "../variant/by-name.ts";
+import { INTERVALS } from "../variant/by-name.ts";
 import type { IdleWorkers, Taken } from "./idle-workers.ts";
 import { type Patience, socketsPolled } from "./messages.ts";
 import type { NodeService } from "./nodes.ts";
@@ -143,8 +147,8 @@ export class NextService {
     return { found, current };
   }
 
-  /** The heartbeats of the nodes of a variant for which calls wait. */
-  beatWaiting(variant: VariantName): Promise<void> {
+  /** The heartbeats of the nodes for which calls wait, of those that registered through `variant`. */
+  beatWaiting(variant: JoinedThrough): Promise<void> {
     return this.#nodes.beatTogether(this.#idle.nodesOf(variant));
   }
 
@@ -180,7 +184,7 @@ export class NextService {
 
 /** How long a node may be silent. */
 function leaseOf({ variant }: Pick<Node, "variant">): number {
-  return VARIANTS[variant].offlineAfterMs;
+  return INTERVALS[variant].offlineAfterMs;
 }
 
 /** Whether what was loaded for a node as it was known serves it still. */

@@ -31,13 +31,13 @@ import {
 } from "../store/sql/nodes.ts";
 import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
 import type { Store, Transact } from "../store/store.ts";
-import { VARIANTS } from "../variant/by-name.ts";
+import { INTERVALS } from "../variant/by-name.ts";
 import { knownNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
 import { NODE_DELETED, type TaskService } from "./tasks.ts";
 
-/** The shortest lease of any variant. */
-const SHORTEST_LEASE_MS = Math.min(...Object.values(VARIANTS).map(({ offlineAfterMs }) => offlineAfterMs));
+/** The shortest lease of any node. */
+const SHORTEST_LEASE_MS = Math.min(...Object.values(INTERVALS).map(({ offlineAfterMs }) => offlineAfterMs));
 
 /** The result of a heartbeat: the node's counters, and how many messages wait for it. */
 export type HeartbeatResult = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly messagesWaiting: number };
@@ -45,7 +45,7 @@ export type HeartbeatResult = Pulse & Pick<Node, "lastHeartbeatAt"> & { readonly
 /** Why the tasks of a node that left were released. */
 const NODE_LEFT = "the node left";
 
-/** The length of a node's lease in milliseconds, by the variant in which it registered. */
+/** The length of a node's lease in milliseconds, by what it registered through. */
 type LeaseOf = (node: Pick<Node, "variant">) => number;
 
 export type Registration = { readonly node: Node; readonly created: boolean };
@@ -105,7 +105,7 @@ export class NodeService {
       await this.#store.transact(load, ({ pulses }) => {
         const online = pulses.filter((pulse) => pulse.online);
         const changes = online.map(({ nodeId, variant }) =>
-          beaten(nodeId, { ...beat, leaseMs: VARIANTS[variant].offlineAfterMs }),
+          beaten(nodeId, { ...beat, leaseMs: INTERVALS[variant].offlineAfterMs }),
         );
         return accept(null, changes);
       });

@@ -22,6 +22,7 @@ import type { Blobs } from "../blobs/blobs.ts";
 import type { Change } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { expire } from "../domain/message.ts";
+import { JOINED_THROUGH } from "../domain/model.ts";
 import * as limit from "../domain/limits.ts";
 import { type Clock, MINUTE_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -35,7 +36,7 @@ import {
   oldestAnswers,
 } from "../store/sql/retention.ts";
 import type { Query, Store } from "../store/store.ts";
-import { VARIANTS } from "../variant/by-name.ts";
+import { INTERVALS } from "../variant/by-name.ts";
 import { PeriodicBalancer } from "./balancer-rounds.ts";
 import type { FileService } from "./files.ts";
 import { MemorySaver } from "./memory-saver.ts";
@@ -84,8 +85,8 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     // Before the chore that ends leases.
-    ...Object.values(VARIANTS).map(({ name, heartbeatIntervalMs }) => ({
-      ...writing(`heartbeats ${name}`, heartbeatIntervalMs / 3, () => next.beatWaiting(name)),
+    ...JOINED_THROUGH.map((name) => ({
+      ...writing(`heartbeats ${name}`, INTERVALS[name].heartbeatIntervalMs / 3, () => next.beatWaiting(name)),
       onEveryHub: true,
     })),
     writing("nodes", everySweep, (signal, lateMs) =>
@@ -127,10 +128,10 @@ export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "
 
 function renewalAt(clock: Clock): readonly Change[] {
   const steady = clock.steady();
-  const nodes = Object.values(VARIANTS).map(({ name, offlineAfterMs }): Change => ({
+  const nodes = JOINED_THROUGH.map((variant): Change => ({
     kind: "node.leases.renewed",
-    variant: name,
-    leaseUntil: steady + offlineAfterMs,
+    variant,
+    leaseUntil: steady + INTERVALS[variant].offlineAfterMs,
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
   const tasks: Change = { kind: "task.leases.renewed", steady };

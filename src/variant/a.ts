@@ -7,6 +7,7 @@ export const VARIANT_A: Variant = {
   name: "A",
   version: "1.5",
   publicEndpoints: true,
+  joins: "A",
   heartbeatIntervalMs: 1 * MINUTE_MS,
   offlineAfterMs: 3 * MINUTE_MS,
   autoAssign: false,

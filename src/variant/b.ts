@@ -10,6 +10,7 @@ export const VARIANT_B: Variant = {
   name: "B",
   version: "1.0",
   publicEndpoints: false,
+  joins: "B",
   heartbeatIntervalMs: 30 * SECOND_MS,
   offlineAfterMs: 90 * SECOND_MS,
   autoAssign: true,

@@ -1,7 +1,13 @@
 /** The variants by name. */
-import type { VariantName } from "../domain/model.ts";
+import type { JoinedThrough, VariantName } from "../domain/model.ts";
 import { VARIANT_A } from "./a.ts";
 import { VARIANT_B } from "./b.ts";
+import { MCP_INTERVALS } from "./mcp.ts";
 import type { Variant } from "./variant.ts";
 
 export const VARIANTS: Readonly<Record<VariantName, Variant>> = { A: VARIANT_A, B: VARIANT_B };
+
+/** How long a node may be silent, by what it registered through. */
+export const INTERVALS: Readonly<
+  Record<JoinedThrough, Pick<Variant, "heartbeatIntervalMs" | "offlineAfterMs">>
+> = { ...VARIANTS, MCP: MCP_INTERVALS };

@@ -2,7 +2,7 @@
  * A variant is a dialect of the API: its policy (intervals, access, paging) and its encoding of status, priority and
  * capabilities. It translates; it never decides, and never changes what is stored.
  */
-import type { Priority, TaskStatus, VariantName } from "../domain/model.ts";
+import type { JoinedThrough, Priority, TaskStatus, VariantName } from "../domain/model.ts";
 
 export interface Variant {
   readonly name: VariantName;
@@ -10,6 +10,8 @@ export interface Variant {
   readonly version: "1.5" | "1.0";
   /** Whether the endpoints with `auth: "public"` need no secret. */
   readonly publicEndpoints: boolean;
+  /** What a node that registers now is stored to have registered through. */
+  readonly joins: JoinedThrough;
   readonly heartbeatIntervalMs: number;
   readonly offlineAfterMs: number;
   /** Whether the hub assigns a new task to a node at once, and the default of a new node's `auto_assign`. */

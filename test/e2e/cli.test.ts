@@ -218,6 +218,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--mcp",
+    of: (config) => config.mcp,
+    byDefault: true,
+    values: [
+      ["off", false],
+      ["on", true],
+      ["off", false],
+    ],
+  },
+  {
+    flag: "--public-url",
+    of: (config) => config.publicUrl,
+    byDefault: null,
+    values: [
+      ["https://hub.example.org", "https://hub.example.org"],
+      ["HTTP://Hub.Example.org:19104/luxhub/", "http://hub.example.org:19104/luxhub"],
+      ["http://[::1]:8080/", "http://[::1]:8080"],
+    ],
+  },
+  {
     flag: "--log",
     of: (config) => config.log,
     byDefault: "pretty",

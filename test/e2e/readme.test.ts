@@ -319,9 +319,9 @@ describe("the pages", () => {
     expect(found.size).toBeGreaterThan(20);
     expect(named.toSorted()).toEqual([...found].toSorted());
     expect(new Set(named).size).toBe(named.length);
-    // The OpenAPI document says the same, but nothing of the probes.
+    // The OpenAPI document says the same, but nothing of the probes and of MCP.
     const rows = rowsOf(marked("docs/errors-and-limits.md", "errors"));
-    const ofApi = rows.filter(([, , when]) => !when?.startsWith("only of `readyz`"));
+    const ofApi = rows.filter(([, , when]) => !/^only of `(?:readyz|\/mcp)`/.test(when ?? ""));
     const described = Object.entries(ERRORS).map(([code, { status, when }]) => [
       `${status}`,
       `\`${code}\``,
@@ -486,6 +486,16 @@ describe("limits", () => {
     ["docs/operations.md", `gives running requests up to ${valueOf("DRAIN_MS") / 1_000} seconds`],
     ["docs/operations.md", `Up to ${bytes("START_CHECK_MAX_BYTES")} the start checks every page`],
     ["docs/operations.md", `stop of the process (${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more)`],
+    ["docs/mcp.md", `A tool waits at most ${count("MCP_WAIT_MAX_SECONDS")} s`],
+    [
+      "docs/mcp.md",
+      `up to ${count("MCP_MAIL_MAX")} messages, with ${bytes("MCP_MAIL_MAX_BYTES")} of contents`,
+    ],
+    ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
+    ["docs/mcp.md", `show up to ${count("MCP_LIST_MAX")} rows`],
+    ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} is part of the call`],
+    ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
+    ["docs/mcp.md", `within ${valueOf("SAME_CALL_MS") / 60_000} minutes`],
     ["docs/monitoring.md", `by \`state\`, each up to ${count("METRICS_MESSAGES_MAX")}`],
     ["docs/postgresql.md", `answers within ${seconds("DIAGNOSIS_MAX_MS")} all the same`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("FATE_WAIT_MS")}`],
@@ -493,7 +503,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|TOP_NODES_STEPS|BACKLOG_|READS_GIVEN_UP)/;
+    /^(?:STREAM_(?:BACKLOG|PENDING)|POOL_|BALANCE_TYPES|GROUP|PENDING|REDIS_|TICKET|CLAIM|TOKEN|WAITING_PART|MCP_(?:NODES|TASKS)_REMEMBERED|TOP_NODES_STEPS|BACKLOG_|READS_GIVEN_UP)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

@@ -32,6 +32,7 @@ type LayerName =
   | "variant"
   | "api"
   | "client"
+  | "mcp"
   | "web"
   | "config"
   | "data directory"
@@ -86,6 +87,11 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     layers: ["service", "variant", "http", "domain", "lib", ...PORTS, "queries"],
     packages: ["zod/mini"], // not "zod": the same checks for 2 MiB more memory
   },
+  mcp: {
+    files: ["mcp/**"],
+    layers: ["api", "variant", "http", "domain", "lib", "config"],
+    packages: ["@modelcontextprotocol/server"],
+  },
   // Shipped by itself, also to browsers: see docs/typescript.md.
   client: { files: ["client/**"], layers: [] },
   // The page runs in browsers; dashboard.ts, which builds it, in the hub.
@@ -132,6 +138,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "http",
       "variant",
       "api",
+      "mcp",
       "web",
       "config",
       "data directory",

@@ -642,6 +642,7 @@ export class Model {
 
   /** Time passes, and the hub does its periodic work. */
   pass(ms: number): void {
+    const before = this.now;
     this.now += ms;
     const failedBefore = new Set(this.tasks.filter(({ status }) => status === "failed"));
     const silent = [...this.nodes.values()].filter((node) => node.online && node.leaseUntil <= this.now);
@@ -655,7 +656,9 @@ export class Model {
       const holder = silent.find(({ id }) => id === task.node);
       if (holder) this.#endAttempt(task, "offline", true, back);
     }
-    this.#balance(this.pool().filter(({ balanced }) => balanced));
+    // Those whose time has come meanwhile follow after what is late.
+    const wasDue = ({ notBefore }: Task): boolean => notBefore === null || notBefore <= before;
+    this.#balance(this.pool().filter((task) => task.balanced && wasDue(task)));
     this.#endLate(failedBefore);
     this.#balance(this.pool().filter(({ balanced }) => balanced));
     const parks = this.#batch();

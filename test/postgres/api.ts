@@ -35,7 +35,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "lux", "stream"],
   messages: ["messages", "broadcasts", "concurrency"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
-  periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
+  periodic: ["mcp", "offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**

@@ -12,6 +12,7 @@ import type { VariantName } from "../../src/domain/model.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
+import type { LoadServer } from "../../src/mcp/endpoint.ts";
 import { answerFault } from "./answers.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
 import { provideDatabase } from "./new-database.ts";
@@ -221,6 +222,7 @@ export function useEngine(name: EngineName, { fleets = false } = {}): void {
 export const ALONE = {
   wrongSecrets: "each hub counts wrong secrets separately",
   firstCome: "each hub keeps its own queue of waiting callers",
+  handOuts: "each hub remembers its own hand-outs to agents",
   ownHead: "tests the head of a request or response, which a proxy rewrites",
 } as const;
 
@@ -232,6 +234,8 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly clock?: TestClock;
   /** The secret it is started with; call() and its kin send SECRET all the same. */
   readonly secret?: string;
+  /** Another server of MCP than the hub's own. */
+  readonly loadMcp?: LoadServer;
   /** Run a single hub, not two behind a proxy. */
   readonly alone?: keyof typeof ALONE;
 };
@@ -266,6 +270,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     clock = new TestClock(),
     secret = SECRET,
     alone,
+    loadMcp,
     ...settings
   } = options;
   const path = dataDir ?? newDataDir();
@@ -291,7 +296,14 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
   );
   const secrets = { secret, adminKey: ADMIN_KEY };
   const open = (one: Config): Promise<Hub> =>
-    openHub({ config: one, dir: makeDataDir(one.dataDir), secrets, clock, log });
+    openHub({
+      config: one,
+      dir: makeDataDir(one.dataDir),
+      secrets,
+      clock,
+      log,
+      ...(loadMcp ? { loadMcp } : {}),
+    });
   const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));
   const hubs = await Promise.all([config, ...beside].map(open));
   await front?.lets(variants);

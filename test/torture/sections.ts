@@ -7,6 +7,7 @@ import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
 import { largeFilesSection } from "./large-files.ts";
 import { LOG_FLOOD } from "./log-flood.ts";
+import { mcpSection } from "./mcp.ts";
 import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
 import { redisSection } from "./redis.ts";
@@ -26,4 +27,5 @@ export const SECTIONS: readonly Section[] = [
   MODEL,
   TIME,
   LOG_FLOOD,
+  mcpSection,
 ];

@@ -1,0 +1,83 @@
+/**
+ * The endpoint /mcp: the Model Context Protocol over streamable HTTP, in its revisions 2026-07-28 (stateless) and
+ * 2025-11-25 (docs/mcp.md). It checks who calls, reads the body and sends the answer, as the pipeline does for the other
+ * endpoints. The protocol and its packages are loaded at the first call, so that an idle hub does not hold them.
+ */
+import { type Call, type Endpoint, rawEndpoint } from "../api/endpoint.ts";
+import { keyLost } from "../api/error-table.ts";
+import * as limit from "../domain/limits.ts";
+import type { CrossOrigin } from "../http/cross-origin.ts";
+import { NO_SNIFF } from "../http/exchange.ts";
+import { type JsonObject, readJsonObject } from "../http/json-body.ts";
+import { Problem } from "../http/problem.ts";
+import { inMcp } from "../variant/mcp.ts";
+import { HandOuts, type Serve, Session, type Shared } from "./session.ts";
+
+/** Loads the protocol. Another than the hub's own is for tests: the same endpoint with tools of theirs. */
+export type LoadServer = () => Promise<{ readonly serve: Serve }>;
+
+export type McpParts = Pick<Shared, "publicUrl"> & {
+  readonly crossOrigin: CrossOrigin;
+  readonly loadServer?: LoadServer | undefined;
+};
+
+const BODY_LIMITS = {
+  maxBytes: limit.JSON_BODY_MAX_BYTES,
+  maxValues: limit.JSON_VALUES_MAX,
+  deadlineMs: limit.JSON_BODY_DEADLINE_MS,
+};
+
+/** As JSON-RPC 2.0 has them. */
+const PARSE_ERROR = -32_700;
+const METHOD_NOT_FOUND = -32_601;
+
+export function mcpEndpoint({ publicUrl, crossOrigin, loadServer = ownServer }: McpParts): Endpoint {
+  const shared: Shared = { handOuts: new HandOuts(), publicUrl };
+  return rawEndpoint({
+    method: "POST",
+    path: "/mcp",
+    auth: "bearer",
+    summary: "The Model Context Protocol, for AI agents",
+    rejections: [],
+    handle: async (call) => {
+      crossOrigin.checkOrigin(call.exchange.request);
+      return answer(call, shared, loadServer);
+    },
+  });
+}
+
+const ownServer: LoadServer = () => import("./server.ts");
+
+async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promise<Response> {
+  const { request } = call.exchange;
+  const session = new Session({ ...call, variant: inMcp(call.variant), repeatable: true }, shared);
+  const message = await readMessage(request);
+  if (message instanceof Response) return message;
+  if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
+  // A stream of changes to lists that never change: it would only hold a connection.
+  if (message["method"] === "subscriptions/listen")
+    return rpcError(404, METHOD_NOT_FOUND, "Method not found", message["id"]);
+  const { serve } = await loadServer();
+  const response = await serve(request, message, session);
+  // Whole, and not as a stream: what a slow reader leaves unread is bounded with the answers of the other endpoints.
+  const text = await response.text();
+  const headers = new Headers(response.headers);
+  headers.set("Cache-Control", "no-store");
+  for (const [name, value] of Object.entries(NO_SNIFF)) headers.set(name, value);
+  const body = text === "" ? null : call.backpressure.ofWrite(call.exchange, text);
+  return new Response(body, { status: response.status, headers });
+}
+
+async function readMessage(request: Request): Promise<JsonObject | Response> {
+  try {
+    return await readJsonObject(request, BODY_LIMITS);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
+    return rpcError(400, PARSE_ERROR, error.message, null);
+  }
+}
+
+function rpcError(status: number, code: number, message: string, id: unknown): Response {
+  const headers = { "Cache-Control": "no-store", ...NO_SNIFF };
+  return Response.json({ jsonrpc: "2.0", id: id ?? null, error: { code, message } }, { status, headers });
+}

@@ -1,0 +1,90 @@
+/**
+ * The server side of the protocol, by the package of its authors: both revisions, the tools, the resources and the prompt.
+ * Loaded at the first call. A new server is made for each call, as the package wants it for stateless serving.
+ */
+import {
+  type CallToolResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+  createMcpHandler,
+} from "@modelcontextprotocol/server";
+import { VERSION } from "../version.ts";
+import { INSTRUCTIONS, PROMPT, promptText } from "./prompt.ts";
+import { RESOURCES, RESOURCE_TEMPLATES, readResource } from "./resources.ts";
+import type { Serve, Session } from "./session.ts";
+import { TOOL_LIST, callTool, hasTool } from "./tools.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** What never changes while a hub runs. */
+const STATIC = { ttlMs: HOUR_MS, cacheScope: "public" } as const;
+
+const CACHE_HINTS = {
+  "server/discover": STATIC,
+  "tools/list": STATIC,
+  "prompts/list": STATIC,
+  "resources/list": STATIC,
+  "resources/templates/list": STATIC,
+  "resources/read": { ttlMs: 0, cacheScope: "private" },
+} as const;
+
+/** The hub asks its callers nothing, so there is nothing to validate. */
+const NO_VALIDATOR = {
+  getValidator: (): never => {
+    throw new Error("The hub asks for no input.");
+  },
+};
+
+/** The sessions of the running calls. */
+const sessions = new WeakMap<Request, Session>();
+
+const handler = createMcpHandler(({ requestInfo }) => {
+  const session = requestInfo && sessions.get(requestInfo);
+  if (!session) throw new Error("A call of MCP came without a session.");
+  return serverFor(session);
+});
+
+export const serve: Serve = (request, message, session) => {
+  sessions.set(request, session);
+  return handler.fetch(request, { parsedBody: message });
+};
+
+function serverFor(session: Session): Server {
+  const server = new Server(
+    { name: "luxhub", title: "luxhub", version: VERSION },
+    {
+      capabilities: { tools: {}, resources: {}, prompts: {} },
+      instructions: INSTRUCTIONS,
+      cacheHints: CACHE_HINTS,
+      jsonSchemaValidator: NO_VALIDATOR,
+    },
+  );
+  server.setRequestHandler("tools/list", () => ({ tools: [...TOOL_LIST] }));
+  server.setRequestHandler("tools/call", async ({ params }): Promise<CallToolResult> => {
+    const { name, arguments: given = {} } = params;
+    if (!hasTool(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`);
+    return callTool(session, name, given);
+  });
+  server.setRequestHandler("resources/list", () => ({ resources: [...RESOURCES] }));
+  server.setRequestHandler("resources/templates/list", () => ({
+    resourceTemplates: [...RESOURCE_TEMPLATES],
+  }));
+  server.setRequestHandler("resources/read", async ({ params: { uri } }) => {
+    const contents = await readResource(session, uri);
+    if (contents === null) throw new ResourceNotFoundError(uri);
+    return { contents: [contents] };
+  });
+  server.setRequestHandler("prompts/list", () => ({ prompts: [PROMPT] }));
+  server.setRequestHandler("prompts/get", ({ params }) => {
+    if (params.name !== PROMPT.name)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${params.name}`);
+    const text = promptText(params.arguments?.["task_types"]);
+    return {
+      description: PROMPT.description,
+      messages: [{ role: "user", content: { type: "text", text } }],
+    };
+  });
+  return server;
+}

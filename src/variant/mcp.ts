@@ -1,0 +1,26 @@
+/**
+ * The dialect of MCP, over the variant of the listener or key: words for status and priority that a model understands, and
+ * the interval of a node that thinks for minutes between two calls.
+ */
+import { MINUTE_MS } from "../lib/clock.ts";
+import { VARIANT_B } from "./b.ts";
+import type { Variant } from "./variant.ts";
+
+export const MCP_INTERVALS = {
+  heartbeatIntervalMs: 5 * MINUTE_MS,
+  offlineAfterMs: 15 * MINUTE_MS,
+} as const;
+
+/** What the variant decides of a new task, such as whether the hub assigns it, stays. */
+export function inMcp(variant: Variant): Variant {
+  return {
+    ...variant,
+    ...MCP_INTERVALS,
+    joins: "MCP",
+    claimOnComplete: false,
+    statusWords: ["open", "assigned", "completed", "failed"],
+    statusWord: (status) => status,
+    priorityWord: VARIANT_B.priorityWord,
+    capabilityWords: (capabilities) => capabilities,
+  };
+}

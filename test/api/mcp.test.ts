@@ -1,0 +1,628 @@
+/**
+ * MCP at /mcp, by the official client in both revisions of the protocol: who may call, what each tool does, calls that are
+ * repeated, what the list of tools costs, and agents that share work. The conformance suite is in test/torture/mcp.ts.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
+import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { Agent, ERAS } from "../support/mcp.ts";
+import { addKey } from "./key-commands.ts";
+import { addNode, addTask, eventKinds, list, nodeOf, ok, record, send, taskOf, until } from "./scene.ts";
+
+const startAlone = (options: Parameters<typeof startHub>[0] = {}) =>
+  startHub({ ...options, alone: "handOuts" });
+
+const RESULT = { problem: "it was slow", improvement: "it is fast", lesson: "measure first" };
+
+const FORM = { "Content-Type": "application/json", Accept: "application/json, text/event-stream" };
+
+/** One message, as a client of 2025 sends it. */
+function post(
+  hub: TestHub,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  return fetch(`${hub.base()}/mcp`, {
+    method: "POST",
+    headers: { ...FORM, ...headers },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+}
+
+/** The same by a client of 2026. */
+function modern(hub: TestHub, method: string, params: Record<string, unknown> = {}): Promise<Response> {
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const headers = { ...WITH_SECRET, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method };
+  return post(hub, { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: meta } }, headers);
+}
+
+const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
+const WITH_SECRET = { "X-Matrix-Secret": SECRET };
+
+function taskIdOf(data: Record<string, unknown>): string {
+  return String(record(data["task"])["task_id"]);
+}
+
+async function create(agent: Agent, fields: Record<string, unknown> = {}): Promise<string> {
+  const key = crypto.randomUUID();
+  return taskIdOf(await agent.ok("task_create", { title: "t", description: "d", key, ...fields }));
+}
+
+describe("who may call", () => {
+  let hub: TestHub;
+  beforeAll(async () => void (hub = await startAlone()));
+  afterAll(() => hub.close());
+
+  test("no secret is 401 on both variants, and no OAuth is advertised", async () => {
+    for (const variant of ["A", "B"] as const) {
+      const answer = await fetch(`${hub.base(variant)}/mcp`, {
+        method: "POST",
+        headers: FORM,
+        body: JSON.stringify(PING),
+      });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get("www-authenticate")).not.toMatch(/resource_metadata|oauth/i);
+      expect(await answer.json()).toMatchObject({ error: "unauthorized" });
+      for (const name of ["oauth-protected-resource", "oauth-authorization-server"])
+        expect((await fetch(`${hub.base(variant)}/.well-known/${name}`)).status).toBe(404);
+    }
+  });
+
+  test("the secret comes as a bearer token or as X-Matrix-Secret", async () => {
+    expect((await post(hub, PING, WITH_SECRET)).status).toBe(200);
+    expect((await post(hub, PING, { Authorization: `Bearer ${SECRET}` })).status).toBe(200);
+    expect((await post(hub, PING, { Authorization: "Bearer wrong" })).status).toBe(401);
+  });
+
+  test("a viewer is 403", async () => {
+    const secret = await addKey(hub, "looks", "--role", "viewer");
+    const answer = await post(hub, PING, { "X-Matrix-Secret": secret });
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toMatchObject({ error: "viewer_not_allowed" });
+  });
+
+  test("a key of a node speaks as that node, and as no other", async () => {
+    const secret = await addKey(hub, "bound", "--node", "bound-1");
+    await using agent = await Agent.connect(hub.base(), "bound-1", "2026-07-28", {
+      Authorization: `Bearer ${secret}`,
+    });
+    expect(record((await agent.ok("hub_status"))["you"])["node_id"]).toBe("bound-1");
+    const taskId = await create(agent);
+    expect((await taskOf(hub, taskId))["creator_node"]).toBe("bound-1");
+    const asOther = await post(hub, PING, { "X-Matrix-Secret": secret, "X-Node-Id": "other" });
+    expect(asOther.status).toBe(403);
+    expect(await asOther.json()).toMatchObject({ error: "key_bound_to_other_node" });
+  });
+
+  test("without a node an agent can look and create, and is told how to name one", async () => {
+    await using agent = await Agent.connect(hub.base(), "", "2026-07-28", WITH_SECRET);
+    expect(await agent.ok("hub_status")).not.toHaveProperty("you");
+    const taskId = await create(agent);
+    expect(record((await agent.ok("task_get", { task_id: taskId }))["task"])).not.toHaveProperty(
+      "creator_node",
+    );
+    const { isError, text } = await agent.call("task_next");
+    expect(isError).toBe(true);
+    expect(text).toContain("X-Node-Id");
+    await using bad = await Agent.connect(hub.base(), "not an id");
+    expect((await bad.call("hub_status")).text).toContain("X-Node-Id: must");
+  });
+
+  test("a page of another origin is 403, also with the secret", async () => {
+    const host = new URL(hub.base()).host;
+    const cases: readonly (readonly [origin: string, host: string, status: number])[] = [
+      ["https://evil.example", host, 403],
+      ["null", host, 403],
+      [`http://${host}`, host, 200],
+      [`https://${host}x`, host, 403],
+      ["http://evil.example", "evil.example", 403], // a name that was rebound to the hub's address
+    ];
+    for (const [origin, named, status] of cases) {
+      const answer = await post(hub, PING, { ...WITH_SECRET, Origin: origin, Host: named });
+      expect([origin, named, answer.status]).toEqual([origin, named, status]);
+    }
+    await using open = await startAlone({ cors: ["https://app.example"] });
+    expect((await post(open, PING, { ...WITH_SECRET, Origin: "https://app.example" })).status).toBe(200);
+  });
+
+  test("wrong secrets count as they do elsewhere, and calls are in the metrics and the log", async () => {
+    await using other = await startAlone();
+    for (let i = 1; i < 20; i++)
+      expect((await post(other, PING, { Authorization: `Bearer wrong-${i}` })).status).toBe(401);
+    const answer = await post(other, PING, { Authorization: "Bearer wrong-20" });
+    expect([answer.status, answer.headers.has("retry-after")]).toEqual([429, true]);
+    const metrics = await fetch(`${other.base()}/metrics`, { headers: WITH_SECRET });
+    expect(await metrics.text()).toContain('endpoint="/mcp",status="429"} 1');
+    await until("the calls are logged", async () => other.logged.join("").includes('"/mcp"'));
+  });
+
+  test("what is no message of the protocol is refused", async () => {
+    const broken = await post(hub, "{", WITH_SECRET);
+    expect(broken.status).toBe(400);
+    expect(await broken.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_700 } });
+    const large = await post(hub, { ...PING, params: { x: "x".repeat(2 ** 20) } }, WITH_SECRET);
+    expect(large.status).toBe(413);
+    const get = await fetch(`${hub.base()}/mcp`, { headers: WITH_SECRET });
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+    const listen = await modern(hub, "subscriptions/listen", { notifications: {} });
+    expect(await listen.json()).toMatchObject({ error: { code: -32_601 } });
+  });
+
+  test("--mcp off", async () => {
+    await using off = await startAlone({ mcp: false });
+    expect((await post(off, PING, WITH_SECRET)).status).toBe(404);
+  });
+});
+
+describe("a node that joins through MCP", () => {
+  test("is registered by its first call, and offline after 900 s of silence", async () => {
+    await using hub = await startAlone();
+    await using agent = await Agent.connect(hub.base(), "thinker");
+    expect((await hub.get("/node/thinker")).status).toBe(404); // connecting is no call of a tool
+    await agent.ok("node_list");
+    expect(await nodeOf(hub, "thinker")).toMatchObject({ status: "online", auto_assign: false });
+    const taskId = await create(agent);
+    await agent.ok("task_next");
+    for (const [seconds, status] of [
+      [840, "online"],
+      [840, "online"], // the call between was a heartbeat
+      [960, "offline"],
+    ] as const) {
+      for (let passed = 0; passed < seconds; passed += 60) {
+        hub.clock.pass(Math.min(60, seconds - passed) * SECOND_MS);
+        await hub.sweep();
+      }
+      expect((await nodeOf(hub, "thinker"))["status"]).toBe(status);
+      if (status === "online") await agent.ok("mail_check");
+    }
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: 1 });
+    expect(await ok(hub.post("/node/heartbeat", { node_id: "thinker" }))).toMatchObject({
+      heartbeat_interval: 300,
+    });
+  });
+
+  test("a node that registered over HTTP keeps its interval", async () => {
+    await using hub = await startAlone();
+    await addNode(hub, "n1");
+    await using agent = await Agent.connect(hub.base(), "n1");
+    await agent.ok("hub_status");
+    expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({
+      heartbeat_interval: 60,
+    });
+  });
+});
+
+describe("the list of tools", () => {
+  let hub: TestHub;
+  beforeAll(async () => void (hub = await startAlone()));
+  afterAll(() => hub.close());
+
+  test("is short: every conversation of every agent holds it", async () => {
+    const tools: string[] = [];
+    for (const era of ERAS) {
+      await using agent = await Agent.connect(hub.base(), "n1", era);
+      const answer = await agent.client.listTools();
+      const json = JSON.stringify(answer.tools);
+      expect(json.length / 4).toBeLessThan(2_500);
+      expect(json).not.toMatch(/\$schema|9007199254740991/);
+      tools.push(json);
+      const names = answer.tools.map(({ name }) => name);
+      expect(names.length).toBeLessThanOrEqual(18);
+      const page = readFileSync(join(import.meta.dir, "../../docs/mcp.md"), "utf8");
+      const rows = page.slice(page.indexOf("<!-- tools -->"), page.indexOf("<!-- /tools -->"));
+      expect([...rows.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)).toEqual(names);
+      for (const { description = "", inputSchema } of answer.tools) {
+        expect(description).toMatch(/^[A-Z].{30,}\.$/);
+        expect(Object.keys(inputSchema.properties ?? {})).not.toContain("from_node");
+      }
+    }
+    expect(tools[0]).toBe(tools[1] ?? "");
+  });
+
+  test("and may be cached in the revision of 2026, as whatever never changes", async () => {
+    for (const method of ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]) {
+      const answer = await modern(hub, method);
+      expect(answer.headers.get("content-type")).toContain("application/json");
+      expect(await answer.json()).toMatchObject({ result: { ttlMs: 3_600_000, cacheScope: "public" } });
+    }
+    const discovered = await modern(hub, "server/discover");
+    expect(await discovered.json()).toMatchObject({ result: { supportedVersions: ["2026-07-28"] } });
+  });
+
+  test("an argument that is wrong, missing or none of the tool's is named", async () => {
+    await using agent = await Agent.connect(hub.base(), "n1");
+    const { data, text } = await agent.call("task_create", {
+      title: 1,
+      node_id: "n2",
+      priority: "urgent",
+    });
+    expect(list(data, "errors").map(({ path }) => path)).toEqual([
+      "description",
+      "title",
+      "node_id",
+      "priority",
+    ]);
+    expect(text).toContain("node_id: is no argument of this tool; there are: title, description");
+    const late = await agent.call("task_complete", { task_id: "x", ...RESULT, lesson: " " });
+    expect(list(late.data, "errors").map(({ path }) => path)).toEqual(["lesson"]);
+    await expect(agent.call("task_steal")).rejects.toThrow("Unknown tool");
+  });
+});
+
+for (const era of ERAS)
+  describe(`an agent of ${era}`, () => {
+    let hub: TestHub;
+    let agent: Agent;
+    beforeAll(async () => {
+      hub = await startAlone();
+      agent = await Agent.connect(hub.base(), "a1", era);
+    });
+    afterAll(async () => {
+      await agent.client.close();
+      await hub.close();
+    });
+
+    test("works: next, progress, complete", async () => {
+      await addNode(hub, "boss");
+      const taskId = await addTask(hub, { creator_node: "boss", title: "build", priority: 0, lux_reward: 2 });
+      const { text, data } = await agent.call("task_next");
+      expect(text).toContain("[assigned, yours] high: build\nd\ncreator: boss");
+      expect(data["task"]).toMatchObject({ task_id: taskId, priority: "high", assigned_node: "a1" });
+      await agent.ok("task_progress", { task_id: taskId, note: "half" });
+      expect((await taskOf(hub, taskId))["progress"]).toBe("half");
+      const output = { rows: [1, { deep: null }] };
+      const done = await agent.call("task_complete", { task_id: taskId, ...RESULT, output });
+      expect([done.text, done.data["lux_paid"]]).toEqual([expect.stringContaining("2 LUX"), 2]);
+      expect((await taskOf(hub, taskId))["result"]).toEqual({ ...RESULT, output });
+      expect((await agent.call("task_next")).text).toStartWith("No task for you now.");
+    });
+
+    test("chooses, gives back, fails and cancels", async () => {
+      const taskId = await create(agent, { task_type: "odd" });
+      expect((await agent.call("task_claim", { task_id: taskId })).text).toContain("type odd");
+      await agent.ok("task_release", { task_id: taskId, reason: "no tool" });
+      expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: 0 });
+      await agent.ok("task_claim", { task_id: taskId });
+      await agent.ok("task_fail", { task_id: taskId, error: "broken", retry: false });
+      expect(await taskOf(hub, taskId)).toMatchObject({ status: "failed", failure: { message: "broken" } });
+      const { text } = await agent.call("task_complete", { task_id: taskId, ...RESULT });
+      expect(text).toContain("task_failed: ");
+      const other = await create(agent);
+      await agent.ok("task_cancel", { task_id: other, reason: "not needed" });
+      expect((await taskOf(hub, other))["failure"]).toMatchObject({
+        kind: "cancelled",
+        message: "not needed",
+      });
+    });
+
+    test("lists tasks by pages", async () => {
+      await addNode(hub, "lister");
+      const created: string[] = [];
+      for (let i = 0; i < 5; i++)
+        created.push(await addTask(hub, { creator_node: "lister", title: `page ${i}` }));
+      const shown: unknown[] = [];
+      let cursor: unknown = undefined;
+      do {
+        const page: Record<string, unknown> = await agent.ok("task_list", {
+          creator_node: "lister",
+          limit: 2,
+          ...(cursor === undefined ? {} : { cursor }),
+        });
+        shown.push(...list(page, "tasks").map((task) => task["task_id"]));
+        cursor = page["next_cursor"];
+      } while (cursor !== undefined);
+      expect(shown).toEqual(created.toReversed());
+      expect((await agent.call("task_list", { q: "page", status: "open", limit: 1 })).text).toContain(
+        "More: cursor ",
+      );
+      for (const taskId of created) await agent.ok("task_cancel", { task_id: taskId });
+    });
+
+    test("changes its profile, and leaves the rest as it is", async () => {
+      await agent.ok("node_update", { name: "The agent", capabilities: ["x", "y"] });
+      const { node } = await agent.ok("node_update", { max_tasks: 3, drain: true });
+      expect(node).toMatchObject({
+        name: "The agent",
+        capabilities: ["x", "y"],
+        max_tasks: 3,
+        draining: true,
+      });
+      expect((await agent.call("task_next")).text).toContain("you drain");
+      await agent.ok("node_update", { drain: false, capabilities: [] });
+      const { nodes } = await agent.ok("node_list", { online: true, limit: 50 });
+      expect(nodes).toContainEqual(expect.objectContaining({ node_id: "a1", name: "The agent" }));
+    });
+
+    test("sends, sees and acknowledges messages", async () => {
+      await addNode(hub, "friend");
+      const sent = await agent.ok("mail_send", { to_node: "friend", content: "hello", require_ack: true });
+      expect(sent["message_id"]).toBeString();
+      expect(await agent.refused("mail_send", { to_node: "nobody", content: "hello" })).toBe(
+        "node_not_found",
+      );
+      const ids = [await send(hub, "friend", "a1", { content: "first" }), await send(hub, "friend", "a1")];
+      for (let i = 0; i < 2; i++) {
+        const { text, data } = await agent.call("mail_check");
+        expect(list(data, "messages").map(({ id }) => id)).toEqual(ids);
+        expect(text).toContain("from friend at ");
+      }
+      const answer = await agent.ok("mail_ack", { message_ids: [ids[0], String(sent["message_id"])] });
+      expect(answer).toMatchObject({ acked: [ids[0]], refused: [{ error: "not_your_message" }] });
+      expect(list(await agent.ok("mail_check"), "messages").map(({ id }) => id)).toEqual([ids[1]]);
+      await agent.ok("mail_ack", { message_ids: [ids[1]] });
+    });
+
+    test("waits for a task, for the end of one, and for a message", async () => {
+      const next = agent.ok("task_next", { wait_s: 25 });
+      await until("the call waits", () => waits(hub, 1));
+      const taskId = await addTask(hub);
+      expect(taskIdOf(await next)).toBe(taskId);
+      const end = agent.ok("task_get", { task_id: taskId, wait_s: 25 });
+      await until("the call waits", () => waits(hub, 1));
+      await ok(hub.post("/task/complete", { task_id: taskId, node_id: "a1", result: RESULT }));
+      expect(record((await end)["task"])["status"]).toBe("completed");
+      const mail = agent.ok("mail_check", { wait_s: 25 });
+      await until("the call waits", () => waits(hub, 1));
+      const messageId = await send(hub, "op", "a1");
+      expect(list(await mail, "messages")).toMatchObject([{ id: messageId }]);
+      // Nothing was taken out.
+      expect(await ok(hub.post("/message/receive", { node_id: "a1" }))).toMatchObject({ count: 1 });
+    });
+
+    test("stores and reads small files, and is told the URL of large ones", async () => {
+      const taskId = await create(agent);
+      const put = await agent.ok("file_put", { name: "note.md", content: "# Grüße\n", task_id: taskId });
+      const file = record(put["file"]);
+      expect(file).toMatchObject({ name: "note.md", node_id: "a1", task_id: taskId, size: 10 });
+      expect((await taskOf(hub, taskId))["files"]).toEqual([file["file_id"]]);
+      expect((await agent.call("file_get", { file_id: file["file_id"] })).text).toEndWith("\n\n# Grüße\n");
+      const bytes = Buffer.from([0xff, 0, 0xfe]);
+      const content = bytes.toString("base64");
+      const { file: image } = await agent.ok("file_put", { name: "a.png", content, encoding: "base64" });
+      const shown = await agent.call("file_get", { file_id: record(image)["file_id"] });
+      expect(shown.content[1]).toMatchObject({ resource: { mimeType: "image/png", blob: content } });
+
+      const form = new FormData();
+      form.set("file", new Blob(["x".repeat(64 * 1024 + 1)]), "large.txt");
+      const large = await ok(hub.post("/file/upload", form));
+      const told = await agent.call("file_get", { file_id: large["file_id"] });
+      const url = String(record(told.data["file"])["url"]);
+      expect(told.text).toContain(`Download it from ${url}`);
+      expect(await (await fetch(url)).text()).toHaveLength(64 * 1024 + 1);
+      expect((await agent.call("file_put", { name: "large.txt" })).text).toContain(
+        `${hub.base()}/api/v1/file/upload`,
+      );
+      const tooLarge = { name: "large.txt", content: "x".repeat(64 * 1024 + 1) };
+      expect((await agent.call("file_put", tooLarge)).text).toContain("leave it out");
+      expect(await agent.refused("file_put", { name: "a/b", content: "" })).toBe("invalid_request");
+      expect(await agent.refused("file_get", { file_id: "none" })).toBe("file_not_found");
+      await agent.ok("task_cancel", { task_id: taskId });
+    });
+
+    test("reads resources, and gets the prompt", async () => {
+      const taskId = await create(agent);
+      const read = async (uri: string): Promise<Record<string, unknown>> => {
+        const [first] = (await agent.client.readResource({ uri })).contents;
+        if (first === undefined || !("text" in first)) throw new Error(`${uri} is no text`);
+        return JSON.parse(first.text);
+      };
+      expect(await read(`luxhub://task/${taskId}`)).toMatchObject({ task_id: taskId, status: "open" });
+      const newest = await read("luxhub://events");
+      expect(list(newest, "events").at(-1)).toMatchObject({ kind: "task.created", task_id: taskId });
+      expect(await read(`luxhub://events?since=${newest["cursor"]}`)).toMatchObject({ events: [] });
+      const { file } = await agent.ok("file_put", { name: "a.txt", content: "text" });
+      const fileUri = `luxhub://file/${record(file)["file_id"]}`;
+      expect((await agent.client.readResource({ uri: fileUri })).contents).toMatchObject([{ text: "text" }]);
+      for (const uri of [
+        "luxhub://task/none",
+        "luxhub://file/none",
+        "luxhub://nothing",
+        "file:///etc/passwd",
+      ])
+        await expect(agent.client.readResource({ uri })).rejects.toThrow("not found");
+      const { resources } = await agent.client.listResources();
+      const { resourceTemplates } = await agent.client.listResourceTemplates();
+      expect([resources.length, resourceTemplates.length]).toEqual([1, 3]);
+
+      const { prompts } = await agent.client.listPrompts();
+      expect(prompts.map(({ name }) => name)).toEqual(["work_for_this_hub"]);
+      const { tools } = await agent.client.listTools();
+      const prompt = { name: "work_for_this_hub", arguments: { task_types: "a, b" } };
+      const [message] = (await agent.client.getPrompt(prompt)).messages;
+      const text = message?.content.type === "text" ? message.content.text : "";
+      expect(text).toContain('task_next {wait_s: 25, task_types: ["a","b"]}');
+      for (const [named] of text.matchAll(/\b(?:task|mail|file|node|hub)_[a-z]+\b/g))
+        expect(["task_id", "task_types", ...tools.map(({ name }) => name)]).toContain(named);
+      await agent.ok("task_cancel", { task_id: taskId });
+    });
+  });
+
+/** How many calls of callers with the secret wait, by the hub's own metrics. */
+async function waits(hub: TestHub, count: number): Promise<boolean> {
+  const answer = await fetch(`${hub.base()}/metrics`, { headers: WITH_SECRET });
+  return new RegExp(`^luxhub_waiting_calls\\{secret="valid"\\} ${count}$`, "m").test(await answer.text());
+}
+
+describe("a call that is repeated", () => {
+  let hub: TestHub;
+  let agent: Agent;
+  beforeAll(async () => {
+    hub = await startAlone();
+    agent = await Agent.connect(hub.base(), "a1");
+    await addNode(hub, "friend");
+  });
+  afterAll(async () => {
+    await agent.client.close();
+    await hub.close();
+  });
+
+  test("task_next: its last hand-out, until the agent names that task", async () => {
+    const [first, second] = [await create(agent), await create(agent)];
+    for (let i = 0; i < 3; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(first);
+    expect((await eventKinds(hub, first)).filter((kind) => kind === "task.assigned")).toHaveLength(1);
+    await agent.ok("task_get", { task_id: first });
+    for (let i = 0; i < 2; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(second);
+    await agent.ok("task_complete", { task_id: first, ...RESULT });
+    // It is taken from the agent, so there is nothing to repeat.
+    await ok(hub.admin("/task/delete", { task_id: second }));
+    expect(await agent.ok("task_next")).not.toHaveProperty("task");
+  });
+
+  test("task_next at a hub that was restarted", async () => {
+    const dataDir = newDataDir();
+    const taskIds: unknown[] = [];
+    for (let run = 0; run < 2; run++) {
+      await using hub = await startAlone({ dataDir });
+      await using agent = await Agent.connect(hub.base(), "a1");
+      if (run === 0) for (let i = 0; i < 2; i++) await create(agent);
+      taskIds.push(taskIdOf(await agent.ok("task_next")));
+    }
+    expect(taskIds[1]).toBe(taskIds[0]);
+    await using hub = await startAlone({ dataDir });
+    await using agent = await Agent.connect(hub.base(), "a1");
+    await agent.ok("task_get", { task_id: taskIds[0] }); // so it is not repeated
+    expect(taskIdOf(await agent.ok("task_next"))).not.toBe(taskIds[0]);
+    await hub.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  test("task_next that waits: who hangs up loses no task", async () => {
+    await using one = await Agent.connect(hub.base(), "one");
+    const params = { name: "task_next", arguments: { wait_s: 25 } };
+    const headers = { ...FORM, ...WITH_SECRET, "X-Node-Id": "other" };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    const calls = [
+      (signal: AbortSignal) => one.client.callTool(params, { signal }),
+      (signal: AbortSignal) => fetch(`${hub.base()}/mcp`, { method: "POST", headers, body, signal }),
+    ];
+    for (const call of calls) {
+      const hangUp = new AbortController();
+      const next = call(hangUp.signal);
+      next.catch(() => {});
+      await until("the call waits", () => waits(hub, 1));
+      hangUp.abort();
+      await expect(next).rejects.toThrow();
+      await until("the hub has noticed", () => waits(hub, 0));
+    }
+    const taskId = await create(agent);
+    expect(taskIdOf(await agent.ok("task_next"))).toBe(taskId);
+    await agent.ok("task_complete", { task_id: taskId, ...RESULT });
+  });
+
+  test("task_create, mail_send and file_put: done once, unless the call has another key", async () => {
+    const calls = [
+      ["task_create", { title: "same", description: "d" }, "task"],
+      ["mail_send", { to_node: "friend", content: "same" }, "message_id"],
+      ["file_put", { name: "same.txt", content: "same" }, "file"],
+    ] as const;
+    for (const [name, args, field] of calls) {
+      const [first, again] = await Promise.all([agent.ok(name, args), agent.ok(name, args)]);
+      const third = await agent.ok(name, args);
+      expect([name, again[field], third[field]]).toEqual([name, first[field], first[field]]);
+      expect([first, again, third].filter((one) => one["repeated"] === true)).toHaveLength(2);
+      const other = await agent.ok(name, { ...args, key: "2" });
+      expect([name, other["repeated"]]).toEqual([name, undefined]);
+      expect(other[field]).not.toEqual(first[field]);
+      await using stranger = await Agent.connect(hub.base(), "a2");
+      expect((await stranger.ok(name, args))["repeated"]).toBeUndefined();
+    }
+    hub.clock.pass(10 * MINUTE_MS);
+    for (const [name, args] of calls) expect((await agent.ok(name, args))["repeated"]).toBeUndefined();
+    for (const task of list(await agent.ok("task_list", { status: "open" }), "tasks"))
+      await agent.ok("task_cancel", { task_id: task["task_id"] });
+  });
+
+  test("a refusal is not repeated: the next call may succeed", async () => {
+    const late = { to_node: "late", content: "hello" };
+    expect(await agent.refused("mail_send", late)).toBe("node_not_found");
+    await addNode(hub, "late");
+    expect((await agent.ok("mail_send", late))["repeated"]).toBeUndefined();
+  });
+
+  test("task_fail and task_release: once for each hand-out", async () => {
+    const taskId = await create(agent, { max_attempts: 9 });
+    const claim = async (): Promise<void> => {
+      hub.clock.pass(MINUTE_MS); // the backoff is over
+      await hub.sweep();
+      expect(taskIdOf(await agent.ok("task_next"))).toBe(taskId);
+    };
+    for (const attempt of [1, 2]) {
+      await claim();
+      for (let i = 0; i < 2; i++) await agent.ok("task_fail", { task_id: taskId, error: "no luck" });
+      expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: attempt });
+    }
+    await claim();
+    for (let i = 0; i < 2; i++) await agent.ok("task_release", { task_id: taskId });
+    await claim();
+    expect(await taskOf(hub, taskId)).toMatchObject({ status: "assigned", attempts: 2 });
+    await agent.ok("task_cancel", { task_id: taskId });
+  });
+
+  test("the others change nothing more", async () => {
+    const taskId = await create(agent, { lux_reward: 5 });
+    const messageId = await send(hub, "friend", "a1");
+    const before = Number((await nodeOf(hub, "a1"))["lux_balance"]);
+    for (let i = 0; i < 2; i++) {
+      await agent.ok("task_claim", { task_id: taskId });
+      await agent.ok("task_progress", { task_id: taskId, note: "half" });
+      await agent.ok("mail_ack", { message_ids: [messageId] });
+      await agent.ok("node_update", { name: "a1" });
+    }
+    for (let i = 0; i < 2; i++) await agent.ok("task_complete", { task_id: taskId, ...RESULT });
+    expect((await nodeOf(hub, "a1"))["lux_balance"]).toBe(before + 5);
+    const other = await create(agent);
+    for (let i = 0; i < 2; i++) await agent.ok("task_cancel", { task_id: other });
+    expect((await eventKinds(hub, other)).filter((kind) => kind === "task.failed")).toHaveLength(1);
+    expect(await agent.refused("task_complete", { task_id: taskId, ...RESULT, lesson: "another" })).toBe(
+      "task_completed",
+    );
+  });
+});
+
+test("three agents share fifty tasks that depend on each other; one is killed; all is done once", async () => {
+  await using hub = await startAlone();
+  await using boss = await Agent.connect(hub.base(), "boss", "2025-11-25");
+  const ids: string[] = [];
+  for (let i = 0; i < 50; i++) {
+    const before = [ids[i - 1], ids[i - 7], ids[Math.floor(i / 2)]].filter((id) => id !== undefined);
+    const depends_on = i % 5 === 0 ? [] : [...new Set(before.slice(0, i % 3))];
+    ids.push(await create(boss, { title: `step ${i}`, depends_on }));
+  }
+  const done = new Map<string, string[]>();
+  /** Works until there is nothing for it; `dieWith`: is killed when it holds so many-th task. */
+  const work = async (nodeId: string, dieWith = Infinity): Promise<void> => {
+    await using agent = await Agent.connect(
+      hub.base(),
+      nodeId,
+      nodeId === "w2" ? "2025-11-25" : "2026-07-28",
+    );
+    for (let taken = 1; ; taken++) {
+      const { task } = await agent.ok("task_next");
+      if (task === undefined || taken === dieWith) return;
+      const taskId = String(record(task)["task_id"]);
+      const needed = record(task)["depends_on"] ?? [];
+      for (const id of Array.isArray(needed) ? needed : []) expect(done.get(String(id))).toHaveLength(1);
+      if (taken % 3 === 0) await agent.ok("task_progress", { task_id: taskId, note: "half" });
+      done.set(taskId, [...(done.get(taskId) ?? []), nodeId]);
+      await agent.ok("task_complete", { task_id: taskId, ...RESULT });
+    }
+  };
+  await Promise.all([work("w1"), work("w2"), work("w3", 4)]);
+  // The others go on; after 900 s without a call the hub gives the task of the killed one to them.
+  for (let minute = 0; done.size < 50 && minute < 20; minute++) {
+    hub.clock.pass(MINUTE_MS);
+    await hub.sweep();
+    await Promise.all([work("w1"), work("w2")]);
+  }
+  expect([...done.keys()].toSorted()).toEqual(ids.toSorted());
+  for (const workers of done.values()) expect(workers).toHaveLength(1);
+  const kinds = await eventKinds(hub);
+  expect(kinds.filter((kind) => kind === "task.completed")).toHaveLength(50);
+  expect(kinds.filter((kind) => kind === "task.requeued")).toHaveLength(1);
+});

@@ -1,0 +1,68 @@
+/** Agents for the tests of MCP: the official client, in either revision of the protocol, with the node that it speaks for. */
+import { expect } from "bun:test";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { SECRET } from "./hub.ts";
+
+/** The revision of 2025, with `initialize`; and that of 2026, in which every request stands for itself. */
+export const ERAS = ["2025-11-25", "2026-07-28"] as const;
+export type Era = (typeof ERAS)[number];
+
+/** What a tool answered. */
+export type Told = {
+  readonly text: string;
+  readonly data: Record<string, unknown>;
+  readonly isError: boolean;
+  readonly content: readonly unknown[];
+};
+
+export class Agent {
+  readonly client: Client;
+
+  private constructor(client: Client) {
+    this.client = client;
+  }
+
+  /** @param url of the hub, without a path. `headers` replace those of a node with the hub's secret. */
+  static async connect(
+    url: string,
+    nodeId: string,
+    era: Era = "2026-07-28",
+    headers: Readonly<Record<string, string>> = { "X-Matrix-Secret": SECRET, "X-Node-Id": nodeId },
+  ): Promise<Agent> {
+    const mode = era === "2025-11-25" ? "legacy" : { pin: era };
+    const client = new Client({ name: nodeId, version: "1" }, { versionNegotiation: { mode } });
+    const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
+      requestInit: { headers: { ...headers } },
+    });
+    await client.connect(transport);
+    expect(client.getNegotiatedProtocolVersion()).toBe(era);
+    return new Agent(client);
+  }
+
+  async call(name: string, args: Record<string, unknown> = {}): Promise<Told> {
+    const { content, structuredContent, isError } = await this.client.callTool({ name, arguments: args });
+    const [first] = content;
+    if (first?.type !== "text") throw new Error(`${name} answered no text`);
+    const data = Object.fromEntries(Object.entries(structuredContent ?? {}));
+    return { text: first.text, data, isError: isError === true, content };
+  }
+
+  /** The structured content of a success. */
+  async ok(name: string, args: Record<string, unknown> = {}): Promise<Told["data"]> {
+    const told = await this.call(name, args);
+    expect([name, told.isError ? told.text : "ok"]).toEqual([name, "ok"]);
+    return told.data;
+  }
+
+  /** The code of a refusal. */
+  async refused(name: string, args: Record<string, unknown> = {}): Promise<unknown> {
+    const { isError, data, text } = await this.call(name, args);
+    expect([name, isError]).toEqual([name, true]);
+    expect(text).toStartWith(`${data["error"]}: `);
+    return data["error"];
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.client.close();
+  }
+}
