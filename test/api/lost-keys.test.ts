@@ -83,6 +83,14 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
   });
 });
 
+test("a stream of the log ends with the key that was shown, also where none is needed", async () => {
+  await using hub = await startHub();
+  const robot = await addKey(hub, "robot");
+  const stream = await streamOf(hub, robot, "events/stream");
+  await runKeys(hub, "revoke", "robot");
+  expect(await stream.ended).toStartWith("retry: 3000\n\n");
+});
+
 test("a request whose body arrives after its key was revoked does nothing", async () => {
   await using hub = await startHub();
   const robot = await addKey(hub, "robot");
