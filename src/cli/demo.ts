@@ -23,7 +23,7 @@ import { EXIT } from "./exit-codes.ts";
 import { commandHelp } from "./help.ts";
 import { openLogOutput } from "./log-output.ts";
 import { endOfService } from "./serve.ts";
-import { say } from "./usage.ts";
+import { say, sayAgain } from "./usage.ts";
 
 const HOST = "127.0.0.1";
 /** Not the hub's own port: a real hub, and its nodes, may want that while the demo runs. */
@@ -33,7 +33,7 @@ const DIR_PREFIX = "luxhub-demo-";
 
 export async function demoCommand(argv: readonly string[]): Promise<number> {
   const { flags, help } = readArguments(argv, formOf("demo"));
-  if (help) return say(commandHelp(commandNamed("demo")));
+  if (help) return sayAgain(commandHelp(commandNamed("demo")));
   const port = flags["port"] ?? [String(freePort())];
   // A demo may run for a day: what it keeps is bounded, here and by the team, which deletes old tasks and files.
   const kept = { retain: ["1h"], "max-answers": ["1MiB"] };
