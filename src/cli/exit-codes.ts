@@ -20,7 +20,7 @@ export const EXIT_LINES: readonly (readonly [code: number, meaning: string])[] =
   [EXIT.OK, "done"],
   [EXIT.FAILED, "failed; also: the task that was waited for failed"],
   [EXIT.USAGE, "the command line, a setting or a value is wrong as it is written"],
-  [EXIT.NOT_FOUND, "there is no such task, node, message or file"],
+  [EXIT.NOT_FOUND, "there is no such task, node, message, file or key"],
   [EXIT.NOT_ALLOWED, "the secret is missing or wrong, or may not do this"],
   [EXIT.CONFLICT, "the state of things does not allow it"],
   [EXIT.UNREACHABLE, "the hub cannot be reached"],

@@ -1,7 +1,7 @@
 /** `luxhub keys`: writes keys into the store; a running hub looks a secret up that it does not know, and reads all keys twice a second. */
 import { keyName, nodeId as nodeIdField } from "../api/request-fields.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
-import { accept } from "../domain/decision.ts";
+import { Rejection, accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
 import { KEY_ROLES, type KeyRecord, type KeyRole, type VariantName } from "../domain/model.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, isoTime, systemClock } from "../lib/clock.ts";
@@ -14,6 +14,8 @@ import type { Store } from "../store/store.ts";
 import { type Arguments, type Form, UsageError, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { findPlaces } from "./config-file.ts";
+import { EXIT } from "./exit-codes.ts";
+import { complain } from "./remote.ts";
 import { KEYS_HELP, say, sayAgain } from "./usage.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -23,6 +25,16 @@ const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
   [PRIMARY_KEY_ID]: "LUXHUB_SECRET",
   [PRIMARY_ADMIN_KEY_ID]: "LUXHUB_ADMIN_KEY",
 };
+
+/** A key that is not there, or not as the command needs it. */
+class KeyFault extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number, message: string) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 const GROUP = "keys";
 const FROM_NOW = /^(\d{1,6})([mhd])$/;
@@ -59,6 +71,10 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
     say(result);
     if (note !== undefined) console.error(note);
     return 0;
+  } catch (error) {
+    if (!(error instanceof Rejection || error instanceof KeyFault)) throw error;
+    complain(error.message);
+    return error instanceof KeyFault ? error.exitCode : EXIT.CONFLICT;
   } finally {
     await store.close();
   }
@@ -157,14 +173,15 @@ async function write(
 function findUnrevoked(all: readonly KeyRecord[], keyId: string): KeyRecord {
   const key = find(all, keyId);
   if (key.revokedAt === null) return key;
-  throw new Error(`${keyId} is revoked, and stays so; make a new key with luxhub keys add`);
+  throw new KeyFault(EXIT.CONFLICT, `${keyId} is revoked, and stays so; make a new key with luxhub keys add`);
 }
 
 function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
   const key = all.find((other) => other.keyId === keyId);
   if (key) return key;
   const variable = PRIMARY_VARIABLES[keyId];
-  if (variable === undefined) throw new Error(`there is no key ${keyId}; see luxhub keys list`);
+  if (variable === undefined)
+    throw new KeyFault(EXIT.NOT_FOUND, `there is no key ${keyId}; see luxhub keys list`);
   throw new Error(`the secret of ${keyId} is not in the data directory: set ${variable} as the hub has it`);
 }
 
