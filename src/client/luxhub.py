@@ -285,7 +285,8 @@ class _Answer:
             return
         self._is_open = False
         self._forget()
-        is_reusable = self._response.isclosed() and not self._response.will_close
+        is_whole = self._response.isclosed() and not self._left  # http.client closes one that ends early too
+        is_reusable = is_whole and not self._response.will_close
         self._response.close()
         self._give_back(self._connection, is_reusable)
 
@@ -731,6 +732,13 @@ class LuxHub:
         """The health of the hub, and counts."""
         return cast("StatusAnswer", self.call("status", options=options))
 
+    def minutes(self, *, last: int | None = None, options: CallOptions | None = None) -> StatsMinutesAnswer:
+        """What was done in the last minutes, and how long tasks took.
+
+        last: How many minutes, with the one that is not over; 60 if left out.
+        """
+        return cast("StatsMinutesAnswer", self.call("stats/minutes", {"last": last}, options))
+
     def diagnostic(self, options: CallOptions | None = None) -> PgDiagnosticAnswer:
         """The state of the hub's store."""
         return cast("PgDiagnosticAnswer", self.call("pg/diagnostic", options=options))
@@ -1172,6 +1180,8 @@ class _Worker:
         #: Guards what follows and the state of jobs. Notified when a job ends, or the worker stops.
         self._changed = threading.Condition()
         self._jobs: set[_Job] = set()
+        #: A job that starts now is given back at once.
+        self._is_released = False
         #: Why the hub does not let it work.
         self._refusal: LuxHubError | None = None
 
@@ -1214,6 +1224,8 @@ class _Worker:
 
     def _release(self) -> None:
         self._stop.set()
+        with self._changed:
+            self._is_released = True
         for job in self._running():
             job.abort.set()
 
@@ -1350,6 +1362,8 @@ class _Worker:
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
+            if self._is_released:
+                job.abort.set()
         again = "The task was taken from this worker, which then got it again."
         for one in before:
             self._lose(one, LuxHubError(409, "stale_lease", again))
@@ -1501,29 +1515,34 @@ def _failure_text(error: BaseException) -> str:
 def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
     """SIGTERM and SIGINT set `stop`, a second one sets `release`. Only the main thread may handle signals.
 
-    A signal handler runs between two steps of the main thread, which may hold any lock: it must only put into
-    a SimpleQueue, which is made for that. A thread does the rest.
+    A handler in Python would not do: it runs in the main thread, which may hold any lock then, and which does not
+    wake up for a signal that the system gave to another thread. So a thread reads the numbers of the signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    received: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
 
     def listen() -> None:
-        for one in (stop, release):
-            if not received.get():
-                return
-            one.set()
+        steps = [stop, release]
+        while steps and (number := reader.recv(1)) != b"":
+            if number[0] in numbers:
+                steps.pop(0).set()
 
-    _thread("signals", listen)
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: received.put(True)) for number in numbers}
+    listener = _thread("signals", listen)
+    handlers = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in handlers.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        received.put(False)
+        writer.close()
+        listener.join()
+        reader.close()
 
 
 # ---- The records and endpoints of the API. Generated from the endpoints' declarations by `bun run client-types`,
@@ -1603,8 +1622,8 @@ ErrorCode = Literal[
     "internal_error",
     "content_missing",
     "outcome_unknown",
-    "database_unavailable",
     "batch_full",
+    "database_unavailable",
     "overloaded",
     "insufficient_storage",
 ]
@@ -2256,6 +2275,112 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: What carries messages.
     transport: str
+
+
+class StatsMinutesAnswerMinuteTimeToStart(TypedDict):
+    """From when the tasks could be handed out to when they were for the first time."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerMinuteTimeToFinish(TypedDict):
+    """From when the tasks could be handed out to their completion."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerMinute(TypedDict):
+    #: When the minute begins.
+    at: str
+    #: How many tasks were created.
+    tasks_created: int
+    #: How often a task was handed out.
+    tasks_started: int
+    #: How many tasks were completed.
+    tasks_completed: int
+    #: How many attempts ended without a result.
+    attempts_failed: int
+    #: How many tasks failed for good.
+    tasks_failed: int
+    #: LUX that was paid.
+    lux_paid: float
+    #: How many messages were sent; a broadcast is one.
+    messages_sent: int
+    #: From when the tasks could be handed out to when they were for the first time.
+    time_to_start: StatsMinutesAnswerMinuteTimeToStart
+    #: From when the tasks could be handed out to their completion.
+    time_to_finish: StatsMinutesAnswerMinuteTimeToFinish
+
+
+class StatsMinutesAnswerTotalTimeToStart(TypedDict):
+    """From when the tasks could be handed out to when they were for the first time."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerTotalTimeToFinish(TypedDict):
+    """From when the tasks could be handed out to their completion."""
+
+    #: How many durations.
+    count: int
+    #: Their sum, in seconds.
+    sum_s: float
+    #: The median in seconds, estimated; null without durations.
+    p50_s: float | None
+    #: The 95th percentile in seconds, estimated; null without durations.
+    p95_s: float | None
+
+
+class StatsMinutesAnswerTotal(TypedDict):
+    """The sum of these minutes."""
+
+    #: How many tasks were created.
+    tasks_created: int
+    #: How often a task was handed out.
+    tasks_started: int
+    #: How many tasks were completed.
+    tasks_completed: int
+    #: How many attempts ended without a result.
+    attempts_failed: int
+    #: How many tasks failed for good.
+    tasks_failed: int
+    #: LUX that was paid.
+    lux_paid: float
+    #: How many messages were sent; a broadcast is one.
+    messages_sent: int
+    #: From when the tasks could be handed out to when they were for the first time.
+    time_to_start: StatsMinutesAnswerTotalTimeToStart
+    #: From when the tasks could be handed out to their completion.
+    time_to_finish: StatsMinutesAnswerTotalTimeToFinish
+
+
+class StatsMinutesAnswer(TypedDict):
+    success: Literal[True]
+    #: The minutes, oldest first.
+    minutes: list[StatsMinutesAnswerMinute]
+    #: The sum of these minutes.
+    total: StatsMinutesAnswerTotal
 
 
 class PgDiagnosticAnswer(TypedDict):
@@ -2979,6 +3104,7 @@ METHODS = {
     "status": "GET",
     "events": "GET",
     "poll": "GET",
+    "stats/minutes": "GET",
     "pg/diagnostic": "GET",
     "batch": "POST",
     "openapi.json": "GET",

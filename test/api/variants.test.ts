@@ -132,6 +132,7 @@ describe("every endpoint on both variants", () => {
     await get("/events", "?since=0");
     await get("/poll", "?since=0");
     await get("/pg/diagnostic");
+    await get("/stats/minutes", "?last=1");
     await post("/batch", { requests: [{ path: "signin", body: { node_id: "n1" } }] });
     expect((await hub.get("/openapi.json", { variant })).status).toBe(200);
     seen.set("GET /openapi.json", {});

@@ -50,11 +50,18 @@ const mypy = Bun.which("mypy");
 if (mypy === null)
   console.log("The types of the Python client are not checked: there is no mypy on the path.");
 
-test.skipIf(mypy === null)("its types are right: mypy --strict", async () => {
-  using dir = new TempDir();
-  const checked = await run(["--strict", "--cache-dir", dir.path, CLIENT], { command: [mypy ?? ""] });
-  expect(checked).toMatchObject({ code: 0, stderr: "" });
-});
+test.skipIf(mypy === null)(
+  "its types are right, and those who use it can rely on them: mypy --strict",
+  async () => {
+    using dir = new TempDir();
+    const files = [CLIENT, join(import.meta.dir, "session.py"), join(import.meta.dir, "worker.py")];
+    const checked = await run(["--strict", "--cache-dir", dir.path, ...files], {
+      command: [mypy ?? ""],
+      env: { MYPYPATH: join(CLIENT, "..") },
+    });
+    expect(checked).toMatchObject({ code: 0, stderr: "" });
+  },
+);
 
 describe.skipIf(missing !== null)("on Python", () => {
   let dir: TempDir;
@@ -96,9 +103,25 @@ describe.skipIf(missing !== null)("on Python", () => {
     await using own = await startHub();
     using proxy = new FaultyProxy(own.port(), 5);
     const script = join(import.meta.dir, "session.py");
-    const ended = await run([script, dir.path], options(proxy.url, "-X", "dev"));
-    expect(ended).toEqual({ code: 0, stdout: "", stderr: "" });
+    await using program = new Program([script, dir.path], options(proxy.url, "-X", "dev"));
+    await program.printed(/cut/);
+    proxy.cut();
+    expect({ code: await program.ended, stderr: program.stderr }).toEqual({ code: 0, stderr: "" });
     expect(proxy.faults).toBeGreaterThan(20);
+  });
+
+  test("a hub of variant B", async () => {
+    const script = `
+from luxhub import LuxHub
+with LuxHub() as hub:
+    node = hub.nodes.register("n", "N", capabilities="b")["node"]
+    task = hub.tasks.create("t", "d", task_type="b", priority="p5")["task"]
+    print(node["capabilities"], task["status"], task["priority"], task["assigned_node"], hub.tasks.batch_assign()["assigned"])
+    hub.nodes.leave("n")
+    hub.tasks.cancel(task["task_id"])
+`;
+    const ended = await run(["-c", script], options(hub.base("B")));
+    expect(ended).toEqual({ code: 0, stdout: "['b'] pending p5 n 0\n", stderr: "" });
   });
 
   test("its worker: failures, leases, loss, stop and resumption", async () => {

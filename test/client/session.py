@@ -4,15 +4,21 @@ were no faults. LUXHUB_URL is the proxy; the argument is an empty directory.
 
 import io
 import pathlib
+import socket
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import luxhub
 from luxhub import CallOptions, HubUnreachable, LuxHub, LuxHubError, Retry, Stop, StreamItem, WorkerEvent
 
+T = TypeVar("T")
 RESULT = {"problem": "p", "improvement": "i", "lesson": "l"}
 QUICK = Retry(first_pause_s=0.005, max_pause_s=0.05)
 HANG_S = 60
+luxhub._RECONNECT_S = 0.05  # type: ignore[assignment]
 
 
 def main(place: pathlib.Path) -> None:
@@ -27,9 +33,9 @@ def main(place: pathlib.Path) -> None:
     streamed: list[StreamItem] = []
     grown = threading.Condition()
 
-    def follow(items: object, into: list) -> threading.Thread:
+    def follow(items: Iterator[T], into: list[T]) -> threading.Thread:
         def run() -> None:
-            for item in items:  # type: ignore[attr-defined]
+            for item in items:
                 with grown:
                     into.append(item)
                     grown.notify_all()
@@ -68,10 +74,12 @@ def main(place: pathlib.Path) -> None:
     assert [(one["status"], one["body"]["success"]) for one in answers] == [(200, True), (404, False)]
     batched = answers[0]["body"]["task_id"]
 
+    print("cut", flush=True)  # the streams too break now
+
     # The other moves of a task.
-    lease = hub.tasks.next("w", wait=1)["lease"]
-    assert lease is not None
-    assert hub.tasks.extend(batched, "w", epoch=lease["epoch"], note="half")["task"]["progress"] == "half"
+    taken = hub.tasks.next("w", wait=1)["lease"]
+    assert taken is not None
+    assert hub.tasks.extend(batched, "w", epoch=taken["epoch"], note="half")["task"]["progress"] == "half"
     hub.tasks.release(batched, "w", reason="later")
     hub.tasks.assign(batched, "w")
     hub.tasks.revoke(batched)
@@ -88,7 +96,7 @@ def main(place: pathlib.Path) -> None:
     work: list[str] = []
     heard: list[WorkerEvent] = []
 
-    def handle(task: luxhub.Task, _: luxhub.TaskContext) -> dict:
+    def handle(task: luxhub.Task, _: luxhub.TaskContext) -> luxhub.TaskResult:
         work.append(task["task_id"])
         if len(work) == 5:
             stop.set()
@@ -170,17 +178,27 @@ def main(place: pathlib.Path) -> None:
             assert luxhub._is_temporary(error), error
     assert names[0] in [key["name"] for key in hub.keys.list()["keys"]]
     assert hub.keys.revoke(names[0])["key"]["state"] == "revoked"
-    assert hub.status()["status"] == "ok" and hub.diagnostic()["connected"]
+    assert hub.status()["status"] == "ok" and hub.minutes()["success"] and hub.diagnostic()["connected"]
 
     # Refusals are not repeated, and say what is wrong.
-    error = refusal(lambda: hub.tasks.get("none"))
-    assert (error.status, error.code, list(error.errors)) == (404, "task_not_found", [])
-    assert "none" in error.detail and error.request_id
-    error = refusal(lambda: hub.tasks.create("", ""))
-    assert [one["path"] for one in error.errors] == ["title", "description"]
+    unknown = refusal(lambda: hub.tasks.get("none"))
+    assert (unknown.status, unknown.code, list(unknown.errors)) == (404, "task_not_found", [])
+    assert "none" in unknown.detail and unknown.request_id
+    wrong = refusal(lambda: hub.tasks.create("", ""))
+    assert [one["path"] for one in wrong.errors] == ["title", "description"]
     key = CallOptions(idempotency_key="once")
     assert hub.tasks.create("k", "d", options=key) == hub.tasks.create("k", "d", options=key)
     hub.tasks.delete(hub.tasks.create("To delete", "d")["task_id"])
+
+    # A long wait is asked for in parts.
+    asked_at = time.monotonic()
+    with LuxHub(retry=QUICK, longest_ask_s=0.1) as patient:
+        assert patient.tasks.next("w", wait=0.6, task_types=["none"])["task"] is None
+    assert time.monotonic() - asked_at >= 0.6
+
+    # A hub that says when to come back is not asked before.
+    busy = LuxHubError(503, "overloaded", "Try again later.", retry_after_s=7)
+    assert 7 < luxhub._pause_after(busy, 0, QUICK) < 7.1
 
     # A network fault that lasts.
     away = LuxHub("http://127.0.0.1:1", retry=Retry(0.02, 0.005, 0.05))
@@ -189,6 +207,16 @@ def main(place: pathlib.Path) -> None:
         raise AssertionError("a hub answered that is not there")
     except HubUnreachable as fault:
         assert isinstance(fault.__cause__, ConnectionRefusedError)
+
+    # A download that breaks off is no whole file.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer_in_part, args=(server,), daemon=True).start()
+        liar = LuxHub(f"http://127.0.0.1:{server.getsockname()[1]}")
+        try:
+            liar.files.download("f").save(place / "part")
+            raise AssertionError("a part was taken for the whole")
+        except HubUnreachable:
+            assert not (place / "part").exists()
 
     # No event was missed, and none came twice.
     log = hub.call("events", {"since": 0, "limit": 1000})["events"]
@@ -218,9 +246,16 @@ def main(place: pathlib.Path) -> None:
     assert any(isinstance(fault, LuxHubError) and fault.status == 503 for fault in faults)
 
 
-def refusal(call: object) -> LuxHubError:
+def answer_in_part(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(10_000)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nThe first part")
+
+
+def refusal(call: Callable[[], object]) -> LuxHubError:
     try:
-        call()  # type: ignore[operator]
+        call()
     except LuxHubError as error:
         return error
     raise AssertionError("it was not refused")

@@ -5,9 +5,10 @@ task type of its own.
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import luxhub
-from luxhub import FatalError, Handler, LuxHub, LuxHubError, Stop, Task, TaskContext, WorkerEvent
+from luxhub import FatalError, Handler, LuxHub, LuxHubError, Stop, Task, TaskContext, TaskResult, WorkerEvent
 
 RESULT = {"problem": "p", "improvement": "i", "lesson": "l"}
 HANG_S = 60
@@ -85,7 +86,7 @@ def failures() -> None:
     no_json = create("throws", "no json", max_attempts=1)
     long = create("throws", "long", max_attempts=1)
 
-    def handle(task: Task, _: TaskContext) -> dict:
+    def handle(task: Task, _: TaskContext) -> TaskResult:
         if task["title"] == "never":
             raise FatalError("cannot be done")
         if task["title"] == "blank":
@@ -113,7 +114,7 @@ def failures() -> None:
 def leases() -> None:
     lost: list[bool] = []
 
-    def handle(task: Task, context: TaskContext) -> dict:
+    def handle(task: Task, context: TaskContext) -> TaskResult:
         if task["title"] == "long":
             context.extend("begun")
             time.sleep(2.5)  # longer than the timeout and the hub's look at timeouts
@@ -140,14 +141,14 @@ def heartbeats() -> None:
     impatient = LuxHub()
     ask = impatient.call
 
-    def call(operation: str, fields: object = None, options: object = None) -> dict:
+    def call(operation: str, fields: object = None, options: object = None) -> dict[str, Any]:
         answer = ask(operation, fields, options)  # type: ignore[arg-type]
         return {**answer, "heartbeat_interval": 0.1} if operation == "node/register" else answer
 
     impatient.call = call  # type: ignore[method-assign]
 
-    def handle(_: Task, context: TaskContext) -> dict:
-        context.stop.wait(HANG_S)
+    def handle(_: Task, context: TaskContext) -> TaskResult:
+        context.stop.wait(2 * HANG_S)
         raise ValueError("stopped")
 
     with TestWorker("beats", handle, by=impatient) as worker:
@@ -163,7 +164,7 @@ def full_disk() -> None:
     ask = unlucky.call
     faults: list[LuxHubError] = []
 
-    def call(operation: str, fields: object = None, options: object = None) -> dict:
+    def call(operation: str, fields: object = None, options: object = None) -> dict[str, Any]:
         if operation == "task/complete" and not faults:
             faults.append(LuxHubError(507, "insufficient_storage", "The disk is full."))
             raise faults[0]
@@ -180,7 +181,7 @@ def full_disk() -> None:
 def stops_in_order() -> None:
     finish = threading.Event()
 
-    def handle(_: Task, __: TaskContext) -> dict:
+    def handle(_: Task, __: TaskContext) -> TaskResult:
         finish.wait(HANG_S)
         return RESULT
 
@@ -200,7 +201,7 @@ def stops_in_order() -> None:
 def gives_back_and_resumes() -> None:
     epochs: list[int] = []
 
-    def handle(_: Task, context: TaskContext) -> dict:
+    def handle(_: Task, context: TaskContext) -> TaskResult:
         epochs.append(context.epoch)
         if len(epochs) == 3:
             return RESULT
@@ -232,7 +233,7 @@ def goes_on() -> None:
     finish = threading.Event()
     epochs: list[int] = []
 
-    def handle(_: Task, context: TaskContext) -> dict:
+    def handle(_: Task, context: TaskContext) -> TaskResult:
         epochs.append(context.epoch)
         finish.wait(HANG_S)
         return RESULT
@@ -249,7 +250,7 @@ def deaf_handler() -> None:
     luxhub._GRACE_S = 0.2  # type: ignore[assignment]
     finish = threading.Event()
 
-    def handle(_: Task, __: TaskContext) -> dict:
+    def handle(_: Task, __: TaskContext) -> TaskResult:
         finish.wait(HANG_S)
         return RESULT
 

@@ -123,16 +123,6 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
       },
       hostile,
     );
-  if (name === "kind" && def.type === "pipe")
-    return fc.oneof(
-      {
-        weight: 9,
-        arbitrary: fc
-          .subarray([...EVENT_KINDS], { minLength: 1, maxLength: 3 })
-          .map((k) => json(k.join(","))),
-      },
-      hostile,
-    );
   // Of keys, which are named by their maker: a few names, so that one is met again. The field of a node takes a space too.
   if (name === "name" && def.type === "string" && !takes(schema, '"a b"'))
     return fc.oneof(

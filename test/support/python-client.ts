@@ -69,6 +69,7 @@ const WITHOUT_METHOD = [
   "agent/ack",
   "status",
   "pg/diagnostic",
+  "stats/minutes",
   "events",
   "poll",
   "batch",
@@ -287,7 +288,7 @@ export function pythonClient(): string {
     return `class ${name}(${base}):\n${texts.join("\n")}`;
   });
   // Those that the methods which are written by hand answer.
-  for (const name of ["status", "pg/diagnostic", "batch"]) {
+  for (const name of ["status", "stats/minutes", "pg/diagnostic", "batch"]) {
     const { request, answer } = find(name);
     typeOf(answer[0], answer[1], `${classNameOf(name)}Answer`, false);
     if (name === "batch") typeOf(request[0], request[1], "Batch", true);

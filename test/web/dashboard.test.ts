@@ -215,7 +215,10 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     expect(await page.text()).not.toContain("once more");
     await page.click(".news button");
     await page.shows("once more");
+    await page.click('.filters a[href="#/tasks"]');
+    await page.until(`document.querySelector('[name="q"]').value === ""`);
     await page.go("tasks?status=failed&q=sweep");
+    await page.until(`document.querySelector('[name="q"]').value === "sweep"`);
     await page.press("task/retry-all");
     await page.press("yes");
     await page.shows("55 retried. Done.");

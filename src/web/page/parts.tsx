@@ -1,7 +1,7 @@
 /** What the views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { clock, now, onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
@@ -254,8 +254,14 @@ export function Field(props: FieldProps): JSX.Element {
   const common = { name, required, defaultValue: value, autocomplete: "off" as const, spellcheck: false };
   const onChange = (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>): void =>
     onInput?.(event.currentTarget.value);
+  // The value of the URL may change without typing: by Clear, or by the browser's Back.
+  const place = useRef<HTMLLabelElement>(null);
+  useLayoutEffect(() => {
+    const field = place.current?.querySelector<HTMLInputElement | HTMLTextAreaElement>("input, textarea");
+    if (field && field !== document.activeElement && field.type !== "file") field.value = value;
+  }, [value]);
   return (
-    <label class="field">
+    <label class="field" ref={place}>
       <span>{label}</span>
       {rows !== undefined ? (
         <textarea {...common} rows={rows} onInput={onChange} />
