@@ -12,6 +12,7 @@ type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> 
 /** All but serve are loaded when they are asked for: a hub that serves does without them. */
 const COMMANDS: Readonly<Record<string, Run>> = {
   serve: serveCommand,
+  demo: async (argv) => (await import("./cli/demo.ts")).demoCommand(argv),
   keys: async (argv, env) => (await import("./cli/keys.ts")).keysCommand(argv, env),
   backup: async (argv, env) => (await import("./cli/backup.ts")).backupCommand(argv, env),
   restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),

@@ -103,6 +103,14 @@ export const COMMANDS: readonly Command[] = [
       ]),
     ),
   },
+  {
+    name: "demo",
+    words: "",
+    summary: "a hub with six simulated nodes, to look at: its data is removed at the end",
+    flags: { port: { value: "PORT", help: "the port on 127.0.0.1; without it a free one from 19114 on" } },
+    about: `Open the URL that it prints first, and sign in with the secret below it. It runs until Ctrl-C. It reads
+no setting: neither LUXHUB_ variables nor luxhub.toml.`,
+  },
   remote("status", "", "the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
   remote(
     "top",

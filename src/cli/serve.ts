@@ -115,7 +115,7 @@ function hasColour(env: Environment): boolean {
 type End = { readonly signal: string } | { readonly fault: unknown };
 
 /** The first signal or uncaught error ends the hub in order; a later signal ends it at once. */
-function endOfService(): Promise<End> {
+export function endOfService(): Promise<End> {
   const clock = systemClock();
   return new Promise((resolve) => {
     for (const event of ["uncaughtException", "unhandledRejection"] as const) {

@@ -1,0 +1,122 @@
+/**
+ * `luxhub demo`: a hub of variant A in a temporary directory, with six simulated nodes (demo-team.ts), to look at the
+ * dashboard. Listens on the loopback only, and reads neither the environment nor luxhub.toml.
+ *
+ * Invariant: the directory is removed however the process ends. One that was killed leaves it to the next demo.
+ */
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { LuxHub } from "../client/luxhub.ts";
+import { readConfig } from "../config.ts";
+import { dataDirAt, isThere, loadSecrets, makeDataDir, recordAddresses } from "../data-dir.ts";
+import { openHub } from "../hub.ts";
+import { systemClock } from "../lib/clock.ts";
+import { openLog } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import { shellWord } from "../lib/shell.ts";
+import { takeLock } from "../store/sqlite/file-lock.ts";
+import { readArguments } from "./arguments.ts";
+import { commandNamed, formOf } from "./commands.ts";
+import { runTeam } from "./demo-team.ts";
+import { EXIT } from "./exit-codes.ts";
+import { commandHelp } from "./help.ts";
+import { openLogOutput } from "./log-output.ts";
+import { endOfService } from "./serve.ts";
+import { say } from "./usage.ts";
+
+const HOST = "127.0.0.1";
+/** Not the hub's own port: a real hub, and its nodes, may want that while the demo runs. */
+const FIRST_PORT = 19_114;
+const PORTS = 10;
+const DIR_PREFIX = "luxhub-demo-";
+
+export async function demoCommand(argv: readonly string[]): Promise<number> {
+  const { flags, help } = readArguments(argv, formOf("demo"));
+  if (help) return say(commandHelp(commandNamed("demo")));
+  const port = flags["port"] ?? [String(freePort())];
+  // A demo may run for a day: what it keeps is bounded, here and by the team, which deletes old tasks and files.
+  const kept = { retain: ["1h"], "max-answers": ["1MiB"] };
+  const settings = { flags: { host: [HOST], port, ...kept }, env: {}, file: null };
+  const config = readConfig(settings); // refuses a wrong port before anything is made
+  const ending = endOfService(); // first, so that an early signal ends it in order too
+  process.umask(0o077);
+  removeLeftovers();
+  const path = mkdtempSync(join(tmpdir(), DIR_PREFIX));
+  process.on("exit", () => rmSync(path, { recursive: true, force: true, maxRetries: 3 })); // also after a second signal
+  const dir = makeDataDir(path);
+  const secrets = loadSecrets(dir, {});
+  const output = openLogOutput(() => {}, Bun.stderr);
+  const clock = systemClock();
+  const log = openLog({ format: "pretty", level: "error" }, clock.now, output.write);
+  const hub = await openHub({ config: { ...config, dataDir: path }, dir, secrets, clock, log });
+  const stop = new AbortController();
+  try {
+    const url = `http://${HOST}:${hub.listeners[0]?.port}`;
+    recordAddresses(dir, [{ variant: "A", url }]);
+    say(page(url, secrets, path));
+    const { secret, adminKey } = secrets;
+    const team = runTeam(new LuxHub({ url, secret, adminKey }), stop.signal);
+    const refused = team.then(
+      () => ending,
+      (fault: unknown) => ({ fault }),
+    );
+    const end = await Promise.race([ending, refused]);
+    stop.abort();
+    await refused;
+    if ("signal" in end) return EXIT.OK;
+    console.error(`luxhub: the demo ends: ${reasonOf(end.fault)}`);
+    return EXIT.FAILED;
+  } finally {
+    stop.abort();
+    await hub.close();
+    log.flush();
+    await output.end();
+  }
+}
+
+/** The URL stands alone in the first line. The secret is not in it: browsers keep the addresses that they opened. */
+function page(url: string, secrets: { secret: string; adminKey: string }, path: string): string {
+  return `${url}/
+
+  secret     ${secrets.secret}   (to sign in)
+  admin key  ${secrets.adminKey}   (to delete, and for keys)
+  data       ${path}   (removed at the end)
+
+Six simulated nodes work here until Ctrl-C. From another terminal:
+
+  luxhub top --data ${shellWord(path)}
+`;
+}
+
+/** The first free port from FIRST_PORT on; any free one when all of them are taken. */
+function freePort(): number {
+  for (let port = FIRST_PORT; port < FIRST_PORT + PORTS; port++) {
+    try {
+      Bun.listen({ hostname: HOST, port, socket: { data: () => {} } }).stop(true);
+      return port;
+    } catch {
+      // It is taken.
+    }
+  }
+  return 0;
+}
+
+/** Removes the directories of demos that were killed: those of this user whose lock nobody holds. */
+function removeLeftovers(): void {
+  for (const name of readdirSync(tmpdir())) {
+    if (!name.startsWith(DIR_PREFIX)) continue;
+    try {
+      const dir = dataDirAt(join(tmpdir(), name));
+      const stat = lstatSync(dir.path);
+      // Without a lock a demo may be starting there.
+      if (!stat.isDirectory() || stat.uid !== process.getuid?.() || !isThere(dir.lock)) continue;
+      const lock = takeLock(dir.lock);
+      if (lock === null) continue;
+      rmSync(dir.path, { recursive: true, force: true });
+      lock.release();
+    } catch {
+      // Another demo removes it, or it is none: this demo works without that.
+    }
+  }
+}
