@@ -14,6 +14,7 @@
  *        dependency
  *   any --delete--> (none)
  *
+ *   dependency       what it depends on has failed or is gone: also at once, when it is created or retried
  *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone: the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over

@@ -1,7 +1,20 @@
-/** Nodes (domain/node.ts): registration, heartbeats, coming back, expiry; each with every state of the node. */
+/**
+ * Nodes (domain/node.ts): registration, heartbeats, coming back, the next task, drain, leave, deletion, expiry; each with
+ * every state of the node.
+ */
 import { describe, expect, test } from "bun:test";
 import type { Node } from "../../src/domain/model.ts";
-import { comeBack, expire, heartbeat, register } from "../../src/domain/node.ts";
+import {
+  comeBack,
+  drain,
+  expire,
+  heartbeat,
+  leave,
+  nextTask,
+  register,
+  remove,
+} from "../../src/domain/node.ts";
+import type { NextTasks } from "../../src/domain/task.ts";
 import { EARLIER, NOW, STEADY, type Sketch, node, profile, sketch, task } from "./samples.ts";
 
 const BEAT = { now: NOW, steady: STEADY, leaseMs: 90_000 };
@@ -150,6 +163,148 @@ describe("comeBack", () => {
         expect(sketch(decision, (n) => n.nodeId)).toEqual([...cells[state], ...given("t1"), ...given("t2")]);
         expect(decision).toMatchObject({ answer: { ...ALIVE, tasksAssigned: 4 } });
       });
+  }
+});
+
+/** Every state of the node that asks, with each place from which a task may come; better places first. */
+describe("nextTask", () => {
+  type Asking =
+    "unknown" | "online" | "full" | "draining" | "offline" | "offline, full" | "offline, draining";
+  type Place = "started" | "gift" | "open" | "nothing";
+  const full = { maxTasks: 1, tasksAssigned: 1 };
+  const asking: Readonly<Record<Asking, Node | null>> = {
+    unknown: null,
+    online: node("n1"),
+    full: node("n1", full),
+    draining: node("n1", { draining: true }),
+    offline: node("n1", { online: false }),
+    "offline, full": node("n1", { ...full, online: false }),
+    "offline, draining": node("n1", { draining: true, online: false }),
+  };
+  const held = { status: "assigned", assignedNode: "n1", timeoutMs: 1_000, epoch: 4 } as const;
+  const open = [task("open", { timeoutMs: 1_000, epoch: 4 })];
+  const gifts = task("gift", held);
+  const started = task("started", { ...held, startedAt: EARLIER });
+  const places: Readonly<Record<Place, NextTasks>> = {
+    started: { started, gifts, open },
+    gift: { started: null, gifts, open },
+    open: { started: null, gifts: null, open },
+    nothing: { started: null, gifts: null, open: [] },
+  };
+  const moved = ["task.moved assigned n1"];
+  const opened = [...moved, "tasks -1 +1 0 0", "n1 +1 0 0", 'task.assigned n1 open {"by":"next"}'];
+  const handsOut = {
+    started: ["answers started", ...moved],
+    gift: ["answers gift", ...moved],
+    open: ["answers open", ...opened],
+    nothing: ["answers nothing"],
+  };
+  const cells: Readonly<Record<Asking, Readonly<Record<Place, Sketch>>>> = {
+    unknown: {
+      started: "node_not_found",
+      gift: "node_not_found",
+      open: "node_not_found",
+      nothing: "node_not_found",
+    },
+    online: handsOut,
+    full: { ...handsOut, open: ["answers nothing: full"], nothing: ["answers nothing: full"] },
+    draining: { ...handsOut, open: ["answers nothing"] },
+    offline: handsOut,
+    "offline, full": { ...handsOut, open: ["answers nothing: full"], nothing: ["answers nothing: full"] },
+    "offline, draining": { ...handsOut, open: ["answers nothing"] },
+  };
+  // The keys of a record over closed unions are those unions.
+  for (const who of Object.keys(cells) as Asking[])
+    for (const place of Object.keys(places) as Place[])
+      for (const isBeaten of [false, true])
+        test(`${who} × ${place}${isBeaten ? ", after its heartbeat" : ""}`, () => {
+          const found = { ...places[place], waiting: [] };
+          const decision = nextTask(asking[who], "n1", found, BEAT, isBeaten);
+          const said = sketch(decision, (next) =>
+            next.task ? next.task.taskId : next.isFull ? "nothing: full" : "nothing",
+          );
+          const cell = cells[who][place];
+          if (decision.kind === "rejected") return expect(said).toEqual(cell);
+          const [answer = "", ...changes] = cell;
+          const handed = decision.answer.task;
+          const beats = who.startsWith("offline")
+            ? ["node.beaten n1", "node.returned n1", online]
+            : isBeaten && !handed
+              ? []
+              : ["node.beaten n1"];
+          expect(said).toEqual([answer, ...beats, ...changes]);
+          expect(decision.answer.draining).toBe(who.endsWith("draining"));
+          if (handed) expect(handed).toMatchObject({ epoch: 5, startedAt: NOW, leaseUntil: STEADY + 1_000 });
+          else expect(decision.isStored).toBe(false);
+        });
+
+  test("what the balancer gives a node that comes back is a gift: the best of all gifts is next", () => {
+    const best = [task("best", { balanced: true, priority: 0 }), ...waiting];
+    const found = { ...places.gift, waiting: best };
+    expect(nextTask(asking.offline, "n1", found, BEAT, false)).toMatchObject({
+      answer: { task: { taskId: "best" }, from: "gifts" },
+    });
+    expect(nextTask(asking.offline, "n1", { ...found, waiting }, BEAT, false)).toMatchObject({
+      answer: { task: { taskId: "t1" }, from: "gifts" },
+    });
+  });
+});
+
+describe("leave, drain and remove", () => {
+  type Known = State | "draining" | "offline, draining";
+  const known: Readonly<Record<Known, Node | null>> = {
+    ...STATES,
+    draining: node("n1", { draining: true }),
+    "offline, draining": node("n1", { draining: true, online: false }),
+  };
+  const named = (kind: string, more = ""): string => `${kind} n1 null {"name":"Name of n1"${more}}`;
+  const left = ["node.offline n1", named("node.left"), named("node.offline")];
+  const begins = ["answers n1 drains", "node.drained", named("node.draining", ',"draining":true')];
+  const ends = ["answers n1", "node.drained", named("node.draining", ',"draining":false')];
+  const deleted = ["node.deleted", named("node.deleted")];
+  const cells: Readonly<Record<Known, Readonly<Record<"leave" | "drain" | "undrain" | "remove", Sketch>>>> = {
+    unknown: {
+      leave: "node_not_found",
+      drain: "node_not_found",
+      undrain: "node_not_found",
+      remove: "node_not_found",
+    },
+    online: {
+      leave: ["answers n1", ...left],
+      drain: begins,
+      undrain: ["answers n1"],
+      remove: ["answers n1", ...deleted],
+    },
+    offline: {
+      leave: ["answers n1"],
+      drain: begins,
+      undrain: ["answers n1"],
+      remove: ["answers n1", ...deleted],
+    },
+    draining: {
+      leave: ["answers n1", "node.drained", ...left],
+      drain: ["answers n1 drains"],
+      undrain: ends,
+      remove: ["answers n1 drains", ...deleted],
+    },
+    "offline, draining": {
+      leave: ["answers n1", "node.drained"],
+      drain: ["answers n1 drains"],
+      undrain: ends,
+      remove: ["answers n1 drains", ...deleted],
+    },
+  };
+  const say = ({ nodeId, draining }: Node): string => (draining ? `${nodeId} drains` : nodeId);
+  for (const state of Object.keys(cells) as Known[]) {
+    const before = known[state];
+    test(state, () =>
+      expect({
+        leave: sketch(leave(before, "n1", NOW), say),
+        drain: sketch(drain(before, { nodeId: "n1", draining: true }, NOW), say),
+        undrain: sketch(drain(before, { nodeId: "n1", draining: false }, NOW), say),
+        remove: sketch(remove(before, "n1", NOW), say),
+      }).toEqual(cells[state]),
+    );
   }
 });
 

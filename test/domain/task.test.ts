@@ -18,6 +18,7 @@ import {
   expire,
   extend,
   fail,
+  giveAgain,
   makeReady,
   release,
   releaseAll,
@@ -623,6 +624,34 @@ describe("the holder", () => {
       answer: { leaseUntil: STEADY + 60_000, epoch: 7, updatedAt: EARLIER },
       changes: [{ kind: "task.moved" }],
     });
+  });
+});
+
+/** A gift whose caller was gone. Never a refusal: nobody is there to hear it. */
+describe("giveAgain", () => {
+  const nothing: Sketch = ["answers nothing"];
+  const cells: Cells<Stage> = {
+    none: everyone(nothing),
+    open: everyone(nothing),
+    waits: everyone(nothing),
+    assigned: {
+      ...everyone(nothing),
+      n1: ["answers nothing", "task.moved assigned n1"],
+      "n1 offline": ["answers nothing", "task.moved assigned n1"],
+      "n1 draining": ["answers nothing", "task.moved assigned n1"],
+    },
+    completed: everyone(nothing),
+    failed: everyone(nothing),
+  };
+  eachCell(cells, (stage, who, cell) => {
+    const found = STAGES[stage];
+    const before = found && { ...found, epoch: 7, startedAt: EARLIER };
+    const ask = (epoch: number) => giveAgain(before, { taskId: "t", nodeId: WHO[who].nodeId, epoch });
+    const decision = ask(7);
+    expect(sketch(decision, () => "nothing")).toEqual(cell);
+    for (const change of decision.kind === "accepted" ? decision.changes : [])
+      expect(change).toMatchObject({ task: { ...before, startedAt: null } });
+    for (const other of [6, 8]) expect(sketch(ask(other), () => "nothing")).toEqual(nothing);
   });
 });
 
