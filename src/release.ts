@@ -302,7 +302,7 @@ async function pack(
   return join(folder, `${name}-${VERSION}.tgz`);
 }
 
-/** Of the packages, and of those that they depend on. */
+/** The licence texts of the packages and of all their dependencies. */
 async function licencesOf(packages: readonly string[]): Promise<string> {
   const names = new Set(packages);
   for (const name of names) {

@@ -31,7 +31,7 @@ export class CommandMissing extends Error {
   override readonly name = "CommandMissing";
 }
 
-/** sysexits(3): the input data was wrong. EX_TEMPFAIL (75) is a failure as any other: it is tried again. */
+/** sysexits(3): the input data is wrong, so a retry is useless. All other codes, EX_TEMPFAIL (75) too, are retried. */
 const EX_DATAERR = 65;
 /** While the hub is away the worker waits for it. */
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };

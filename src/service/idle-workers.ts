@@ -34,14 +34,14 @@ type WakeUp = Offer | { readonly kind: "room" };
 /** What a worker took. */
 export type Taken = { readonly task: Task; readonly from: TakenFrom };
 
-/** After these the workers of the node must look again: what they may take has changed, or that they may. */
+/** After these events the workers of the node read the store again: which tasks they may take has changed. */
 const NODE_CHANGES: ReadonlySet<EventKind> = new Set([
   "node.updated",
   "node.draining",
   "node.offline",
   "node.deleted",
 ]);
-/** After these their node holds one task less. */
+/** After these events the node holds one task less. */
 const MAKE_ROOM: ReadonlySet<EventKind> = new Set([
   "task.completed",
   "task.released",
@@ -73,7 +73,7 @@ export class IdleWorkers {
     return worker;
   }
 
-  /** The nodes for which a call waits, of those that registered through `variant`. */
+  /** The nodes registered through `variant` that have a waiting call. */
   nodesOf(variant: JoinedThrough): readonly string[] {
     const nodeIds: string[] = [];
     for (const [nodeId, [first]] of this.#nodes) if (first?.variant === variant) nodeIds.push(nodeId);

@@ -147,7 +147,7 @@ export class NextService {
     return { found, current };
   }
 
-  /** The heartbeats of the nodes for which calls wait, of those that registered through `variant`. */
+  /** Writes the heartbeats of the nodes registered through `variant` that have a waiting call. */
   beatWaiting(variant: JoinedThrough): Promise<void> {
     return this.#nodes.beatTogether(this.#idle.nodesOf(variant));
   }

@@ -97,7 +97,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   // The page runs in browsers; dashboard.ts, which builds it, in the hub.
   web: {
     files: ["web/**"],
-    layers: ["client", "lib"],
+    layers: ["client", "domain", "lib"],
     packages: ["preact", "preact/hooks", "@preact/signals"],
   },
   config: {

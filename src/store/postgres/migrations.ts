@@ -333,8 +333,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_gifts ON tasks (assigned_node, priority, seq) WHERE status = 'assigned' AND started_at IS NULL;
   `,
   `
-  -- One for both, where SQLite has two: here each step of a task enters it into every index anew. By type alone a search
-  -- reads all entries of a block.
+  -- One index for both filters, where SQLite has two: PostgreSQL writes a new entry into every index at each update of a
+  -- task. A search by type alone reads all entries of a block.
   CREATE INDEX tasks_filter ON tasks ((seq / 512), creator_node, task_type, seq)
     WHERE creator_node IS NOT NULL OR task_type <> '';
   `,

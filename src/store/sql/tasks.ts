@@ -265,7 +265,7 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
   return query(sql, [now, steady], shape, ["tasks", "settlements"]);
 }
 
-/** What a task reads of those that it depends on. */
+/** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   const ids = filledUp(taskIds);
   const sql = `SELECT task_id, status, has_dependents FROM tasks WHERE task_id IN (${places(ids)})`;

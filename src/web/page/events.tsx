@@ -1,44 +1,13 @@
 /** The events as they come, newest first, by kind. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Event, EventKind } from "../../client/luxhub.ts";
+import type { Event } from "../../client/luxhub.ts";
+import { EVENT_KINDS } from "../../domain/event.ts";
 import { commandOf } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { Age, Empty, Fault, Select, Table, useLoad } from "./parts.tsx";
 import { route, setQuery, to } from "./route.ts";
 import { dataOf } from "./task.tsx";
-
-const KINDS: readonly EventKind[] = [
-  "task.created",
-  "task.assigned",
-  "task.requeued",
-  "task.revoked",
-  "task.released",
-  "task.progress",
-  "task.attempt_failed",
-  "task.timed_out",
-  "task.failed",
-  "task.retried",
-  "task.completed",
-  "task.deleted",
-  "node.registered",
-  "node.updated",
-  "node.online",
-  "node.offline",
-  "node.draining",
-  "node.left",
-  "node.deleted",
-  "lux.paid",
-  "lux.signin",
-  "message.sent",
-  "message.acked",
-  "message.parked",
-  "message.expired",
-  "file.uploaded",
-  "file.deleted",
-  "hub.started",
-  "transport.changed",
-];
 
 const PAGE = 100;
 /** The oldest ones leave the page. */
@@ -46,7 +15,7 @@ const KEPT = 500;
 
 export function Events(): JSX.Element {
   const given = route.value.query["kind"];
-  const kind = KINDS.find((one) => one === given);
+  const kind = EVENT_KINDS.find((one) => one === given);
   const before = Number(route.value.query["before"] ?? 0);
   const loaded = useLoad(`${kind} ${before}`, async (from, signal) => {
     const since = before === 0 ? undefined : Math.max(0, before - PAGE - 1);
@@ -67,7 +36,7 @@ export function Events(): JSX.Element {
   const all = [...more, ...(loaded.value ?? []).toReversed().filter(({ id }) => !seen.has(id))];
   const shown = frozen ?? all;
   const oldest = shown.at(-1)?.id ?? 0;
-  const kinds = [["", "all"] as const, ...KINDS.map((one) => [one, one] as const)];
+  const kinds = [["", "all"] as const, ...EVENT_KINDS.map((one) => [one, one] as const)];
   return (
     <>
       <header class="head">

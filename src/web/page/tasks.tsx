@@ -108,7 +108,7 @@ export function Tasks(): JSX.Element {
 
 type Rows = {
   readonly shown: readonly AnyTask[];
-  /** Ids of those that no longer belong to the list. */
+  /** The ids of shown tasks that the filters no longer select. */
   readonly gone: ReadonlySet<string>;
   readonly unseen: number;
   readonly showAll: () => void;
