@@ -56,6 +56,8 @@ export type Config = {
   readonly redis: string | null;
   /** Whether agents may call the hub by MCP. */
   readonly mcp: boolean;
+  /** Whether agents may send tasks by A2A. */
+  readonly a2a: boolean;
   /** What links begin with, without a slash at the end; null: the address of the first listener. */
   readonly publicUrl: string | null;
 };
@@ -281,6 +283,13 @@ const SETTINGS = {
     "whether agents may call the hub by MCP, at /mcp",
     oneOf("on or off", "on", "off"),
   ),
+  a2a: setting(
+    "a2a",
+    "on|off",
+    "on",
+    "whether agents may send tasks by A2A, at /a2a",
+    oneOf("on or off", "on", "off"),
+  ),
   publicUrl: setting(
     "public-url",
     "URL",
@@ -384,6 +393,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.redis,
   SETTINGS.ui,
   SETTINGS.mcp,
+  SETTINGS.a2a,
   SETTINGS.publicUrl,
   SETTINGS.log,
   SETTINGS.logLevel,
@@ -442,6 +452,7 @@ export function readConfig(sources: Sources): Config {
     ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",
+    a2a: get(SETTINGS.a2a) !== "off",
     publicUrl: get(SETTINGS.publicUrl),
   };
   if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {

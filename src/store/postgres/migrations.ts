@@ -346,6 +346,11 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (at, hub)
   );
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN a2a_caller TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
+  CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at, seq) WHERE a2a_caller IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -15,7 +15,7 @@ import {
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
 } from "./retention.ts";
-import { encodeCapabilities, encodeDependsOn } from "./rows.ts";
+import { encodeCapabilities, encodeDependsOn, encodeOriginIds } from "./rows.ts";
 import {
   type Columns,
   type Statement,
@@ -206,6 +206,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       backoff_ms: whole(({ task }) => task.backoffMs),
       timeout_ms: whole(({ task }) => task.timeoutMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
+      a2a_caller: text(({ origin }) => origin?.caller ?? null),
+      a2a_ids: text(({ origin }) => (origin ? encodeOriginIds(origin) : null)),
       ...TASK_STATE,
     }),
   },
