@@ -60,7 +60,9 @@ export type Change =
       /** Replaced, not added. */
       readonly idleSince: number;
     }
-  | { readonly kind: "task.created"; readonly task: Task; readonly origin?: TaskOrigin }
+  | { readonly kind: "task.created"; readonly task: Task }
+  /** It came through A2A. */
+  | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /** The mutable fields of a task: state, holder, lease, attempts, result. */
   | { readonly kind: "task.moved"; readonly task: Task }
   | { readonly kind: "task.deleted"; readonly taskId: string }

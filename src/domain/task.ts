@@ -146,9 +146,7 @@ export function createSent(
   at: Moment,
 ): Decision<Task> {
   const created = create(draft, taskId, nodeId === null ? rows.candidates : [], at, rows.dependencies);
-  const changes = created.changes.map((change): Change =>
-    change.kind === "task.created" ? { ...change, origin } : change,
-  );
+  const changes: Change[] = [...created.changes, { kind: "task.sent", taskId, origin }];
   for (const file of files) {
     const attached = upload({ ...file, taskId }, created.answer, null);
     if (attached.kind === "rejected") return attached;

@@ -15,7 +15,7 @@ export function sentTask(taskId: string, caller: string): Query<SentTask | null>
   return one(`${SENT} WHERE task_id = $1 AND a2a_caller = $2`, [taskId, caller], toSentTask, reads);
 }
 
-/** In no order. */
+/** Oldest first. */
 export function sentTasksBySeq(seqs: readonly number[]): Query<readonly SentTask[]> {
   return rowsBySeq(SENT, seqs, "seq", toSentTask, ["tasks", "files"]);
 }

@@ -206,10 +206,19 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       backoff_ms: whole(({ task }) => task.backoffMs),
       timeout_ms: whole(({ task }) => task.timeoutMs),
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
-      a2a_caller: text(({ origin }) => origin?.caller ?? null),
-      a2a_ids: text(({ origin }) => (origin ? encodeOriginIds(origin) : null)),
       ...TASK_STATE,
     }),
+  },
+  "task.sent": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        a2a_caller: text(({ origin }) => origin.caller),
+        a2a_ids: text(({ origin }) => encodeOriginIds(origin)),
+      },
+    ),
   },
   "task.moved": {
     row: ofTask,
