@@ -295,7 +295,7 @@ describe("the data directory", () => {
       [
         dir.join("dangling"),
         1,
-        `cannot make the data directory ${dir.join("dangling")}: it exists and is not `,
+        `cannot create the data directory ${dir.join("dangling")}: it exists and is not `,
       ],
     ];
     for (const [data, code, says] of rows) {
