@@ -20,7 +20,7 @@ import { newId } from "../lib/ids.ts";
 import type { StreamItem } from "../service/feed.ts";
 import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
-import { Fault } from "./fault.ts";
+import { Fault, malformed } from "./fault.ts";
 import { contentsOf, descriptionOf, titleOf } from "./message.ts";
 import {
   type SendMessage,
@@ -84,29 +84,33 @@ async function sendStreamingMessage(session: Session, params: JsonObject, wrap: 
 }
 
 /** @returns the id of the task that the message created, now or when it was sent before */
-async function create(session: Session, asked: SendMessage, params: JsonObject): Promise<string> {
+async function create(
+  session: Session,
+  { message, configuration, metadata }: SendMessage,
+  params: JsonObject,
+): Promise<string> {
   const { call, shared, nodeId } = session;
-  const { message, configuration, metadata } = asked;
   if (configuration?.taskPushNotificationConfig != null) await noPushNotifications();
   if (message.taskId) await refuseFollowUp(session, message.taskId, message.contextId || null);
   const description = descriptionOf(message);
-  const draft = newTaskOf({ ...metadata?.luxhub, title: titleOf(description), description });
+  const fields = { ...metadata?.luxhub, title: titleOf(description), description };
+  const draft = await asParts(async () => parseNewTask(fields));
   checkActsFor(call, draft.creator_node);
   const contents = contentsOf(message, shared.maxFileBytes);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
-  const attempt = attemptBy(
-    call,
-    pathOf(nodeId),
-    Bun.SHA256.hash(messageId, "hex"),
-    hashJson({ message: params["message"], luxhub: metadata?.luxhub }),
-  );
+  const asked = hashJson({ message: params["message"], luxhub: metadata?.luxhub });
+  const key = Bun.SHA256.hash(messageId, "hex");
+  // Without the variant: the answer is the same at every listener.
+  const attempt = { ...attemptBy(call, pathOf(nodeId), key, asked), asked };
   // `answer` is what transact returns: the new task.
   const encode = (answer: unknown): string => JSON.stringify({ task_id: (answer as HubTask).taskId });
   const answer = await call.idempotency.run(attempt, encode, async (transact) => {
     const task = await call.services.files.saveWith(contents, (files) =>
-      withDraft(call, draft, (own) =>
-        call.services.tasks.createSent(transact, own, { origin, nodeId, files }),
+      asParts(() =>
+        withDraft(call, draft, (own) =>
+          call.services.tasks.createSent(transact, own, { origin, nodeId, files }),
+        ),
       ),
     );
     return encode(task);
@@ -115,17 +119,19 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   return (stored as { task_id: string }).task_id; // as `encode` wrote it
 }
 
-/** The title is always valid, and the description is the client's parts. */
-function newTaskOf(fields: JsonObject): ReturnType<typeof parseNewTask> {
+/** Names the fields of a refused task as the client sent them. The title is a part of the description. */
+async function asParts<T>(make: () => Promise<T>): Promise<T> {
   try {
-    return parseNewTask(fields);
+    return await make();
   } catch (error) {
     const wrong = error instanceof Problem ? error.extras.errors : undefined;
     if (!wrong) throw error;
-    const named = wrong.map(({ path, message }) => {
-      const isText = path === "title" || path === "description";
-      return { path: isText ? "message.parts" : `metadata.luxhub.${path}`, message };
-    });
+    const named = wrong
+      .filter(({ path }) => path !== "title")
+      .map(({ path, message }) => ({
+        path: path === "description" ? "message.parts" : `metadata.luxhub.${path}`,
+        message,
+      }));
     const said = named.map(({ path, message }) => `${path}: ${message}`).join("; ");
     throw new Fault("RequestMalformedError", said, named);
   }
@@ -135,9 +141,7 @@ function newTaskOf(fields: JsonObject): ReturnType<typeof parseNewTask> {
 async function refuseFollowUp(session: Session, taskId: string, contextId: string | null): Promise<never> {
   const { task, origin } = await session.call.services.a2a.get(taskId, callerOf(session));
   if (contextId !== null && contextId !== origin.contextId) {
-    const path = "message.contextId";
-    const message = `is not that of the task, which is ${origin.contextId}`;
-    throw new Fault("RequestMalformedError", `${path}: ${message}`, [{ path, message }]);
+    throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
   }
   const what = isOver(task) ? "has ended" : "is under way";
   const detail = `Task ${taskId} ${what} and takes no further message. Send one without taskId, and with contextId ${origin.contextId}, to create another task of the same context.`;
@@ -184,7 +188,8 @@ async function listTasks(session: Session, params: JsonObject): Promise<unknown>
 async function cancelTask(session: Session, params: JsonObject): Promise<unknown> {
   const { id: taskId } = parseTaskId(params);
   const { services, transact, key } = session.call;
-  await services.a2a.get(taskId, callerOf(session));
+  const { task } = await services.a2a.get(taskId, callerOf(session));
+  if (isOver(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
   await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: key?.nodeId ?? null });
   return show(session, taskId, null);
 }

@@ -234,10 +234,10 @@ describe("the official client", () => {
       expect(tasks.map(({ id }) => id)).toEqual([open.id]);
       const cancelled = await client.cancelTask({ tenant: "", id: open.id, metadata: undefined });
       expect(cancelled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
-      expect(client.cancelTask({ tenant: "", id: open.id, metadata: undefined })).rejects.toThrow(
-        "has failed",
+      await expect(client.cancelTask({ tenant: "", id: open.id, metadata: undefined })).rejects.toThrow(
+        "has ended",
       );
-      expect(client.getTask({ tenant: "", id: "nosuch" })).rejects.toThrow("nosuch");
+      await expect(client.getTask({ tenant: "", id: "nosuch" })).rejects.toThrow("nosuch");
       expect(() =>
         client.createTaskPushNotificationConfig({
           tenant: "",
@@ -276,7 +276,7 @@ describe("the official client", () => {
       }
       expect(later).toEqual(["task TASK_STATE_SUBMITTED", "statusUpdate TASK_STATE_CANCELED"]);
       const ended = client.resubscribeTask({ tenant: "", id: open.id });
-      expect(ended.next()).rejects.toThrow("has ended");
+      await expect(ended.next()).rejects.toThrow("has ended");
     });
   }
 
@@ -546,6 +546,12 @@ describe("the specification's examples", () => {
       "INVALID_PARAMS",
       ["metadata.luxhub.priority"],
     ]);
+    const unknown = { ...said("typed"), metadata: { luxhub: { depends_on: ["nosuch"] } } };
+    expect(await httpError(hub, "/message:send", unknown)).toEqual([
+      400,
+      "INVALID_PARAMS",
+      ["metadata.luxhub.depends_on.0"],
+    ]);
     await http(hub, `/tasks/${id}:cancel`, {});
   });
 });
@@ -786,6 +792,22 @@ describe("how a task ends", () => {
     expect(await httpError(hub, path, {})).toEqual([400, "UNSUPPORTED_OPERATION"]);
     const past = { headers: { "Last-Event-ID": "999999999" } };
     expect(await httpError(hub, path, {}, past)).toEqual([400, "UNSUPPORTED_OPERATION"]);
+  });
+
+  test("a stream that resumes before what the log still holds begins with the task", async () => {
+    await using short = await startHub({ retainMs: 60_000, variants: ["A"] });
+    await addNode(short, "w1");
+    const { id } = await create(short, "old");
+    for (let passed = 0; passed < 3; passed++) {
+      short.clock.pass(60_000);
+      await short.sweep();
+    }
+    await addNode(short, "w1");
+    await claim(short, id);
+    const kept = list(await ok(short.get("/events?since=0&limit=1")), "events");
+    expect(kept[0]?.["id"]).toBeGreaterThan(2);
+    const resumed = await send(short, `/tasks/${id}:subscribe`, {}, { headers: { "Last-Event-ID": "1" } });
+    expect((await events(resumed, 1)).map(({ data }) => told(data))).toEqual(["task WORKING"]);
   });
 
   test("a deleted task ends its stream", async () => {
