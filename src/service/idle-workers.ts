@@ -114,8 +114,7 @@ export class IdleWorkers {
     if (!workers) return;
     if (MAKE_ROOM.has(kind)) return this.#onRoom(workers);
     if (kind === "node.left") for (const worker of workers) worker.hasLeft = true;
-    if (kind === "node.left" || NODE_CHANGES.has(kind))
-      for (const worker of workers) this.#makeRead(worker);
+    if (kind === "node.left" || NODE_CHANGES.has(kind)) for (const worker of workers) this.#makeRead(worker);
   }
 
   /** Wakes one worker: for an offer, or for room in the node `nodeId`. */
