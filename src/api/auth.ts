@@ -131,7 +131,7 @@ function bearerToken(headers: Headers): string | null {
   return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
-/** @throws {Problem} 403 when the caller's key is bound to another node than `nodeId`. */
+/** Checks that the caller may act for a node. @throws {Problem} 403 when its key is bound to another node */
 export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
   if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);

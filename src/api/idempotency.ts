@@ -49,9 +49,10 @@ export type Attempt = {
 };
 
 /**
- * The scope contains the caller's key, so that no other key can read a stored answer, and the endpoint's path (the
- * request's URL contains the Host, which the client can choose). Each variant encodes its answers differently, so the
- * variant is part of the fingerprint: the same body in the other variant is refused, neither run again nor replayed.
+ * Makes the attempt of a request. Its scope contains the caller's key, so that no other key can read a stored answer,
+ * and the endpoint's path (the request's URL contains the Host, which the client can choose). Each variant encodes its
+ * answers differently, so the variant is part of the fingerprint: the same body in the other variant is refused,
+ * neither run again nor replayed.
  * @param bodyHash hex
  */
 export function attemptBy(

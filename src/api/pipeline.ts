@@ -256,8 +256,8 @@ function notInBatch(message: string): Problem {
 }
 
 /**
- * Returns the attempt of a request with an Idempotency-Key; null without one. @throws {Problem} 400 if it must not have
- * one
+ * Returns the attempt of a request with an Idempotency-Key; null without one.
+ * @throws {Problem} 400 if it must not have one
  */
 function attemptOf(
   call: Call,

@@ -103,7 +103,7 @@ export function reportFault(error: unknown, url = ""): number {
   throw error;
 }
 
-/** By error code, for refusals whose own text is advice about HTTP headers. */
+/** Advice for the command line, by error code, where the hub's own advice is about HTTP headers. */
 const ADVICE: Readonly<Record<string, string>> = {
   unauthorized: "The secret is missing or wrong: give it in LUXHUB_SECRET or by --secret-file.",
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",

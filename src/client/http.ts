@@ -122,7 +122,7 @@ export class Http {
 
   /**
    * Sends a request until it is answered, and reads the answer.
-   * @throws {LuxHubError} @throws {HubUnreachable} the signal's reason
+   * @throws {LuxHubError}; {HubUnreachable}; the signal's reason when it aborts
    */
   async send<T>(
     request: HttpRequest,

@@ -67,8 +67,8 @@ export type WorkerEvent<V extends Variant = "A"> =
   | { readonly kind: "left"; readonly nodeId: string };
 
 /**
- * Runs a worker until a signal stops it. @throws {LuxHubError} when the hub refuses the worker, for a wrong secret for
- * example
+ * Runs a worker until a signal stops it.
+ * @throws {LuxHubError} when the hub refuses the worker, for a wrong secret for example
  */
 export function runWorker<V extends Variant>(
   call: Call<V>,

@@ -19,7 +19,7 @@ export function compactJson(json: string): string {
   return new Compactor(json).value();
 }
 
-/** Reads one value after the other, and returns each as text. */
+/** A recursive descent parser: each method reads a value, and returns it as text without white space. */
 class Compactor {
   readonly #json: string;
   #at = 0;

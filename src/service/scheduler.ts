@@ -23,19 +23,20 @@ export type Chore = {
 };
 
 /**
- * Whether this hub is the leader. The store runs the election (store/postgres/leader-election.ts): one of the hubs on a
- * database is the leader; an only hub always is.
+ * Whether this hub is the leader. The store runs the election (store/postgres/leader-election.ts): of the hubs on one
+ * database, one is the leader. A single hub always is.
  */
 export class Leadership {
   readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
-  /** The last result. */
+  /** The result of the last election. */
   #isLeading = false;
   /** Whether this hub was elected after a time without a leader, and has not renewed the leases yet. */
   #afterGap = false;
 
   /**
-   * `renewLeases`: while there was no leader perhaps no hub accepted heartbeats, so the nodes' silence does not count.
+   * @param renewLeases runs after a time without a leader: perhaps no hub accepted heartbeats then, so the silence of
+   * the nodes must not count
    */
   constructor(election: Pick<Store, "lead">, renewLeases: () => Promise<void>) {
     this.#election = election;
@@ -162,8 +163,8 @@ export class Scheduler {
       } catch (error) {
         entry.failures++;
         const cause = String(error);
-        // Logged once, not every second nor for each chore: a damaged or lost database may last. The chore that watches
-        // the database logs a full disk.
+        // Logs each cause once, not every second and for each chore, because a database may stay damaged for long. The
+        // chore that watches the database logs a full disk.
         const isKnown =
           error instanceof StoreFull || this.#chores.some(({ lastError }) => lastError === cause);
         if (!isKnown) this.#log.error("periodic work failed", { chore: chore.name, cause });

@@ -102,7 +102,7 @@ class Queue {
   drained: boolean;
   first: QueuedWaiter | undefined;
   last: QueuedWaiter | undefined;
-  /** A position before which no waiter sleeps; undefined when no waiter sleeps. */
+  /** The first sleeper, or a waiter before it; undefined when no waiter sleeps. */
   firstAsleep: QueuedWaiter | undefined;
   /** The waiter at which wakeAll() continues in the next tick. */
   nextToWake: QueuedWaiter | undefined;
