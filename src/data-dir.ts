@@ -238,7 +238,6 @@ function readIfThere(file: string): string | null {
   }
 }
 
-/** A listener of a hub. */
 export type Address = { readonly variant: string; readonly url: string };
 
 /**

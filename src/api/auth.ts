@@ -23,7 +23,6 @@ import { keyBoundElsewhere, keyLost, unauthorized, viewerNotAllowed } from "./er
  */
 export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
 
-/** The access rule of an endpoint. */
 export type Access = {
   readonly method: Method;
   readonly auth: Auth;

@@ -180,7 +180,6 @@ function shortPath(path: string): string {
   return path.replace("/api/v1/", "");
 }
 
-/** Returns the error codes of every request, and those of every POST. */
 function commonCodes(
   document: OpenApiDocument,
   all: readonly Listed[],
@@ -368,7 +367,7 @@ function exampleOf(document: OpenApiDocument, listed: Listed): Html {
     <pre class="answer"><code>${text}</code></pre> `;
 }
 
-/** Returns the example as a command for a POSIX shell. */
+/** The example as a command for a POSIX shell. */
 function curlOf(document: OpenApiDocument, { method, path, operation }: Listed): string {
   const examples = parametersOf(document, operation).filter(({ example }) => example !== undefined);
   const filled = examples

@@ -71,20 +71,20 @@ function isOutOfFiles(error: unknown): boolean {
   return /^E[MN]FILE\b/.test(String("code" in error ? error.code : error.message));
 }
 
-/** Returns a 503: the hub has reached a limit of its own. */
+/** 503: the hub has reached a limit of its own. */
 export function overloaded(what: string): Problem {
   const headers = { "Retry-After": "1" };
   return new Problem(503, "overloaded", "Service unavailable", `${what} Try again in a second.`, { headers });
 }
 
-/** Returns a 503 for a request in a batch that was not run, because the answers before it are large. */
+/** 503: a request in a batch that was not run, because the answers before it are large. */
 export function batchIsFull(): Problem {
   const detail =
     "The answers of this batch are too large together: this request was not done. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 
-/** Returns a 429: the caller has reached a limit of its own. */
+/** 429: the caller has reached a limit of its own. */
 export function tooManyCalls(what: string): Problem {
   const detail = `${what} Try again when one of them has ended.`;
   const headers = { "Retry-After": "1" };
@@ -97,13 +97,13 @@ function clientClosedRequest(): Problem {
   return new Problem(499, "client_closed_request", "Client closed request", detail);
 }
 
-/** Returns a 401 for a missing or wrong secret. */
+/** 401: a missing or wrong secret. */
 export function unauthorized(detail: string): Problem {
   const headers = { "WWW-Authenticate": 'X-Matrix-Secret realm="luxhub"' };
   return new Problem(401, "unauthorized", "Unauthorized", detail, { headers });
 }
 
-/** Returns a 401: the key was valid when the call began, and is no longer. */
+/** 401: the key was valid when the call began. */
 export function keyLost(): Problem {
   return unauthorized("The secret in the header X-Matrix-Secret was revoked or has expired.");
 }
@@ -114,13 +114,13 @@ function unavailable(): Problem {
   return new Problem(503, "database_unavailable", "Service unavailable", detail, { headers });
 }
 
-/** Returns a 403: a viewer key may only read. */
+/** 403: a viewer key may only read. */
 export function viewerNotAllowed(what: string): Problem {
   const detail = `A viewer key cannot ${what}. Use a key of the role full.`;
   return new Problem(403, "viewer_not_allowed", "Key only reads", detail);
 }
 
-/** Returns a 403: the key is bound to one node, and the request acts for another. */
+/** 403: the key is bound to one node, and the request acts for another. */
 export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
   return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);

@@ -182,7 +182,7 @@ export class Idempotency {
     return new Response(await this.#backpressure.ofRead(attempt.exchange, load), { status, headers });
   }
 
-  /** Returns a Transact that stores the answer, which may be a rejection, together with the changes of the decision. */
+  /** A Transact that stores the answer, which may be a rejection, together with the changes of the decision. */
   #storingTransact(attempt: Attempt, encode: (answer: unknown) => string): Transact {
     const { scope, asked, implicit = false } = attempt;
     const record = (status: number, body: string) =>

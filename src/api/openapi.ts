@@ -1,7 +1,7 @@
 /**
- * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests, and from the schemas that
- * tests check every answer against. What a schema cannot express is in openapi-texts.ts (the meaning of fields and
- * errors) and in RAW below (operations that are not JSON).
+ * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests and the schemas that tests
+ * check every answer against. openapi-texts.ts adds the meaning of fields and errors, RAW below the operations that are
+ * not JSON.
  *
  * Loaded on demand, to save an idle hub its memory.
  */
@@ -98,7 +98,7 @@ export type OpenApiDocument = {
   };
 };
 
-/** Returns the document. @param endpoints the endpoints to describe: DECLARED of routes.ts */
+/** @param endpoints the endpoints to describe: DECLARED of routes.ts */
 export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declared)[]): OpenApiDocument {
   const records = new Records(variant);
   const paths: Record<string, Partial<Record<OperationMethod, Operation>>> = {};
@@ -139,7 +139,6 @@ export function openApi(variant: Variant, endpoints: readonly (Endpoint | Declar
   };
 }
 
-/** An example of a request and its answer. */
 type Example = {
   readonly parameters?: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
@@ -242,7 +241,7 @@ function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
   return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
 }
 
-/** Returns the JSON schema of the data that a client sends ("input") or gets ("output"). */
+/** The JSON schema of the data that a client sends ("input") or gets ("output"). */
 function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   const written = z.toJSONSchema(schema, {
     io,
@@ -257,7 +256,7 @@ function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   return simplified(written);
 }
 
-/** Returns the steps of a pipe schema, in order; of any other schema, itself. */
+/** The steps of a pipe schema, in order; of any other schema, itself. */
 function stepsOf(schema: z.core.$ZodType): readonly z.core.$ZodType[] {
   const { def } = schema._zod;
   return isPipe(def) ? [...stepsOf(def.in), ...stepsOf(def.out)] : [schema];
@@ -268,7 +267,7 @@ function isPipe(def: z.core.$ZodTypeDef): def is z.core.$ZodPipeDef {
 }
 
 /**
- * Returns the schema of the number if a schema parses a number out of text, as in a query; null for any other schema.
+ * The schema of the number if a schema parses a number out of text, as in a query; null for any other schema.
  */
 function numberInText(schema: z.core.$ZodType): Schema | null {
   const [text, ...others] = stepsOf(schema);
@@ -342,7 +341,6 @@ class Records {
     this.#names.set(JSON.stringify(schema), name);
   }
 
-  /** Returns the schema with references to the named schemas. */
   refer(schema: Schema): Schema {
     const name = this.#names.get(JSON.stringify(schema));
     return name === undefined ? mapParts(schema, (part) => this.refer(part)) : referTo(name);
@@ -619,7 +617,6 @@ const PROBLEM: Schema = {
   required: ["type", "title", "status", "detail", "success", "error"],
 };
 
-/** The error answers that several operations share. */
 const SHARED_ANSWERS: readonly { readonly name: string; readonly codes: readonly ErrorCode[] }[] = [
   { name: "InvalidRequest", codes: ["invalid_request"] },
   { name: "Unauthorized", codes: ["unauthorized"] },
@@ -658,7 +655,6 @@ const OF_EVERY_POST: readonly ErrorCode[] = [
   "too_many_calls", // a repeat waits for the first
 ];
 
-/** Returns the error codes of an endpoint. */
 export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode> {
   const { method, path, auth, rejections } = endpoint;
   const id = operationId(endpoint);
@@ -686,7 +682,6 @@ function inputNames(endpoint: Endpoint | Declared): readonly string[] {
   return input instanceof z.ZodMiniObject ? Object.keys(input.shape) : [];
 }
 
-/** Returns the error answers of an endpoint, by status. */
 function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   const codes = [...errorCodes(endpoint)].toSorted();
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);

@@ -58,7 +58,7 @@ export type PipelineParts = {
   readonly anonymousAnswers: SemaphoreShares;
 };
 
-/** The content of a listener: its variant, and its endpoints by method and path. */
+/** A listener's variant, and its endpoints by method and path. */
 type Served = { readonly variant: Variant; readonly endpoints: ReadonlyMap<string, Endpoint> };
 
 /** The pipeline of all listeners. */
@@ -90,7 +90,6 @@ export class Pipeline {
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
-  /** How many calls wait now. */
   get waiting(): LongPolls["waiting"] {
     return this.#longPolls.waiting;
   }
@@ -250,13 +249,13 @@ export class Pipeline {
   }
 }
 
-/** Returns a 400 about the path of a request in a batch. */
+/** 400: the path of a request in a batch is wrong. */
 function notInBatch(message: string): Problem {
   return invalidRequest([{ path: "path", message }]);
 }
 
 /**
- * Returns the attempt of a request with an Idempotency-Key; null without one.
+ * The attempt of a request with an Idempotency-Key; null without one.
  * @throws {Problem} 400 if it must not have one
  */
 function attemptOf(

@@ -13,15 +13,14 @@ import { Deadlines } from "../http/deadlines.ts";
 import { type Acquirable, Semaphore, SemaphoreShares, TickQueue } from "../lib/semaphore.ts";
 
 /**
- * An answer in pieces: the first, and a function that makes the next one and returns null at the end. `next` is null
- * when there is only one piece.
+ * The first piece of an answer, and a function that makes the next, null at the end. `next` is null when there is only
+ * one piece.
  */
 export type Pieces<P extends string | Uint8Array> = {
   readonly first: P;
   readonly next: (() => Promise<P | null>) | null;
 };
 
-/** The JSON of an answer. */
 export type Encoded = Pieces<string>;
 
 export type Body = string | ReadableStream<Uint8Array>;
@@ -124,7 +123,7 @@ export class ResponseBackpressure {
     return ""; // the caller has hung up
   }
 
-  /** Starts the body stream. @param acquired the bytes that were acquired for it before it was loaded */
+  /** @param acquired the bytes that were acquired before it was loaded */
   #stream(
     exchange: Exchange,
     pieces: Pieces<string | Uint8Array>,
@@ -137,7 +136,6 @@ export class ResponseBackpressure {
   }
 }
 
-/** The parts that all answers share, and the semaphore of one. */
 type Context = {
   readonly held: Acquirable;
   /** Loads one piece per tick, for all answers together. */
@@ -151,7 +149,7 @@ class AnswerBody {
   readonly #exchange: Exchange;
   readonly #next: Pieces<string | Uint8Array>["next"];
   readonly #context: Context;
-  /** The piece whose bytes are counted; the socket has got the first `#sent` of them. */
+  /** The piece that is counted; the socket has got `#sent` of its bytes. */
   #piece: Buffer = NOTHING;
   #sent = 0;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
@@ -240,7 +238,7 @@ function isSmall({ first, next }: Encoded): boolean {
   return next === null && first.length <= limit.ANSWER_UNCOUNTED_MAX_BYTES;
 }
 
-/** Returns an empty body: the answer to HEAD does not have the length of the body that GET would stream. */
+/** An empty body: the answer to HEAD does not have the length of the body that GET would stream. */
 function headOnly(): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
 }

@@ -60,7 +60,6 @@ export type BlobContent = Blob | ReadableStream<Uint8Array>;
 /** One blob being written: write() any number of times, then finish() or discard(). Only discard() may overlap a call. */
 export interface BlobWriter {
   readonly blobId: string;
-  /** Bytes written so far. */
   readonly size: number;
   /**
    * Appends. Backpressure: if it returns a promise, await it before the next call; the chunk may be reused after that.

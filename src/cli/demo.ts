@@ -75,7 +75,7 @@ export async function demoCommand(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Returns the text for the user. The first line is the URL alone, without the secret: browsers keep a history. */
+/** The text for the user. The first line is the URL alone, without the secret: browsers keep a history. */
 function page(url: string, secrets: { secret: string; adminKey: string }, path: string): string {
   return `${url}/
 
@@ -89,7 +89,7 @@ Six simulated nodes work here until Ctrl-C. From another terminal:
 `;
 }
 
-/** Returns the first free port from FIRST_PORT on; 0, for any free port, when all PORTS are in use. */
+/** The first free port from FIRST_PORT on; 0, for any free port, when all PORTS are in use. */
 function freePort(): number {
   for (let port = FIRST_PORT; port < FIRST_PORT + PORTS; port++) {
     try {

@@ -51,7 +51,6 @@ export class Values {
     throw this.#refusal(flag, text, "a number");
   }
 
-  /** Returns a duration in seconds. */
   seconds(flag: string): number | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;

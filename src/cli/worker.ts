@@ -121,7 +121,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
 }
 
 /**
- * Returns the command with the path of its program, so that it runs from any directory.
+ * The command with the path of its program, so that it runs from any directory.
  * @throws {UsageError} when there is no such program
  */
 function commandOf([word = "", ...more]: readonly string[], env: Environment): readonly string[] {

@@ -110,7 +110,6 @@ type Job<V extends Variant> = {
   readonly end: AbortController;
   /** The handler has ended, and its outcome is being reported. */
   isEnding: boolean;
-  /** Why the task is no longer this worker's. */
   lost: LuxHubError | null;
 };
 
@@ -361,7 +360,7 @@ class Worker<V extends Variant> {
     await this.#findLost(job);
   }
 
-  /** Runs the handler. If it does not end within the grace after its signal, it counts as failed. */
+  /** Runs the handler. It counts as failed if it does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
     const { signal } = abort;
@@ -478,7 +477,6 @@ class Worker<V extends Variant> {
 
 type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
 
-/** The outcome of a handler. */
 type Outcome =
   | { readonly isDone: true; readonly result: TaskResult }
   | { readonly isDone: false; readonly error: unknown };

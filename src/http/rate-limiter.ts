@@ -30,7 +30,6 @@ export class RateLimiter {
     return window.count < this.#limit ? 0 : window.endsAt - now;
   }
 
-  /** The number of addresses held. */
   get size(): number {
     return this.#windows.size;
   }

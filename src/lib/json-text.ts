@@ -53,7 +53,6 @@ class Compactor {
     return `{${[...fields.values()].join(",")}}`;
   }
 
-  /** Reads the items up to the closing bracket. */
   #list<T>(end: string, item: () => T): T[] {
     const items: T[] = [];
     this.#at++; // the opening bracket

@@ -46,7 +46,6 @@ export class ActivityLog {
     }
   }
 
-  /** Writes the lines of the collected events. */
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -97,7 +96,7 @@ function isSilent({ kind, data }: NewEvent): boolean {
   return kind === "lux.paid" || kind === "hub.started" || kind === "transport.changed";
 }
 
-/** Returns a key that related events, which share a line, have in common. */
+/** A key that related events, which share a line, have in common. */
 function keyOf(event: NewEvent): unknown {
   const { kind, nodeId } = event;
   if (kind === "node.offline" || kind === "task.requeued") return `offline ${nodeId}`;
@@ -105,7 +104,7 @@ function keyOf(event: NewEvent): unknown {
   return event;
 }
 
-/** The levels of the kinds whose level is not `info`. */
+/** The levels other than `info`. */
 const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "node.offline": "warn",
   "message.parked": "warn",

@@ -1,13 +1,12 @@
 /**
- * The idle workers (blocked consumers) of this hub: task/next calls that wait. They are woken in order of arrival, each
- * only for work that it can take.
+ * The idle workers (blocked consumers) of this hub: waiting task/next calls, woken in order of arrival, each only for
+ * work that it can take.
  *
  * A worker joins, reads the store, sleeps, is woken, reads again, and leaves. It keeps its position in the order of
- * arrival until it leaves. An offer (offersOf in domain/task.ts) wakes one worker: an open task wakes the first sleeper
- * that takes its type, a gift the first sleeper of its node. A worker whose node is full waits for room: only a gift,
- * or room in its node, wakes it. Only wake-ups are in order: a worker that has just joined reads at once, and may take
- * the task for which an earlier worker was woken. The earlier one keeps its position, and is woken first for the next
- * task.
+ * arrival. An offer (offersOf in domain/task.ts) wakes one worker: an open task wakes the first sleeper that takes its
+ * type, a gift the first sleeper of its node. A worker whose node is full waits for room: only a gift, or room in its
+ * node, wakes it. Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for
+ * which an earlier worker was woken. The earlier one keeps its position, and is woken first for the next task.
  *
  * Invariant: while a worker sleeps that could take open tasks of a type, as many workers as there are such tasks have
  * been woken for that type and are about to read the store (the same holds for the gifts of a node). This follows from
@@ -30,10 +29,9 @@ import { type TakenFrom, offersOf } from "../domain/task.ts";
 import { Slices } from "../lib/slices.ts";
 import { MAX_TIMER_MS, type Outcome } from "./wait-queue.ts";
 
-/** The reason why a worker was woken. It passes it on unless it takes a task of this kind. */
+/** Why a worker was woken. It passes this on unless it takes a task of this kind. */
 type WakeUp = Offer | { readonly kind: "room" };
 
-/** What a worker took. */
 export type Taken = { readonly task: Task; readonly from: TakenFrom };
 
 /** After these events the workers of the node read again, because the tasks that they may take have changed. */
@@ -150,7 +148,6 @@ export class IdleWorkers {
     for (const workers of this.#nodes.values()) for (const worker of workers) step(worker);
   }
 
-  /** Called by a worker that falls asleep. */
   onSleep(worker: IdleWorker): void {
     this.#awake.delete(worker);
     if (worker.waitsForRoom) return;
@@ -162,7 +159,6 @@ export class IdleWorkers {
     }
   }
 
-  /** Called by a worker whose sleep ends. */
   onWake(worker: IdleWorker): void {
     this.#awake.add(worker);
     if (worker.waitsForRoom) return;
@@ -174,7 +170,6 @@ export class IdleWorkers {
     }
   }
 
-  /** Called by a worker that leaves. */
   onLeave(worker: IdleWorker): void {
     this.#awake.delete(worker);
     const workers = this.#nodes.get(worker.nodeId);
@@ -194,7 +189,6 @@ export class IdleWorker {
   variant: JoinedThrough | null = null;
   /** Set while it sleeps. */
   endSleep: ((outcome: Outcome) => void) | undefined;
-  /** Whether it sleeps because its node is full. */
   waitsForRoom = false;
   /** Whether an offer that no sleeper could take came since it began to read. */
   mustReadAgain = false;
@@ -297,7 +291,6 @@ class Sleepers {
     if (this.#workers[index] === worker) this.#workers.splice(index, 1);
   }
 
-  /** Returns how many of them arrived before a worker. */
   #indexOf({ arrival }: IdleWorker): number {
     let [low, high] = [0, this.#workers.length];
     while (low < high) {

@@ -39,7 +39,6 @@ export type Gauges = {
   readonly isLeading: () => boolean;
   readonly chores: () => readonly ChoreRuns[];
   readonly diagnose: () => Promise<StoreReport>;
-  /** Writes the counts of the HTTP layer. */
   readonly writeRequests: (text: MetricsText) => void;
 };
 
@@ -119,7 +118,6 @@ export class Metrics {
     });
   }
 
-  /** Records how late the event loop was for a timer. */
   noteLag(ms: number): void {
     this.#lagSeconds.observe(ms / SECOND_MS);
   }

@@ -77,7 +77,6 @@ export class Minutes {
     store.onCommit((changes, _, origin) => this.#note(changes, origin));
   }
 
-  /** Saves what changed since the last save. */
   async save(): Promise<void> {
     const unsaved = [...this.#unsaved];
     if (unsaved.length === 0) return;
@@ -156,7 +155,7 @@ export class Minutes {
     }
   }
 
-  /** Returns the numbers of this minute, to be changed. */
+  /** The numbers of this minute, to be changed. */
   #current(): Numbers {
     const at = minuteOf(this.#clock.now());
     this.#unsaved.add(at);
@@ -235,7 +234,7 @@ function summarize({ sumMs, buckets }: Durations): DurationSummary {
   return { count, sumMs, p50Ms: quantile(buckets, count * 0.5), p95Ms: quantile(buckets, count * 0.95) };
 }
 
-/** Returns the duration of the observation at `rank`, assuming that observations are spread evenly over a bucket. */
+/** The duration of the observation at `rank`, assuming that observations are spread evenly over a bucket. */
 function quantile(buckets: readonly number[], rank: number): number | null {
   let below = 0;
   for (const [i, count] of buckets.entries()) {

@@ -58,7 +58,6 @@ export type ChoreParts = {
   readonly messages: MessageService;
   readonly files: FileService;
   readonly minutes: Minutes;
-  /** Whether the tasks of a node that goes offline become open again. */
   readonly requeueOffline: boolean;
   /** How long messages and events are kept. */
   readonly retainMs: number;
@@ -269,7 +268,6 @@ async function runTasks(
   if ((await tasks.runDue(signal)) > 0) await balancer.run(signal);
 }
 
-/** Deletes messages, events and stored answers past their retention. */
 async function prune(parts: ChoreParts, watch: ClockWatch, signal: AbortSignal): Promise<void> {
   const { store, retainMs } = parts;
   const now = watch.now();

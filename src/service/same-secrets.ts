@@ -38,7 +38,7 @@ export function compareSecretsChore(
   return { name: "secrets", everyMs: SECRETS_COMPARE_EVERY_MS, onEveryHub: true, run };
 }
 
-/** Returns the marks of the secret and of the administrator key, separated by a space. */
+/** The marks of the secret and of the administrator key, separated by a space. */
 async function marksOf(databaseId: string, { secret, adminKey }: PrimarySecrets): Promise<string> {
   const mark = async (word: string, role: string): Promise<string> => {
     const salt = `luxhub ${role} ${databaseId}`;

@@ -16,7 +16,6 @@ import { type Store, StoreFull } from "../store/store.ts";
 export type Chore = {
   readonly name: string;
   readonly everyMs: number;
-  /** Whether every hub runs it, not only the leader. */
   readonly onEveryHub?: boolean;
   /** `lateMs` returns how long the process stood still since the last call of lateMs(), measured by a timer. */
   readonly run: (signal: AbortSignal, lateMs: () => number) => Promise<void>;
@@ -29,7 +28,6 @@ export type Chore = {
 export class Leadership {
   readonly #election: Pick<Store, "lead">;
   readonly #renewLeases: () => Promise<void>;
-  /** The result of the last election. */
   #isLeading = false;
   /** Whether this hub was elected after a time without a leader, and has not renewed the leases yet. */
   #afterGap = false;
@@ -62,7 +60,6 @@ export class Leadership {
   }
 }
 
-/** The runs of a chore on this hub. */
 export type ChoreRuns = {
   readonly name: string;
   /** When it last succeeded, wall clock; null: never. */
@@ -140,7 +137,7 @@ export class Scheduler {
     return Math.max(this.#lateMs, this.#clock.timers() - this.#timerDueAt);
   }
 
-  /** Returns the lateness and resets it, so that each standstill counts once. */
+  /** The lateness and resets it, so that each standstill counts once. */
   #takeLateness(): number {
     const lateMs = this.#lateness();
     this.#lateMs = 0;

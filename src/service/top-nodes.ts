@@ -48,13 +48,13 @@ export class TopNodes {
     return nodes;
   }
 
-  /** Returns the cache, unless events since then were pruned, which may have changed the order. */
+  /** The cache, unless events since then were pruned, which may have changed the order. */
   async #current(): Promise<Cached | null> {
     const cached = this.#cached;
     return cached && (await this.#store.read(firstEventId())) <= cached.last + 1 ? cached : null;
   }
 
-  /** Returns the cached nodes and the nodes that completed a task since, ranked; null when these are too many. */
+  /** The cached nodes and the nodes that completed a task since, ranked; null when these are too many. */
   async #updated({ last, nodes }: Cached): Promise<readonly Node[] | null> {
     const completers = await this.#store.read(completersAfter(last, TOP_NODES_STEPS_MAX));
     if (completers.length === TOP_NODES_STEPS_MAX) return null;

@@ -77,7 +77,6 @@ async function refuseInUse(path: string): Promise<boolean> {
   return names === null;
 }
 
-/** The entries unpacked so far, with their checksums. */
 class Unpacked {
   readonly sha256 = new Map<string, string>();
   /** Files whose bytes do not match the database. */

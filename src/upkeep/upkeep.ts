@@ -51,7 +51,6 @@ export async function flushDirectory(path: string): Promise<void> {
   }
 }
 
-/** A size for people. */
 export function sizeText(bytes: number): string {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);
