@@ -233,7 +233,7 @@ const SETTINGS = {
     "max-answers",
     "SIZE",
     `${ANSWERS_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
-    "stored answers for repeats (Idempotency-Key); deletes the oldest",
+    "space for stored answers (Idempotency-Key); the oldest go",
     size,
   ),
   minFree: setting(
@@ -263,7 +263,7 @@ const SETTINGS = {
     "offline-tasks",
     "requeue|keep",
     "requeue",
-    "whether the tasks of a node that goes offline are open again",
+    "tasks of a node that goes offline: open again, or kept by it",
     oneOf("requeue or keep", "requeue", "keep"),
   ),
   redis: {

@@ -102,7 +102,7 @@ class Queue {
   drained: boolean;
   first: QueuedWaiter | undefined;
   last: QueuedWaiter | undefined;
-  /** The first sleeper, or a waiter before it; undefined when no waiter sleeps. */
+  /** No waiter before this one sleeps; undefined: no waiter sleeps. */
   firstAsleep: QueuedWaiter | undefined;
   /** The waiter at which wakeAll() continues in the next tick. */
   nextToWake: QueuedWaiter | undefined;
