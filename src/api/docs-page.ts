@@ -306,7 +306,7 @@ function fieldsOf(schema: Schema): Html {
 }
 
 function rowsOf({ properties = {}, required = [] }: Schema, within = ""): readonly (readonly Html[])[] {
-  const fields = Object.entries(properties).filter(([, schema]) => schema.const !== true); // `success`: said once
+  const fields = Object.entries(properties).filter(([, schema]) => schema.const !== true); // `success`: described once
   return fields.flatMap(([name, schema]) => {
     const path = `${within}${name}`;
     const inner = schema.items?.properties ? schema.items : schema;

@@ -127,7 +127,7 @@ class Worker<V extends Variant> {
   readonly #jobs = new Set<Job<V>>();
   /** Ends the wait of #jobEnd(). */
   #wake = (): void => {};
-  /** Why the hub refuses the worker; ends it. */
+  /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
   constructor(call: Call<V>, nodeId: string, handler: Handler<V>, options: WorkerOptions<V>) {
@@ -154,7 +154,7 @@ class Worker<V extends Variant> {
       while (this.#jobs.size > 0) await this.#jobEnd();
       heartbeats.abort();
       await beating;
-      if (this.#refusal === null) await this.#leave(); // otherwise another worker may run for the node by now
+      if (this.#refusal === null) await this.#leave(); // after a refusal another worker may run for the node
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error;
     } finally {

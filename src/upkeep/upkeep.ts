@@ -1,5 +1,5 @@
 /**
- * What the commands on a data directory share: the format of a backup, progress, cancellation, and sizes as text.
+ * Shared by the commands on a data directory: the format of a backup, progress, cancellation, and sizes as text.
  *
  * A backup is one tar archive: luxhub.db first, then the secrets that are in the directory, the bytes of every file that
  * the database names, and backup.json last. So an archive without backup.json is recognised as cut short.
@@ -11,9 +11,9 @@ import type { Clock } from "../lib/clock.ts";
 /** The parameters that all commands on a data directory share. */
 export type Tools = {
   readonly clock: Clock;
-  /** Called with a line that says what is being done and how far it is. */
+  /** Called with a line about the current step and its progress. */
   readonly onProgress: (text: string) => void;
-  /** Aborts the work, which then removes what is unfinished. */
+  /** Aborts the work, which then removes its unfinished files. */
   readonly signal: AbortSignal;
 };
 
