@@ -50,6 +50,8 @@ export type Config = {
   readonly allowedHosts: readonly string[];
   /** Whether the public paths of A ask for the secret too. */
   readonly isPrivate: boolean;
+  /** Whether a key must be bound to the node for which a call acts. */
+  readonly isStrict: boolean;
   /** Whether the dashboard is served at `/`. */
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
@@ -342,15 +344,16 @@ const ALLOWED_HOST = setting(
 const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
 
 /** A flag that takes no value; elsewhere it is true or false. */
-const PRIVATE = setting(
-  "private",
-  "",
-  null,
-  "the public reads of A ask for the secret too",
-  parser("true or false", (text) =>
+function toggle(flag: string, help: string): Setting<boolean> {
+  const parse = parser("true or false", (text) =>
     text === "" || text === "true" ? true : text === "false" ? false : null,
-  ),
-);
+  );
+  return setting(flag, "", null, help, parse);
+}
+
+const PRIVATE = toggle("private", "the public reads of A ask for the secret too");
+const STRICT = toggle("strict", "only a key that is bound to a node acts for it");
+const SWITCHES: readonly Setting<unknown>[] = [PRIVATE, STRICT];
 
 export type SettingRow = {
   readonly flag: string;
@@ -388,6 +391,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.log,
   SETTINGS.logLevel,
   PRIVATE,
+  STRICT,
   TRUST_PROXY,
   CORS,
   ALLOWED_HOST,
@@ -399,7 +403,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   fallback: one.fallback,
   help: one.help,
   multiple: LISTS.includes(one),
-  isSwitch: one === PRIVATE,
+  isSwitch: SWITCHES.includes(one),
 }));
 
 /** The settings before they are parsed. */
@@ -439,6 +443,7 @@ export function readConfig(sources: Sources): Config {
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
+    isStrict: get(STRICT) ?? false,
     ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",

@@ -56,7 +56,7 @@ export function taskText(task: JsonObject, self: string | null): string {
   add("expires at", task["expires_at"]);
   add("progress", task["progress"]);
   add("last failure", task["failure"]);
-  add("result", task["result"]);
+  add(task["result_verified"] === true ? "result (verified)" : "result", task["result"]);
   return lines.join("\n");
 }
 
@@ -73,7 +73,8 @@ export function nodeLine(node: JsonObject, self: string | null): string {
 
 export function messageText(message: JsonObject): string {
   const again = message["redelivered"] === true ? ", again" : "";
-  return `${message["id"]} from ${message["from_node"]} at ${message["sent_at"]}${again}:\n${message["content"]}`;
+  const verified = message["verified"] === true ? " (verified)" : "";
+  return `${message["id"]} from ${message["from_node"]}${verified} at ${message["sent_at"]}${again}:\n${message["content"]}`;
 }
 
 /** What to do after a refusal, by its code, where the detail does not say it to a model. */
@@ -92,6 +93,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   not_your_message: "Acknowledge only what mail_check showed to you.",
   file_not_found: "Check the file_id: task_get shows the files of a task.",
   key_bound_to_other_node: "Your key may not do this for another node: ask the operator of the hub.",
+  key_not_bound: "Ask the operator of the hub for a key of your node.",
   outcome_unknown: "Look with task_get or task_list what became of it before you call again.",
 };
 

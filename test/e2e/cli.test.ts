@@ -282,6 +282,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--strict",
+    of: (config) => config.isStrict,
+    byDefault: false,
+    values: [
+      ["true", true],
+      ["false", false],
+      ["", true],
+    ],
+  },
+  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
