@@ -89,7 +89,7 @@ export type Invocation = {
   readonly idempotency?: { readonly key: string; readonly implicit: boolean };
 };
 
-/** The answer to an Invocation: of a success, or of a problem. */
+/** The answer to an Invocation: of a success, or of a problem; numbers as in parseExact() of lib/exact-json.ts. */
 export type Invoked = { readonly status: number; readonly body: JsonObject; readonly replayed: boolean };
 
 /** The call of an endpoint in a batch: authenticated and validated. */

@@ -30,6 +30,10 @@ export function recordsOf(value: unknown): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
+export function several(amount: unknown, thing: string): string {
+  return amount === 1 ? `1 ${thing}` : `${amount} ${thing}s`;
+}
+
 /** One line of a list. */
 export function taskLine(task: JsonObject, self: string | null): string {
   const { task_id: id, title, status, priority, task_type: type, assigned_node: node } = task;

@@ -1057,7 +1057,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       });
     }
 
-  test("bestReady, bestGift, firstStarted: what task/next hands out", async () => {
+  test("bestReady, bestGift, firstStarted, firstUnacknowledged: what task/next hands out", async () => {
     for (const types of [null, ["x"], ["y", ""], ["x", "y", "z"], []]) {
       const best = backlog((one) => types === null || types.includes(one.taskType));
       const found = await read(taskReads.bestReady(types));
@@ -1074,6 +1074,10 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       expect(await read(taskReads.bestGift(nodeId))).toEqual(gift);
       const [started = null] = held(nodeId, true).toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
       expect(await read(taskReads.firstStarted(nodeId))).toEqual(started);
+      const [silent = null] = held(nodeId, true)
+        .filter(({ progress }) => progress === null)
+        .toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
+      expect(await read(taskReads.firstUnacknowledged(nodeId))).toEqual(silent);
     }
   });
 
@@ -2378,6 +2382,7 @@ describe("store: sqlite: plans", () => {
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     firstStarted: taskReads.firstStarted("n1"),
+    firstUnacknowledged: taskReads.firstUnacknowledged("n1"),
     databaseId: mail.databaseId(),
     deletedNode: nodeReads.deletedNode("n1"),
     deletedNodesCount: nodeReads.deletedNodesCount(),

@@ -152,6 +152,14 @@ export function firstStarted(nodeId: string): Query<Task | null> {
   };
 }
 
+const FIRST_UNACKNOWLEDGED = `
+  ${HELD} AND t.started_at IS NOT NULL AND t.progress IS NULL ORDER BY t.started_at, t.seq LIMIT 1`;
+
+/** The same among those about which the node has sent no note since. */
+export function firstUnacknowledged(nodeId: string): Query<Task | null> {
+  return one(FIRST_UNACKNOWLEDGED, [nodeId], toTask, heldReads(nodeId));
+}
+
 /** The read set of what a node holds: a task that it gets or loses changes the totals of the node. */
 function heldReads(nodeId: string): readonly ConflictKey[] {
   return [keyOf.node(nodeId), keyOf.held(nodeId), keyOf.dependents, "files"];
