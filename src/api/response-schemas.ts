@@ -293,7 +293,7 @@ export const keySchema = () =>
   });
 
 /** Without its hash: a short secret could be guessed from it. */
-export function encodeKey(key: KeyRecord, { now }: Moment): JsonAnswer {
+export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">): JsonAnswer {
   return {
     name: key.keyId,
     role: key.role,
