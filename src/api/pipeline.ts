@@ -242,12 +242,12 @@ export class Pipeline {
 }
 
 /** @throws {Problem} 403 when the caller's key may not act for a node that the input names */
-async function checkNodes<In, Out>(
+function checkNodes<In, Out>(
   { actsFor, strict }: JsonEndpoint<In, Out>,
   call: Call,
   input: In,
-): Promise<void> {
-  if (actsFor) await call.checkActsFor(actsFor(input), strict);
+): Promise<void> | undefined {
+  return actsFor && call.checkActsFor(actsFor(input), strict);
 }
 
 /** An answer of an endpoint. */

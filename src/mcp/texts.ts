@@ -60,7 +60,7 @@ export function taskText(task: JsonObject, self: string | null): string {
   add("expires at", task["expires_at"]);
   add("progress", task["progress"]);
   add("last failure", task["failure"]);
-  add(task["result_verified"] === true ? "result (verified)" : "result", task["result"]);
+  add("result", task["result"]);
   return lines.join("\n");
 }
 
@@ -77,8 +77,7 @@ export function nodeLine(node: JsonObject, self: string | null): string {
 
 export function messageText(message: JsonObject): string {
   const again = message["redelivered"] === true ? ", again" : "";
-  const verified = message["verified"] === true ? " (verified)" : "";
-  return `${message["id"]} from ${message["from_node"]}${verified} at ${message["sent_at"]}${again}:\n${message["content"]}`;
+  return `${message["id"]} from ${message["from_node"]} at ${message["sent_at"]}${again}:\n${message["content"]}`;
 }
 
 /** What to do after a refusal, by its code, where the detail does not say it to a model. */
