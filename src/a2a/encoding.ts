@@ -13,6 +13,7 @@ import {
 } from "@a2a-js/sdk";
 import type { LoggedEvent } from "../domain/event.ts";
 import type { Failure, FileRecord, Task as HubTask, TaskResult } from "../domain/model.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
 import { isOfMessage } from "./message.ts";
 
@@ -130,7 +131,7 @@ function fileArtifact(file: FileRecord, publicUrl: PublicUrl): Artifact {
 
 /** For people as a text, for programs as data: the worker's `output` if it is a text, else the three texts of a result. */
 function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Artifact {
-  const further = JSON.parse(extra ?? "{}") as Record<string, unknown>; // the hub stores JSON objects only
+  const further = parseExact(extra ?? "{}") as Record<string, unknown>; // the hub stores JSON objects only
   const { output } = further;
   const said = `Problem: ${problem}\n\nImprovement: ${improvement}\n\nLesson: ${lesson}`;
   const value = { problem, improvement, lesson, ...further };

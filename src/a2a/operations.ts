@@ -5,7 +5,6 @@
  * same card. A message creates one task, however often it is sent within 24 hours, at whichever hub (api/idempotency.ts).
  */
 import { StreamResponse, Task } from "@a2a-js/sdk";
-import { checkActsFor } from "../api/auth.ts";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
 import { type Frames, lastEventIdOf } from "../api/stream.ts";
 import { parseNewTask, withDraft } from "../api/tasks.ts";
@@ -95,7 +94,9 @@ async function create(
   const description = descriptionOf(message);
   const fields = { ...metadata?.luxhub, title: titleOf(description), description };
   const draft = await asParts(async () => parseNewTask(fields));
-  checkActsFor(call, draft.creator_node);
+  await call.checkActsFor([draft.creator_node], "bound");
+  // Who sends a task to a node does not act for it, but on a strict hub must be known, as for task/assign.
+  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
   const contents = contentsOf(message, shared.maxFileBytes);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };

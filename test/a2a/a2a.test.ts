@@ -23,7 +23,7 @@ import {
 import * as limit from "../../src/domain/limits.ts";
 import { RESULT, addNode, complete, list, ok, record, until } from "../api/scene.ts";
 import { addKey, keys } from "../api/key-commands.ts";
-import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 
 const SUBMITTED = "TASK_STATE_SUBMITTED";
 const WORKING = "TASK_STATE_WORKING";
@@ -651,6 +651,26 @@ describe("who calls", () => {
     await http(hub, `/tasks/${task["id"]}:cancel`, {}, { secret: second });
     const forged = { ...said("as another"), metadata: { luxhub: { creator_node: "n2" } } };
     expect((await send(hub, "/message:send", forged, { secret: first })).status).toBe(403);
+  });
+
+  test("a strict hub takes a task for a node from a bound key only, or with the administrator key", async () => {
+    await using strict = await startHub({ isStrict: true, variants: ["A"] });
+    const secret = await addKey(strict, "bound", "--node", "w1");
+    const bound = { secret, to: "/a2a/nodes/w2" };
+    for (const nodeId of ["w1", "w2"])
+      await ok(
+        strict.post(
+          "/node/register",
+          { node_id: nodeId, name: nodeId },
+          { headers: { "X-Matrix-Secret": await addKey(strict, `of-${nodeId}`, "--node", nodeId) } },
+        ),
+      );
+    expect(stateOf(await create(strict, "to the hub"))).toBe(SUBMITTED);
+    const refused = await send(strict, "/message:send", said("x"), { to: bound.to });
+    expect([refused.status, record(await refused.json())["error"]]).toEqual([403, "key_not_bound"]);
+    expect(stateOf(await create(strict, "by w1", {}, bound))).toBe(WORKING);
+    const headers = { "X-Admin-Key": ADMIN_KEY };
+    expect(stateOf(await create(strict, "by an operator", {}, { to: bound.to, headers }))).toBe(WORKING);
   });
 
   test("a key that is revoked ends its streams and its calls that wait", async () => {

@@ -347,6 +347,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   );
   `,
   `
+  -- 1: the key of the request was bound to the node that did it
+  ALTER TABLE events ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE messages ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
   ALTER TABLE tasks ADD COLUMN a2a_caller TEXT COLLATE "C";
   ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at, seq) WHERE a2a_caller IS NOT NULL;

@@ -417,6 +417,12 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   `,
   `
+  -- 1: the key of the request was bound to the node that did it
+  ALTER TABLE events ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE messages ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
   -- who created it through A2A, and {"context":…,"message":…}: the ids that the caller knows it by; NULL: another way
   ALTER TABLE tasks ADD COLUMN a2a_caller TEXT;
   ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
