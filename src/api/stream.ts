@@ -13,7 +13,8 @@ import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.t
 import type { Log } from "../lib/log.ts";
 import { Semaphore, TickQueue } from "../lib/semaphore.ts";
 import { Slices } from "../lib/slices.ts";
-import type { Feed, Gap, Selection, StreamItem } from "../service/feed.ts";
+import type { Feed, Gap, Selection } from "../service/feed.ts";
+import type { StreamItem } from "../service/recent-events.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
@@ -66,6 +67,8 @@ type Shared = {
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
   readonly catchUps: TickQueue;
+  /** Encodes an item once for all streams that show it. */
+  readonly frames: Frames;
   readonly log: Log;
 };
 
@@ -100,6 +103,7 @@ export class EventStreams {
       held: new Semaphore(limit.STREAMS_HELD_MAX_BYTES),
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
       catchUps: new TickQueue(),
+      frames: new Frames(),
       log,
     };
     this.#sharedByAnonymous = {
@@ -294,8 +298,8 @@ class EventStream {
     try {
       const item = this.#stream.closed ? null : await this.#selection.itemOf(event);
       if (item !== null) {
-        const text = framed(item);
-        bytes = Buffer.byteLength(text);
+        const { text, bytes: size } = this.#shared.frames.of(item);
+        bytes = size;
         held.overdraw(bytes);
         this.#stream.send(text);
       }
@@ -312,6 +316,23 @@ class EventStream {
 function framedGap({ after, resumedAt }: Gap): string {
   const data = JSON.stringify({ after, resumed_at: resumedAt });
   return frame({ id: resumedAt - 1, event: "gap", data });
+}
+
+/** An item as it is sent. */
+type Framed = { readonly text: string; readonly bytes: number };
+
+/** The frames of items, as long as the items are in use. */
+class Frames {
+  readonly #byItem = new WeakMap<StreamItem, Framed>();
+
+  of(item: StreamItem): Framed {
+    const known = this.#byItem.get(item);
+    if (known) return known;
+    const text = framed(item);
+    const frame = { text, bytes: Buffer.byteLength(text) };
+    this.#byItem.set(item, frame);
+    return frame;
+  }
 }
 
 function framed(item: StreamItem): string {

@@ -18,7 +18,7 @@ import {
 } from "../domain/event.ts";
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
-import type { Message, Task } from "../domain/model.ts";
+import type { Task } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
 import {
@@ -34,15 +34,11 @@ import {
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Query, Store } from "../store/store.ts";
+import { RecentEvents, type StreamItem } from "./recent-events.ts";
 import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
 export type EventBatch = { readonly events: readonly LoggedEvent[]; readonly cursor: number };
-
-/** One item of a node's stream: an event (of its tasks, or of what became of its messages), or a message with its content. */
-export type StreamItem =
-  | { readonly kind: "event"; readonly event: LoggedEvent }
-  | { readonly kind: "message"; readonly eventId: number; readonly message: Message };
 
 /** Events after `after` are no longer kept; the first one that is has the id `resumedAt`. */
 export type Gap = { readonly after: number; readonly resumedAt: number };
@@ -82,6 +78,7 @@ export class Feed {
   readonly #subscribers = new Map<string, Set<Subscriber>>();
   /** Streams of the whole log. */
   readonly #followers = new Set<Follower>();
+  readonly #recent = new RecentEvents();
   readonly #store: Store;
   readonly #clock: Clock;
 
@@ -204,7 +201,7 @@ export class Feed {
       catchUp: (since, limit) =>
         this.#catchUp(since, limit, (window) => eventsIn(window, filter, limit, false)),
       eventsById: (ids) => this.eventsById(ids),
-      itemOf: async (event) => ({ kind: "event", event }),
+      itemOf: async (event) => this.#eventItem(event),
       subscribe: (notify) => {
         const follower: Follower = { filter, notify };
         this.#followers.add(follower);
@@ -234,18 +231,24 @@ export class Feed {
   }
 
   /** The events with these ids, of which a subscriber was notified. */
-  eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
-    return this.#store.read(eventsById(ids));
+  async eventsById(ids: readonly number[]): Promise<readonly LoggedEvent[]> {
+    return this.#recent.all(ids) ?? (await this.#store.read(eventsById(ids)));
   }
 
   /** What a node's stream shows of an event; null for one that it does not show, and for a message that was pruned. */
   async itemOf(event: LoggedEvent, nodeId: string): Promise<StreamItem | null> {
-    if (isTaskEvent(event.kind) || senderOf(event) === nodeId) return { kind: "event", event };
+    if (isTaskEvent(event.kind) || senderOf(event) === nodeId) return this.#eventItem(event);
     if (event.kind !== "message.sent") return null;
+    const sent = this.#recent.get(event.id)?.sent;
+    if (sent) return sent.receivers.has(nodeId) ? sent.item : null;
     const messageId = String(event.data["message_id"]);
     if (isBroadcast(event) && !(await this.#store.read(deliveryOf(messageId, nodeId)))) return null;
     const found = await this.#store.read(messageById(messageId));
     return found && { kind: "message", eventId: event.id, message: found.message };
+  }
+
+  #eventItem(event: LoggedEvent): StreamItem {
+    return this.#recent.get(event.id)?.item ?? { kind: "event", event };
   }
 
   /**
@@ -279,6 +282,7 @@ export class Feed {
   }
 
   #notify(changes: readonly Notified[], eventIds: readonly number[]): void {
+    if (this.#subscribers.size > 0 || this.#followers.size > 0) this.#recent.add(changes, eventIds);
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {

@@ -14,7 +14,8 @@ import {
 } from "../../src/domain/event.ts";
 import { EVENTS_MAX } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { Feed, type StreamItem } from "../../src/service/feed.ts";
+import { Feed } from "../../src/service/feed.ts";
+import type { StreamItem } from "../../src/service/recent-events.ts";
 import { WaitAborted } from "../../src/service/wait-queue.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
