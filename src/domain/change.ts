@@ -89,7 +89,12 @@ export type Change =
       readonly kind: "delivery.queued";
       readonly messageId: string;
       readonly toNode: string;
-      readonly broadcast: boolean;
+    }
+  /** The deliveries of a broadcast, or some of them. */
+  | {
+      readonly kind: "deliveries.queued";
+      readonly messageId: string;
+      readonly toNodes: readonly string[];
     }
   | {
       readonly kind: "delivery.moved";

@@ -194,8 +194,8 @@ export const MCP_TASKS_REMEMBERED_MAX = 100;
 /** Registered nodes; one more registration is refused. The default of --max-nodes. */
 export const NODES_DEFAULT_MAX = 100_000;
 export const NODES_HIGHEST_MAX = 1_000_000;
-/** Nodes that one commit of a broadcast handles, in 2 to 3 ms during which no request is served. */
-export const BROADCAST_STEP_NODES = 250;
+/** Nodes that one commit of a broadcast handles, in some 5 ms during which no request is served. */
+export const BROADCAST_STEP_NODES = 1_000;
 /** A broadcast whose hub has been silent for this long is dropped. */
 export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
 /** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */

@@ -286,9 +286,8 @@ export class Feed {
     let hasTaskEvent = false;
     let logged = 0;
     for (const change of changes) {
-      if (change.kind === "delivery.queued") {
-        if (!change.broadcast) this.receivers.wakeOne(change.toNode);
-      } else if (change.kind === "delivery.moved" && change.state === "waiting")
+      if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
+      else if (change.kind === "delivery.moved" && change.state === "waiting")
         this.receivers.wakeOne(change.toNode);
       else if (change.kind === "event.logged") {
         const { kind, nodeId, taskId } = change.event;

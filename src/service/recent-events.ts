@@ -59,7 +59,10 @@ export class RecentEvents {
       if (change.kind === "message.stored") this.#store(change.message);
       else if (change.kind === "delivery.queued")
         this.#unannounced.get(change.messageId)?.receivers.add(change.toNode);
-      else if (change.kind === "event.logged") this.#add(change.event, eventIds[logged++]);
+      else if (change.kind === "deliveries.queued") {
+        const receivers = this.#unannounced.get(change.messageId)?.receivers;
+        if (receivers) for (const toNode of change.toNodes) receivers.add(toNode);
+      } else if (change.kind === "event.logged") this.#add(change.event, eventIds[logged++]);
     }
   }
 

@@ -53,7 +53,7 @@ function logged(
 function sent(messageId: string, toNode: string): readonly Change[] {
   return [
     { kind: "message.stored", message: message(messageId, { toNode }) },
-    { kind: "delivery.queued", messageId, toNode, broadcast: false },
+    { kind: "delivery.queued", messageId, toNode },
     logged(toNode, "message.sent", { message_id: messageId }),
   ];
 }
