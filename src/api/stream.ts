@@ -232,7 +232,11 @@ class EventStream {
   #readLater(): void {
     if (this.#reading || this.#gathering) return;
     this.#reading = true;
-    this.#shared.wakeUps.run(() => void this.#read());
+    this.#shared.wakeUps.run(() => {
+      if (this.#gatherMs === 0 && !this.#catchingUp) this.#sendRecent();
+      if (this.#catchingUp || this.#pending.length > 0) void this.#read();
+      else this.#reading = false;
+    });
   }
 
   #gather(): void {
@@ -257,6 +261,27 @@ class EventStream {
       this.#reading = false;
     }
     if (this.#gatherMs > 0 && !this.#stream.closed) this.#gather();
+  }
+
+  /**
+   * Sends what was committed just now from memory, without a query and without waiting. It stops at an event that is not
+   * in memory, and when the client or the memory for slow clients is behind: #read() goes on from there.
+   */
+  #sendRecent(): void {
+    const { held } = this.#shared;
+    let count = 0;
+    for (const id of this.#pending) {
+      const item = this.#selection.recentItem(id);
+      if (item === undefined || this.#stream.backlogBytes > 0) break;
+      if (item !== null) {
+        if (!held.tryAcquire(limit.CONTENT_MAX_BYTES)) break;
+        this.#give(item);
+        held.release(limit.CONTENT_MAX_BYTES);
+      }
+      this.#cursor = Math.max(this.#cursor, id);
+      count++;
+    }
+    this.#pending.splice(0, count);
   }
 
   async #sendFromLog(): Promise<void> {
@@ -294,21 +319,22 @@ class EventStream {
   async #sendOne(event: LoggedEvent): Promise<boolean> {
     const { held } = this.#shared;
     await held.acquire(limit.CONTENT_MAX_BYTES);
-    let bytes = 0;
     try {
       const item = this.#stream.closed ? null : await this.#selection.itemOf(event);
-      if (item !== null) {
-        const { text, bytes: size } = this.#shared.frames.of(item);
-        bytes = size;
-        held.overdraw(bytes);
-        this.#stream.send(text);
-      }
+      if (item !== null) this.#give(item);
     } finally {
       held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (this.#stream.backlogBytes === 0) held.release(bytes);
-    else void this.#stream.drained().then(() => held.release(bytes));
     return !this.#stream.closed;
+  }
+
+  #give(item: StreamItem): void {
+    const { held, frames } = this.#shared;
+    const { text, bytes } = frames.of(item);
+    this.#stream.send(text);
+    if (this.#stream.backlogBytes === 0) return;
+    held.overdraw(bytes);
+    void this.#stream.drained().then(() => held.release(bytes));
   }
 }
 

@@ -34,7 +34,7 @@ import {
 } from "../store/sql/events.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Query, Store } from "../store/store.ts";
-import { RecentEvents, type StreamItem } from "./recent-events.ts";
+import { type RecentEvent, RecentEvents, type StreamItem } from "./recent-events.ts";
 import { WaitAborted, WaitQueue } from "./wait-queue.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
@@ -54,6 +54,8 @@ export type Selection = {
   /** The events with these ids, of which a subscriber was notified. */
   readonly eventsById: (ids: readonly number[]) => Promise<readonly LoggedEvent[]>;
   readonly itemOf: (event: LoggedEvent) => Promise<StreamItem | null>;
+  /** The same for an event that was committed just now; undefined when the store must be asked. */
+  readonly recentItem: (eventId: number) => StreamItem | null | undefined;
   readonly subscribe: (subscriber: Subscriber) => () => void;
 };
 
@@ -191,6 +193,10 @@ export class Feed {
       catchUp: (since, limit) => this.catchUp(nodeId, since, limit),
       eventsById: (ids) => this.eventsById(ids),
       itemOf: (event) => this.itemOf(event, nodeId),
+      recentItem: (eventId) => {
+        const recent = this.#recent.get(eventId);
+        return recent && itemInMemory(recent.item.event, nodeId, recent);
+      },
       subscribe: (subscriber) => this.subscribe(nodeId, subscriber),
     };
   }
@@ -201,7 +207,8 @@ export class Feed {
       catchUp: (since, limit) =>
         this.#catchUp(since, limit, (window) => eventsIn(window, filter, limit, false)),
       eventsById: (ids) => this.eventsById(ids),
-      itemOf: async (event) => this.#eventItem(event),
+      itemOf: async (event) => this.#recent.get(event.id)?.item ?? { kind: "event", event },
+      recentItem: (eventId) => this.#recent.get(eventId)?.item,
       subscribe: (notify) => {
         const follower: Follower = { filter, notify };
         this.#followers.add(follower);
@@ -237,18 +244,12 @@ export class Feed {
 
   /** What a node's stream shows of an event; null for one that it does not show, and for a message that was pruned. */
   async itemOf(event: LoggedEvent, nodeId: string): Promise<StreamItem | null> {
-    if (isTaskEvent(event.kind) || senderOf(event) === nodeId) return this.#eventItem(event);
-    if (event.kind !== "message.sent") return null;
-    const sent = this.#recent.get(event.id)?.sent;
-    if (sent) return sent.receivers.has(nodeId) ? sent.item : null;
+    const known = itemInMemory(event, nodeId, this.#recent.get(event.id));
+    if (known !== undefined) return known;
     const messageId = String(event.data["message_id"]);
     if (isBroadcast(event) && !(await this.#store.read(deliveryOf(messageId, nodeId)))) return null;
     const found = await this.#store.read(messageById(messageId));
     return found && { kind: "message", eventId: event.id, message: found.message };
-  }
-
-  #eventItem(event: LoggedEvent): StreamItem {
-    return this.#recent.get(event.id)?.item ?? { kind: "event", event };
   }
 
   /**
@@ -307,6 +308,18 @@ export class Feed {
     this.#inFlight.clear(); // a read that began before the commit does not have its events
     this.#polls.wakeAll(POLLS);
   }
+}
+
+/** What a node's stream shows of an event; undefined when that takes a message or a delivery that is not in memory. */
+function itemInMemory(
+  event: LoggedEvent,
+  nodeId: string,
+  recent: RecentEvent | undefined,
+): StreamItem | null | undefined {
+  if (isTaskEvent(event.kind) || senderOf(event) === nodeId) return recent?.item ?? { kind: "event", event };
+  if (event.kind !== "message.sent") return null;
+  if (!recent?.sent) return undefined;
+  return recent.sent.receivers.has(nodeId) ? recent.sent.item : null;
 }
 
 function passes({ kind, nodeId, taskId }: NewEvent, filter: EventFilter): boolean {
