@@ -268,7 +268,7 @@ export const DIAGNOSIS_MAX_MS = 2 * SECOND_MS;
 export const READINESS_KEPT_MS = 1 * SECOND_MS;
 /** How long the metrics of what is stored stand. */
 export const METRICS_KEPT_MS = 1 * SECOND_MS;
-/** Nodes and files that one query counts for the metrics, in less than a millisecond. */
+/** Nodes that one query counts for the metrics, in less than a millisecond. */
 export const METRICS_PART = 1_000;
 /** Messages of each state that are counted for the metrics, in a millisecond. */
 export const METRICS_MESSAGES_MAX = 50_000;

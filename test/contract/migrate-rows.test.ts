@@ -12,6 +12,7 @@ import { FACTS } from "../../src/store/sql/consistency.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { fileTotals } from "../../src/store/sql/files.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -41,6 +42,11 @@ function rowsBefore(): readonly string[] {
     ...[1, 2].map((n) => task(DONE + n, "assigned", "b")),
     ...Array.from({ length: DONE }, (_, i) => entry(i + 1)),
     `UPDATE task_totals SET assigned = 2, completed = ${DONE}`,
+    ...[1, 2, 3].map(
+      (n) => `
+        INSERT INTO files (file_id, name, size_bytes, sha256, content_type, metadata, uploaded_at)
+        VALUES ('f${n}', 'f', ${n * 1_000}, '', 'text/plain', '{}', 1)`,
+    ),
   ];
 }
 
@@ -56,6 +62,7 @@ async function check(store: Store): Promise<void> {
     lastHeartbeatAt: 7,
     leaseUntil: 9,
   });
+  expect(await store.read(fileTotals())).toEqual({ files: 3, bytes: 6_000 });
   const numbers = async (): Promise<readonly number[]> =>
     (await lux.ledger("a", page)).rows.first.map(({ n }) => n);
   expect(await numbers()).toEqual(Array.from({ length: DONE }, (_, i) => DONE - i));

@@ -827,7 +827,8 @@ function makeRows(): Rows {
     revokedAt: i === 4 ? 98 : null,
   }));
   const changes: Change[] = [...ofNodes, ...ofTasks, ...ofLedger, ...ofMail];
-  for (const file of files) changes.push({ kind: "file.saved", file });
+  for (const file of files)
+    changes.push({ kind: "file.saved", file }, { kind: "files.tallied", files: 1, bytes: file.sizeBytes });
   for (const { id: _, ...one } of events) changes.push({ kind: "event.logged", event: one });
   for (const key of keys) changes.push({ kind: "key.saved", key });
   return { nodes, tasks, ledger, files, events, keys, messages, deliveries, changes };
@@ -1214,10 +1215,11 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
     expect(ledger.some(({ balanceMicro }) => balanceMicro > 2n ** 53n)).toBe(true);
   });
 
-  test("files: one, pages, count", async () => {
+  test("files: one, pages, totals", async () => {
     for (const file of files) expect(await read(fileReads.fileById(file.fileId))).toEqual(file);
     expect(await read(fileReads.fileById("none"))).toBeNull();
-    expect(await read(fileReads.filesCount())).toBe(files.length);
+    const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    expect(await read(fileReads.fileTotals())).toEqual({ files: files.length, bytes });
     for (const slice of [
       { from: "newest", limit: 10, offset: 0 },
       { from: "newest", limit: 10, offset: 20 },
@@ -1915,7 +1917,8 @@ describe("store: sqlite: schema", () => {
     );
     expect(ends).toEqual(["0 ", "0 ", "0 ", "0 "]);
     expect(await place.look(COUNT_EVENTS)).toBe(4);
-    expect(await place.look("SELECT count(*) AS n FROM task_totals")).toBe(1);
+    for (const table of ["task_totals", "file_totals"])
+      expect(await place.look(`SELECT count(*) AS n FROM ${table}`)).toBe(1);
   });
 
   test("a file that is no database is refused", async () => {
@@ -2271,6 +2274,7 @@ describe("store: sqlite: plans", () => {
     "task.deleted": { kind: "task.deleted", taskId: "t" },
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
+    "files.tallied": { kind: "files.tallied", files: 1, bytes: 2 },
     "answers.pruned": { kind: "answers.pruned", ...old },
     "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
   };
@@ -2371,7 +2375,7 @@ describe("store: sqlite: plans", () => {
     firstDependents: taskReads.firstDependents(500),
     firstSettlement: taskReads.firstSettlement(),
     tasksOfDeleted: taskReads.tasksOfDeleted(500),
-    filesCount: fileReads.filesCount(),
+    fileTotals: fileReads.fileTotals(),
     fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
     firstEventId: eventReads.firstEventId(),
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),

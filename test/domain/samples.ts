@@ -231,6 +231,8 @@ export function sketchChange(change: Change): string {
       return `${change.kind} ${change.messageId} ${change.toNodes.join()}`;
     case "delivery.moved":
       return `${change.toNode} #${change.seq} ${change.state} ${change.deliveries} ${change.leaseUntil}`;
+    case "files.tallied":
+      return `files ${signed(change.files, change.bytes)}`;
     case "broadcast.saved":
       return `broadcast ${change.messageId} ${change.writeUntil} ${change.waiting}`;
     case "broadcast.tallied":

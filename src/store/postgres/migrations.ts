@@ -346,6 +346,14 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (at, hub)
   );
   `,
+  `
+  CREATE TABLE file_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    files BIGINT NOT NULL,
+    bytes BIGINT NOT NULL
+  );
+  INSERT INTO file_totals SELECT 1, count(*), coalesce(sum(size_bytes), 0) FROM files;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -392,6 +392,18 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     keys: () => [EVERYTHING], // the change does not name the task of the file
     statement: remove("files", { file_id: text(({ fileId }) => fileId) }),
   },
+  "files.tallied": {
+    statement: update(
+      "file_totals",
+      { one: "1" },
+      { files: whole(({ files }) => files, added), bytes: whole(({ bytes }) => bytes, added) },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      files: earlier.files + later.files,
+      bytes: earlier.bytes + later.bytes,
+    }),
+  },
   "event.logged": {
     keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),
     statement: insert("events", EVENT),
