@@ -2,7 +2,7 @@
 // POST to all of them. Must not: be made slower or cleverer, because the ratio depends on it.
 const open = new Set<ReadableStreamDirectController>();
 
-const server = Bun.serve({
+const bare = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
   async fetch(request, server) {
@@ -20,10 +20,10 @@ const server = Bun.serve({
         open.add(stream);
         void stream.write(":\n\n"); // the head goes out with it
       },
-      cancel: () => opened && open.delete(opened),
+      cancel: () => void (opened && open.delete(opened)),
     });
     return new Response(body, { headers: { "Content-Type": "text/event-stream" } });
   },
 });
 
-console.log(`http://127.0.0.1:${server.port}`);
+console.log(`http://127.0.0.1:${bare.port}`);

@@ -35,7 +35,8 @@ class Streams {
           partial = bytes.subarray(-FRAME_END.length).equals(FRAME_END) ? null : bytes;
           if (partial !== null) return;
           if (bytes.subarray(0, 13).toString("latin1") === "HTTP/1.1 200 ") opened.resolve();
-          else if (bytes.subarray(0, 9).toString("latin1") === "HTTP/1.1 ") fail(bytes.toString("utf8", 0, 300));
+          else if (bytes.subarray(0, 9).toString("latin1") === "HTTP/1.1 ")
+            fail(bytes.toString("utf8", 0, 300));
           this.#got(bytes);
         },
         close: () => fail("the server closed it"),
@@ -64,7 +65,8 @@ class Streams {
     if (this.#mark === null || bytes.indexOf(this.#mark) < 0) return;
     this.#atMs.push(nowMs());
     this.#first ??= bytes;
-    if (this.#atMs.length === this.#size) this.#done.resolve({ atMs: this.#atMs, text: this.#first.toString() });
+    if (this.#atMs.length === this.#size)
+      this.#done.resolve({ atMs: this.#atMs, text: this.#first.toString() });
   }
 }
 

@@ -11,8 +11,8 @@ import { MESSAGE } from "../scenarios.ts";
 import { type RunningServer, SECRET, startEcho, startHubOn } from "../server-under-test.ts";
 import { Arrivals, type StreamJob, nowMs } from "./stream-job.ts";
 
-export const STREAMS = 10_000;
-/** Processes of the clients: a process may have few sockets open. */
+const STREAMS = 10_000;
+/** Processes of the clients: each has 5,000 sockets. A server has 10,000, so `ulimit -n` must allow some more. */
 const CLIENTS = 4;
 const BROADCASTS_IN_ROUND = 5;
 /** Broadcasts of each server before the first that counts. */
@@ -27,7 +27,10 @@ export type StreamRow = { streams: number; hub: StreamSide; bare: StreamSide; ra
 type Client = ReturnType<typeof startClient>;
 
 const startClient = () =>
-  startLoadClient<StreamJob, Arrivals>([process.execPath, join(import.meta.dir, "stream-client.ts")], Arrivals);
+  startLoadClient<StreamJob, Arrivals>(
+    [process.execPath, join(import.meta.dir, "stream-client.ts")],
+    Arrivals,
+  );
 
 /** Opens the streams, sends the broadcasts in turns, and closes all. */
 export async function measureStreams({ hub: command, dataRoot, rounds }: Options): Promise<StreamRow> {
@@ -38,8 +41,16 @@ export async function measureStreams({ hub: command, dataRoot, rounds }: Options
     const nodeIds = Array.from({ length: STREAMS }, (_, index) => `bench-${String(index).padStart(5, "0")}`);
     await inBatches(hub.port, "node/register", [SENDER], (node_id) => ({ node_id, name: "Bench" }));
     await inBatches(hub.port, "node/register", nodeIds, (node_id) => ({ node_id, name: "Bench" }));
-    await openAll(clients, hub.port, nodeIds.map((nodeId) => `/api/v1/agent/sse?node_id=${nodeId}`));
-    await openAll(clients, bare.port, nodeIds.map(() => "/"));
+    await openAll(
+      clients,
+      hub.port,
+      nodeIds.map((nodeId) => `/api/v1/agent/sse?node_id=${nodeId}`),
+    );
+    await openAll(
+      clients,
+      bare.port,
+      nodeIds.map(() => "/"),
+    );
 
     let frame = "";
     const ofHub = async (mark: string): Promise<StreamSide> => {
