@@ -18,16 +18,15 @@ import { keyBoundElsewhere, keyLost, unauthorized, viewerNotAllowed } from "./er
 
 /**
  * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
- * besides the secret. Outside /api/v1: `open` never asks for anything, and reads no header; `bearer` needs the secret,
+ * in addition to the secret. Outside /api/v1: `open` needs nothing, and reads no header; `bearer` needs the secret,
  * which may also come as a bearer token (RFC 6750).
  */
 export type Auth = "public" | "secret" | "admin" | "open" | "bearer";
 
-/** Who may call an endpoint. */
 export type Access = {
   readonly method: Method;
   readonly auth: Auth;
-  /** Its answers have the contents of messages: a viewer may not read them. */
+  /** Whether its answers have the contents of messages, which a viewer may not read. */
   readonly showsMessages?: boolean;
 };
 
@@ -35,7 +34,7 @@ export type Caller = {
   readonly variant: Variant;
   /** What the caller may do; null on a public endpoint, where anybody may do the same. */
   readonly key: KeyRecord | null;
-  /** The valid key that the caller showed, also where none was needed. */
+  /** The valid key that the caller sent, even if none was needed. */
   readonly shownKey: KeyRecord | null;
 };
 
@@ -58,7 +57,8 @@ export class Authenticator {
   }
 
   /**
-   * On a public path of variant A a wrong secret is ignored; a key that is bound to a variant still selects it.
+   * Identifies the caller. On a public path of variant A a wrong secret is ignored; a key that is bound to a variant
+   * still selects it.
    * @throws {Problem} 401; 429 after too many wrong secrets; 403 without the administrator key, or for a viewer
    */
   async authenticate(exchange: Exchange, access: Access, listenerVariant: Variant): Promise<Caller> {
@@ -76,12 +76,12 @@ export class Authenticator {
     return { variant, key, shownKey: key };
   }
 
-  /** For a call that took long to arrive. @throws {Problem} 401 when its key was revoked or has expired since */
+  /** Checks the key again after a slow body. @throws {Problem} 401 when it was revoked or has expired meanwhile */
   checkStillValid({ key }: Caller): void {
     if (key && !this.#keys.isInForce(key)) throw keyLost();
   }
 
-  /** The client's address, as rate limits count it. */
+  /** Returns the key under which the client's address is counted. */
   addressOf({ server, request }: Exchange): string {
     const peer = server.requestIP(request)?.address ?? "";
     return clientAddress(peer, request.headers, this.#trustedProxies);
@@ -120,7 +120,7 @@ export class Authenticator {
   }
 }
 
-/** HEAD goes to the endpoint of GET. @throws {Problem} 403 */
+/** Refuses what a viewer may not call. HEAD counts as GET. @throws {Problem} 403 */
 function checkViewerMay({ method, showsMessages }: Access): void {
   if (method !== "GET") throw viewerNotAllowed("change anything: it may only GET and HEAD");
   if (showsMessages) throw viewerNotAllowed("read the contents of messages");
@@ -130,7 +130,7 @@ function bearerToken(headers: Headers): string | null {
   return /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1] ?? null;
 }
 
-/** @throws {Problem} 403 when the caller's key is bound to another node than `nodeId`. */
+/** Checks that the caller may act for a node. @throws {Problem} 403 when its key is bound to another node */
 export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null | undefined): void {
   if (key?.nodeId == null || nodeId === undefined || nodeId === null) return;
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);

@@ -1,10 +1,10 @@
 /**
- * The texts of the OpenAPI document: when each error comes, what each resource is, and what each field means. A test
+ * The texts of the OpenAPI document: when each error occurs, what each resource is, and what each field means. A test
  * compares the errors with docs/errors-and-limits.md, and fails on a field without a text and on a text that no field
  * uses.
  */
 
-/** What the document says of the whole API. Markdown. */
+/** The description of the whole API, in Markdown. */
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
 is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`error\`.
 
@@ -15,7 +15,10 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
 - The hub speaks two variants, A and B. This document describes one of them; a listener of the other answers its own.`;
 
-/** The resources: the first word of the path, except that signin is of lux, and what has no resource is of the hub. */
+/**
+ * The resources. An operation belongs to the first word of its path; signin belongs to lux, and any other operation to
+ * the hub.
+ */
 export const RESOURCES: Readonly<Record<string, string>> = {
   node: "The workers: they register, send heartbeats and hold tasks.",
   task: "The work: created, handed out, completed or failed.",
@@ -27,7 +30,7 @@ export const RESOURCES: Readonly<Record<string, string>> = {
   hub: "The hub itself: its state, its event log and this document.",
 };
 
-/** Each code, its status, and when it comes. */
+/** Each error code with its status, and when it occurs. */
 export const ERRORS = {
   invalid_request: { status: 400, when: "a field is missing or wrong; `errors` lists the bad fields" },
   unauthorized: {
@@ -102,7 +105,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** What a field means: by its name, or by the record or operation that has it and its name where that differs. */
+/** What a field means, by its name; if that depends on the record or operation, by its name after theirs. */
 export const FIELDS: Readonly<Record<string, string>> = {
   success: "Always true: errors are problems.",
 

@@ -1,7 +1,7 @@
 /**
- * The request pipeline: authenticates the caller, reads and validates the input, answers a repeated request from the
- * stored answer (idempotency), runs the endpoint, encodes the answer. When several of these fail, the first in this order
- * is the error that the client gets (docs/errors-and-limits.md).
+ * The request pipeline: authenticates the caller, reads and validates the input, replays the stored answer to a
+ * repeated request (idempotency), runs the endpoint, and encodes the answer. If several of these steps would fail, the
+ * client gets the error of the first (docs/errors-and-limits.md).
  */
 import * as limit from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
@@ -47,18 +47,21 @@ export type PipelineParts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly trustedProxies: readonly Network[];
-  /** Whether A's public paths need the secret too. */
+  /** Whether the public paths of A require the secret too. */
   readonly isPrivate: boolean;
-  /** Bytes held of large answers. */
+  /** Bounds the unread bytes of large answers. */
   readonly answers: Semaphore;
-  /** The same of callers without a valid secret, by address: what they do not read must not crowd out the others. */
+  /**
+   * The same for callers without a valid secret, by address: their unread answers must not block those of other
+   * callers.
+   */
   readonly anonymousAnswers: SemaphoreShares;
 };
 
-/** What a listener serves: its variant, and its endpoints by method and path. */
+/** A listener's variant, and its endpoints by method and path. */
 type Served = { readonly variant: Variant; readonly endpoints: ReadonlyMap<string, Endpoint> };
 
-/** One for all listeners. */
+/** The pipeline of all listeners. */
 export class Pipeline {
   readonly #services: Services;
   readonly #store: Store;
@@ -87,12 +90,11 @@ export class Pipeline {
     this.#idempotency = new Idempotency(store, clock, this.#backpressure);
   }
 
-  /** How many calls wait now. */
   get waiting(): LongPolls["waiting"] {
     return this.#longPolls.waiting;
   }
 
-  /** The routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
+  /** Returns the routes of a listener whose variant is `variant`; a key that is bound to a variant overrides it. */
   routes(endpoints: readonly Endpoint[], variant: Variant): readonly Route[] {
     const byName = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]));
     const served = { variant, endpoints: byName };
@@ -176,7 +178,7 @@ export class Pipeline {
     return call;
   }
 
-  /** A refusal is an answer too. @throws a fault of the hub */
+  /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
   async #invoke(call: Call, served: Served, asked: Invocation): Promise<Invoked> {
     const endpoint = served.endpoints.get(`${asked.method} ${asked.path}`);
     if (endpoint?.kind !== "json" || endpoint.auth === "admin")
@@ -220,7 +222,10 @@ export class Pipeline {
     return { status: response.status, body: JSON.parse(await response.text()), replayed };
   }
 
-  /** `path` is without /api/v1/. The checks are those of a request, in the same order; the body has exact numbers. */
+  /**
+   * Prepares a request of a batch. `path` is without /api/v1/. The checks are those of a single request, in the same
+   * order; `body` has exact numbers.
+   */
   async #part(call: Call, served: Served, path: string, body: JsonObject): Promise<Part> {
     const endpoint = served.endpoints.get(`POST /api/v1/${path}`);
     if (endpoint?.kind !== "json") throw notInBatch("must be the path of a POST of JSON, such as task/claim");
@@ -244,12 +249,15 @@ export class Pipeline {
   }
 }
 
-/** 400: the path of a request in a batch. */
+/** 400: the path of a request in a batch is wrong. */
 function notInBatch(message: string): Problem {
   return invalidRequest([{ path: "path", message }]);
 }
 
-/** The attempt of a request that has an Idempotency-Key; null without one. @throws {Problem} 400 where there must be none */
+/**
+ * The attempt of a request with an Idempotency-Key; null without one.
+ * @throws {Problem} 400 if it must not have one
+ */
 function attemptOf(
   call: Call,
   { path, answersSecret }: Pick<Endpoint, "path" | "answersSecret">,

@@ -16,7 +16,6 @@ export type Flag = {
   readonly multiple?: boolean;
   /** The allowed values, if they are few. */
   readonly choices?: readonly string[];
-  /** The value is the path of a file or directory. */
   readonly isPath?: boolean;
 };
 
@@ -39,7 +38,6 @@ const PLACE: Command["flags"] = {
   data: DATA,
   database: { value: "URL", help: "the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)" },
 };
-/** The flags of every command that is a client of a hub. */
 export const REMOTE_FLAGS: Command["flags"] = {
   json: { help: "print JSON" },
   url: { value: "URL", help: "the hub (LUXHUB_URL); without it, the hub that runs on --data" },
@@ -389,7 +387,6 @@ export function commandNamed(name: string): Command {
   return command;
 }
 
-/** Returns the grammar of a command. */
 export function formOf(name: string): Form {
   const { words, flags } = commandNamed(name);
   return {

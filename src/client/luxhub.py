@@ -1183,7 +1183,7 @@ class _Worker:
         self._jobs: set[_Job] = set()
         #: Whether a job that starts now is given back at once.
         self._is_released = False
-        #: Why the hub refuses the worker; ends it.
+        #: The refusal of the hub that ends the worker.
         self._refusal: LuxHubError | None = None
 
     def run(self, stop: Stop, release: Stop, signals: bool) -> None:

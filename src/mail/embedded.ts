@@ -156,7 +156,7 @@ export class EmbeddedMail implements Mail {
       const taken = await this.#take(transact, nodeId, waitingDeliveries(nodeId, count), steady);
       return taken === "large" ? undefined : taken;
     } finally {
-      this.#answers.release(mostBytes); // the answer itself is accounted for from here on
+      this.#answers.release(mostBytes); // from here on response backpressure counts the answer
     }
   }
 

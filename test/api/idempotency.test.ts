@@ -451,7 +451,7 @@ describe("an upload", () => {
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
 
-  test("that named a node before it was there is answered as it was", async () => {
+  test("that named a node before it was registered gets its first answer again", async () => {
     await using hub = await startHub();
     const sent = { metadata: '{"node":"late"}' };
     const first = await attempt(hub, sent);

@@ -142,7 +142,7 @@ describe("who may call", () => {
     await until("the calls are logged", async () => other.logged.join("").includes('"/mcp"'));
   });
 
-  test("what is no message of the protocol is refused", async () => {
+  test("a body that is not a message of the protocol is refused", async () => {
     const broken = await post(hub, "{", WITH_SECRET);
     expect(broken.status).toBe(400);
     expect(await broken.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_700 } });
@@ -225,7 +225,7 @@ describe("the list of tools", () => {
     expect(tools[0]).toBe(tools[1] ?? "");
   });
 
-  test("and may be cached in the revision of 2026, as whatever never changes", async () => {
+  test("may be cached in the revision of 2026, because it never changes", async () => {
     for (const method of ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]) {
       const answer = await modern(hub, method);
       expect(answer.headers.get("content-type")).toContain("application/json");
