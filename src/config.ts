@@ -51,6 +51,8 @@ export type Config = {
   readonly allowedHosts: readonly string[];
   /** Whether the public paths of A require the secret too. */
   readonly isPrivate: boolean;
+  /** Whether a key must be bound to the node for which a call acts. */
+  readonly isStrict: boolean;
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
@@ -345,15 +347,16 @@ const ALLOWED_HOST = setting(
 const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
 
 /** A flag without a value; in the environment and in luxhub.toml its value is true or false. */
-const PRIVATE = setting(
-  "private",
-  "",
-  null,
-  "the public reads of A require the secret too",
-  parser("true or false", (text) =>
+function toggle(flag: string, help: string): Setting<boolean> {
+  const parse = parser("true or false", (text) =>
     text === "" || text === "true" ? true : text === "false" ? false : null,
-  ),
-);
+  );
+  return setting(flag, "", null, help, parse);
+}
+
+const PRIVATE = toggle("private", "the public reads of A require the secret too");
+const STRICT = toggle("strict", "only a key that is bound to a node acts for it");
+const SWITCHES: readonly Setting<unknown>[] = [PRIVATE, STRICT];
 
 export type SettingRow = {
   readonly flag: string;
@@ -390,6 +393,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.log,
   SETTINGS.logLevel,
   PRIVATE,
+  STRICT,
   TRUST_PROXY,
   CORS,
   ALLOWED_HOST,
@@ -401,7 +405,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   fallback: one.fallback,
   help: one.help,
   multiple: LISTS.includes(one),
-  isSwitch: one === PRIVATE,
+  isSwitch: SWITCHES.includes(one),
 }));
 
 export type Sources = {
@@ -440,6 +444,7 @@ export function readConfig(sources: Sources): Config {
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
+    isStrict: get(STRICT) ?? false,
     ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",

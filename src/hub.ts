@@ -218,6 +218,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     log,
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
+    isStrict: config.isStrict,
     ...budgets,
   });
   closing.push(() => services.messages.retryPutBacks());

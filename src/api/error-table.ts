@@ -125,3 +125,11 @@ export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
   return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);
 }
+
+/** 403: the hub is strict, the key is bound to no node, and the request acts for one. */
+export function keyNotBound(nodeId: string, isForAdministrators: boolean): Problem {
+  const how = `Use a key that is bound to ${nodeId} (luxhub keys add NAME --node ${nodeId})`;
+  const orElse = isForAdministrators ? ", or send the administrator key in the header X-Admin-Key too" : "";
+  const detail = `This hub is strict, and this key is bound to no node. ${how}${orElse}.`;
+  return new Problem(403, "key_not_bound", "Key not bound to the node", detail);
+}

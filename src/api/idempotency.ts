@@ -41,6 +41,8 @@ export type Attempt = {
   readonly asked: string;
   readonly exchange: Exchange;
   readonly hold: Hold;
+  /** The caller's own. */
+  readonly transact: Transact;
   /**
    * Whether the client sent no key, and the request itself is the key. Then only a success is replayed, and only for
    * SAME_CALL_MS: a later request is meant as a new one.
@@ -56,13 +58,19 @@ export type Attempt = {
  * @param bodyHash hex
  */
 export function attemptBy(
-  { key, variant, exchange, hold }: Pick<Caller, "key" | "variant"> & Pick<Attempt, "exchange" | "hold">,
+  {
+    key,
+    variant,
+    exchange,
+    hold,
+    transact,
+  }: Pick<Caller, "key" | "variant"> & Pick<Attempt, "exchange" | "hold" | "transact">,
   path: string,
   idempotencyKey: string,
   bodyHash: string,
 ): Attempt {
   const scope = [key?.keyId ?? "", path, idempotencyKey].join(" ");
-  return { scope, asked: `${variant.name} ${bodyHash}`, exchange, hold };
+  return { scope, asked: `${variant.name} ${bodyHash}`, exchange, hold, transact };
 }
 
 /** Returns the request's Idempotency-Key, or null. @throws {Problem} 400 for an invalid one */
@@ -213,7 +221,7 @@ export class Idempotency {
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? [record(problem.status, JSON.stringify(problem))] : []);
       };
-      const outcome = await this.#store.transact(known, decideAndStore, before);
+      const outcome = await attempt.transact(known, decideAndStore, before);
       hasStored ||= willBeStored;
       if (outcome?.kind === "rejected") throw new Rejection(outcome);
       return outcome?.answer;

@@ -43,6 +43,10 @@ export const ERRORS = {
     status: 403,
     when: "the key acts for one node only, and the request for another or its tasks",
   },
+  key_not_bound: {
+    status: 403,
+    when: "the hub is `--strict`, and the key is not bound to the node that it names",
+  },
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
   viewer_not_allowed: { status: 403, when: "the key only reads, and no contents of messages" },
@@ -179,6 +183,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   result:
     "What came of the work: three texts of at most 64 KiB each, and any further keys, together at most 64 KiB of JSON.",
   "Task.result": "As the node sent it; null until the task is completed.",
+  result_verified: "The result came with a key that is bound to the node that completed the task.",
   problem: "What the problem was.",
   improvement: "What was done about it.",
   lesson: "What was learned.",
@@ -257,6 +262,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   type: "The kind of message.",
   require_ack:
     "Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.",
+  verified: "The message came with a key that is bound to its sender.",
+  "Event.verified":
+    "The request came with a key that is bound to the node that acted: `node_id`, or of `message.sent` the sender.",
   sent_at: "When the message was sent.",
   transport: "What carries messages.",
   receivers: "The nodes that it was sent to.",

@@ -670,6 +670,7 @@ export function errorCodes(endpoint: Endpoint | Declared): ReadonlySet<ErrorCode
     ...(hasQuery ? (["invalid_request"] as const) : []),
     ...(waits ? (["too_many_calls"] as const) : []),
     ...(isBound ? (["key_bound_to_other_node"] as const) : []),
+    ...(endpoint.strict ? (["key_not_bound"] as const) : []),
     ...(method !== "GET" || endpoint.showsMessages ? (["viewer_not_allowed"] as const) : []),
     ...(auth === "admin" ? (["admin_key_required"] as const) : []),
     ...(RAW[id]?.errors ?? []),

@@ -39,10 +39,14 @@ export class ActivityLog {
   note(changes: readonly Notified[]): void {
     if (!this.#isOn) return;
     let task: Task | null = null;
+    let left: string | null = null;
     for (const change of changes) {
       if (change.kind === "task.created" || change.kind === "task.moved") task = change.task;
-      else if (change.kind === "event.logged")
-        this.#add(change.event, task?.taskId === change.event.taskId ? task : null);
+      if (change.kind !== "event.logged") continue;
+      const { event } = change;
+      if (event.kind === "node.left") left = event.nodeId;
+      if (event.kind === "node.offline" && event.nodeId === left) continue; // that it left says it
+      this.#add(event, task?.taskId === event.taskId ? task : null);
     }
   }
 

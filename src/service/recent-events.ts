@@ -77,7 +77,7 @@ export class RecentEvents {
     const messageWeight = sent ? sent.message.content.length + RECEIVER_WEIGHT * sent.receivers.size : 0;
     const weight = EVENT_WEIGHT + messageWeight;
     this.#byId.set(id, {
-      item: { kind: "event", event: { ...event, id } },
+      item: { kind: "event", event: { ...event, id, verified: event.verified === true } },
       sent: sent && {
         item: { kind: "message", eventId: id, message: sent.message },
         receivers: sent.receivers,

@@ -290,6 +290,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
       content: "hi",
       type: "task",
       require_ack: true,
+      verified: false,
     });
     expect(sent_at).toMatch(ISO);
     expect(frames[1]?.data).toEqual({
@@ -298,6 +299,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
       at: expect.stringMatching(ISO),
       node_id: "n1",
       task_id: taskId,
+      verified: false,
       data: { by: "assign" },
     });
     expect(frames[3]?.data).toMatchObject({ task_id: own });

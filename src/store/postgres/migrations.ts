@@ -347,6 +347,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   );
   `,
   `
+  -- 1: the key of the request was bound to the node that did it
+  ALTER TABLE events ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE messages ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
   CREATE TABLE file_totals (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     files BIGINT NOT NULL,
