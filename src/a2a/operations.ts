@@ -6,7 +6,7 @@
  */
 import { StreamResponse, Task } from "@a2a-js/sdk";
 import { attemptBy, hashJson } from "../api/idempotency.ts";
-import { type Frames, lastEventIdOf } from "../api/stream.ts";
+import { type StreamText, lastEventIdOf } from "../api/stream.ts";
 import { parseNewTask, withDraft } from "../api/tasks.ts";
 import { Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
@@ -16,7 +16,7 @@ import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { newId } from "../lib/ids.ts";
-import type { StreamItem } from "../service/feed.ts";
+import type { StreamItem } from "../service/recent-events.ts";
 import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
@@ -205,8 +205,8 @@ async function subscribeToTask(session: Session, params: JsonObject, wrap: Wrap)
     const selection = selectionOf(session, id);
     const { gap } = await selection.catchUp(after, 1);
     if (gap === null) {
-      const framesOf = framesOfTask(session, { taskId: id, contextId: origin.contextId }, wrap);
-      const opening = { selection, cursor: after, gatherMs: 0, framesOf, endsWithLog: isOver(task) };
+      const textOf = textOfTask(session, { taskId: id, contextId: origin.contextId }, wrap);
+      const opening = { selection, cursor: after, gatherMs: 0, textOf, endsWithLog: isOver(task) };
       return session.shared.openStream(call, opening);
     }
   } else if (isOver(task)) {
@@ -235,17 +235,17 @@ async function openWithSnapshot(
     cursor: lastId,
     gatherMs: 0,
     first: { text, isLast: isOver(sent.task) },
-    framesOf: framesOfTask(session, { taskId, contextId: sent.origin.contextId }, wrap),
+    textOf: textOfTask(session, { taskId, contextId: sent.origin.contextId }, wrap),
   });
 }
 
-function framesOfTask(session: Session, ids: { taskId: string; contextId: string }, wrap: Wrap) {
+function textOfTask(session: Session, ids: { taskId: string; contextId: string }, wrap: Wrap) {
   const { services } = session.call;
   const lookup = {
     task: () => orNull(services.feed.task(ids.taskId)),
     file: (fileId: string) => orNull(services.files.get(fileId)),
   };
-  return async (item: StreamItem): Promise<Frames | null> => {
+  return async (item: StreamItem): Promise<StreamText | null> => {
     if (item.kind !== "event") return null;
     const update = await updateOf(item.event, ids, lookup, session.shared.publicUrl);
     if (!update) return null;

@@ -13,7 +13,8 @@ import { KeepAlive, type SseStream, frame, openEventStream } from "../http/sse.t
 import type { Log } from "../lib/log.ts";
 import { Semaphore, TickQueue } from "../lib/semaphore.ts";
 import { Slices } from "../lib/slices.ts";
-import type { Feed, Gap, Selection, StreamItem } from "../service/feed.ts";
+import type { Feed, Gap, Selection } from "../service/feed.ts";
+import type { StreamItem } from "../service/recent-events.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { checkActsFor } from "./auth.ts";
@@ -73,11 +74,13 @@ type Shared = {
   readonly wakeUps: Slices;
   /** Of the streams that are far behind, one reads in each tick. */
   readonly catchUps: TickQueue;
+  /** Encodes an item once for all streams that show it. */
+  readonly frames: Frames;
   readonly log: Log;
 };
 
-/** An item as text; `isLast`: the stream ends after it. */
-export type Frames = { readonly text: string; readonly isLast: boolean };
+/** Frames as text; `isLast`: the stream ends after them. */
+export type StreamText = { readonly text: string; readonly isLast: boolean };
 
 /** What one stream shows, and from where on. */
 export type Opening = {
@@ -87,11 +90,11 @@ export type Opening = {
   /** What is logged within this time of the last read is read together. */
   readonly gatherMs: number;
   /** Sent before all else. */
-  readonly first?: Frames;
+  readonly first?: StreamText;
   /** It ends when it has shown the log. */
   readonly endsWithLog?: boolean;
   /** Encodes an item; null: it is not shown. Without it, as the event or message that it is. */
-  readonly framesOf?: (item: StreamItem) => Promise<Frames | null>;
+  readonly textOf?: (item: StreamItem) => Promise<StreamText | null>;
 };
 
 /** All open streams of the hub. */
@@ -116,6 +119,7 @@ export class EventStreams {
       held: new Semaphore(limit.STREAMS_HELD_MAX_BYTES),
       wakeUps: new Slices(limit.WAKE_UPS_TOGETHER),
       catchUps: new TickQueue(),
+      frames: new Frames(),
       log,
     };
     this.#sharedByAnonymous = {
@@ -200,7 +204,7 @@ export class EventStreams {
 class EventStream {
   readonly #selection: Selection;
   readonly #gatherMs: number;
-  readonly #framesOf: Opening["framesOf"];
+  readonly #textOf: Opening["textOf"];
   readonly #endsWithLog: boolean;
   readonly #stream: SseStream;
   readonly #shared: Shared;
@@ -217,7 +221,7 @@ class EventStream {
   constructor(opening: Opening, stream: SseStream, shared: Shared) {
     this.#selection = opening.selection;
     this.#gatherMs = opening.gatherMs;
-    this.#framesOf = opening.framesOf;
+    this.#textOf = opening.textOf;
     this.#endsWithLog = opening.endsWithLog ?? false;
     this.#cursor = opening.cursor;
     this.#stream = stream;
@@ -252,7 +256,11 @@ class EventStream {
   #readLater(): void {
     if (this.#reading || this.#gathering) return;
     this.#reading = true;
-    this.#shared.wakeUps.run(() => void this.#read());
+    this.#shared.wakeUps.run(() => {
+      if (this.#gatherMs === 0 && !this.#catchingUp && !this.#textOf) this.#sendRecent();
+      if (this.#catchingUp || this.#pending.length > 0) void this.#read();
+      else this.#reading = false;
+    });
   }
 
   #gather(): void {
@@ -277,6 +285,27 @@ class EventStream {
       this.#reading = false;
     }
     if (this.#gatherMs > 0 && !this.#stream.closed) this.#gather();
+  }
+
+  /**
+   * Sends what was committed just now from memory, without a query and without waiting. It stops at an event that is not
+   * in memory, and when the client or the memory for slow clients is behind: #read() goes on from there.
+   */
+  #sendRecent(): void {
+    const { held } = this.#shared;
+    let count = 0;
+    for (const id of this.#pending) {
+      const item = this.#selection.recentItem(id);
+      if (item === undefined || this.#stream.backlogBytes > 0) break;
+      if (item !== null) {
+        if (!held.tryAcquire(limit.CONTENT_MAX_BYTES)) break;
+        this.#give(item);
+        held.release(limit.CONTENT_MAX_BYTES);
+      }
+      this.#cursor = Math.max(this.#cursor, id);
+      count++;
+    }
+    this.#pending.splice(0, count);
   }
 
   async #sendFromLog(): Promise<void> {
@@ -315,23 +344,33 @@ class EventStream {
   async #sendOne(event: LoggedEvent): Promise<boolean> {
     const { held } = this.#shared;
     await held.acquire(limit.CONTENT_MAX_BYTES);
-    let bytes = 0;
     try {
       const item = this.#stream.closed ? null : await this.#selection.itemOf(event);
-      const frames =
-        item && (this.#framesOf ? await this.#framesOf(item) : { text: framed(item), isLast: false });
-      if (frames !== null) {
-        bytes = Buffer.byteLength(frames.text);
-        held.overdraw(bytes);
-        this.#stream.send(frames.text);
-        if (frames.isLast) this.#stream.close();
-      }
+      if (item !== null && this.#textOf) await this.#giveText(item, this.#textOf);
+      else if (item !== null) this.#give(item);
     } finally {
       held.release(limit.CONTENT_MAX_BYTES);
     }
-    if (this.#stream.backlogBytes === 0) held.release(bytes);
-    else void this.#stream.drained().then(() => held.release(bytes));
     return !this.#stream.closed;
+  }
+
+  #give(item: StreamItem): void {
+    this.#sendFramed(this.#shared.frames.of(item));
+  }
+
+  async #giveText(item: StreamItem, textOf: NonNullable<Opening["textOf"]>): Promise<void> {
+    const shown = await textOf(item);
+    if (shown === null) return;
+    this.#sendFramed({ text: shown.text, bytes: Buffer.byteLength(shown.text) });
+    if (shown.isLast) this.#stream.close();
+  }
+
+  #sendFramed({ text, bytes }: Framed): void {
+    const { held } = this.#shared;
+    this.#stream.send(text);
+    if (this.#stream.backlogBytes === 0) return;
+    held.overdraw(bytes);
+    void this.#stream.drained().then(() => held.release(bytes));
   }
 }
 
@@ -339,6 +378,23 @@ class EventStream {
 function framedGap({ after, resumedAt }: Gap): string {
   const data = JSON.stringify({ after, resumed_at: resumedAt });
   return frame({ id: resumedAt - 1, event: "gap", data });
+}
+
+/** An item as it is sent. */
+type Framed = { readonly text: string; readonly bytes: number };
+
+/** The frames of items, as long as the items are in use. */
+class Frames {
+  readonly #byItem = new WeakMap<StreamItem, Framed>();
+
+  of(item: StreamItem): Framed {
+    const known = this.#byItem.get(item);
+    if (known) return known;
+    const text = framed(item);
+    const frame = { text, bytes: Buffer.byteLength(text) };
+    this.#byItem.set(item, frame);
+    return frame;
+  }
 }
 
 function framed(item: StreamItem): string {

@@ -353,6 +353,14 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  CREATE TABLE file_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    files BIGINT NOT NULL,
+    bytes BIGINT NOT NULL
+  );
+  INSERT INTO file_totals SELECT 1, count(*), coalesce(sum(size_bytes), 0) FROM files;
+  `,
+  `
   ALTER TABLE tasks ADD COLUMN a2a_caller TEXT COLLATE "C";
   ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
   CREATE INDEX tasks_a2a ON tasks (a2a_caller, updated_at, seq) WHERE a2a_caller IS NOT NULL;

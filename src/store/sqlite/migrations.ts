@@ -423,6 +423,15 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN result_verified INTEGER NOT NULL DEFAULT 0;
   `,
   `
+  -- file/list and the metrics: running totals, kept by domain/file.ts
+  CREATE TABLE file_totals (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO file_totals SELECT 1, count(*), coalesce(sum(size_bytes), 0) FROM files;
+  `,
+  `
   -- who created it through A2A, and {"context":…,"message":…}: the ids that the caller knows it by; NULL: another way
   ALTER TABLE tasks ADD COLUMN a2a_caller TEXT;
   ALTER TABLE tasks ADD COLUMN a2a_ids TEXT;
