@@ -31,6 +31,8 @@ export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
   "..",
 ]);
 export const NODE_NAME_MAX_CHARS = 200;
+/** An order, a number and a node_id, in base64. */
+export const NODE_CURSOR_MAX_CHARS = 256;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
 export const CAPABILITIES_MAX = 64;
@@ -131,6 +133,8 @@ export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
 export const NODES_PART = 100;
+/** Nodes that one step of a search looks at: about a millisecond. */
+export const NODES_SEARCH_STEP = 1_000;
 /** Response backpressure counts a larger answer until its caller has read it. */
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
 /** The bytes of all counted answers together; beyond it the next answer waits. */

@@ -8,27 +8,20 @@
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
-import {
-  DIAGNOSIS_MAX_MS,
-  METRICS_KEPT_MS,
-  METRICS_MESSAGES_MAX,
-  METRICS_PART,
-  MICRO_PER_LUX,
-} from "../domain/limits.ts";
+import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
 import {
   type FileCounts,
   type NodeCounts,
-  type Part,
   fileCounts,
   messagesIn,
-  nodeCounts,
   oldestReady,
 } from "../store/sql/metrics.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
+import { Census, NODE_KINDS, nodeCensus } from "./census.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { StoreReport } from "./system.ts";
 
@@ -63,15 +56,6 @@ type Stored = {
 
 const MESSAGE_STATES = ["waiting", "leased", "parked"] as const;
 const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
-/** Events after which the number of nodes in each state may be another. */
-const NODE_KINDS: ReadonlySet<EventKind> = new Set([
-  "node.registered",
-  "node.online",
-  "node.offline",
-  "node.draining",
-  "node.left",
-  "node.deleted",
-]);
 const FILE_KINDS: ReadonlySet<EventKind> = new Set(["file.uploaded", "file.deleted"]);
 
 const GROUP_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -102,12 +86,7 @@ export class Metrics {
     this.#log = log;
     this.#version = version;
     this.#startedSteady = clock.steady();
-    const none = { online: 0, draining: 0, offline: 0 };
-    this.#nodes = new Census(store, nodeCounts, none, (a, b) => ({
-      online: a.online + b.online,
-      draining: a.draining + b.draining,
-      offline: a.offline + b.offline,
-    }));
+    this.#nodes = nodeCensus(store);
     this.#files = new Census(store, fileCounts, { files: 0, bytes: 0 }, (a, b) => ({
       files: a.files + b.files,
       bytes: a.bytes + b.bytes,
@@ -261,48 +240,6 @@ export class Metrics {
     text.gauge("luxhub_files_size_bytes", "Size of all stored files together.", files.bytes);
     if (databaseBytes !== null)
       text.gauge("luxhub_database_size_bytes", "Size of the database.", databaseBytes);
-  }
-}
-
-/** Counts a table part by part, with other work in between, and keeps the result until it is stale. */
-class Census<Counts extends object> {
-  readonly #store: Store;
-  readonly #part: (after: number, limit: number) => Query<Part<Counts>>;
-  readonly #none: Counts;
-  readonly #add: (a: Counts, b: Counts) => Counts;
-  #counted: Counts | null = null;
-  /** What is counted may have changed. */
-  isStale = true;
-
-  constructor(
-    store: Store,
-    part: (after: number, limit: number) => Query<Part<Counts>>,
-    none: Counts,
-    add: (a: Counts, b: Counts) => Counts,
-  ) {
-    this.#store = store;
-    this.#part = part;
-    this.#none = none;
-    this.#add = add;
-  }
-
-  async count(): Promise<Counts> {
-    if (this.#counted !== null && !this.isStale) return this.#counted;
-    this.isStale = false; // first: what changes meanwhile is counted the next time
-    try {
-      let counted = this.#none;
-      for (let after: number | null = 0; after !== null;) {
-        const part: Part<Counts> = await this.#store.read(this.#part(after, METRICS_PART));
-        counted = this.#add(counted, part);
-        after = part.next;
-        if (after !== null) await new Promise((resolve) => setImmediate(resolve));
-      }
-      this.#counted = counted;
-      return counted;
-    } catch (error) {
-      this.isStale = true;
-      throw error;
-    }
   }
 }
 

@@ -53,6 +53,7 @@ import * as eventReads from "../../src/store/sql/events.ts";
 import { minutesBetween } from "../../src/store/sql/minutes.ts";
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
+import { nodeCounts } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -911,6 +912,68 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
 
+  test("nodesByIdAfter, nodeRangeAfter, rankedNodes, nodesBySeq: nodes in an order, a part at a time", async () => {
+    const inOrder = nodes.toSorted(byId);
+    const byIds = await read(nodeReads.nodesByIdAfter("", 500));
+    expect(byIds.filter(({ deleted }) => !deleted).map(({ nodeId }) => nodeId)).toEqual(
+      inOrder.map(({ nodeId }) => nodeId),
+    );
+    const [, second] = byIds;
+    expect(await read(nodeReads.nodesByIdAfter(byIds[0]?.nodeId ?? "", 1))).toEqual(second ? [second] : []);
+    const seqs = byIds.map(({ seq }) => seq);
+    expect((await read(nodeReads.nodesBySeq(seqs))).toSorted(byId)).toEqual(inOrder);
+    const ranks = {
+      busy: (one: Node) => BigInt(one.online ? one.tasksAssigned : -1),
+      lux: (one: Node) => one.balanceMicro,
+    };
+    const states = {
+      online: (one: Node) => one.online,
+      draining: (one: Node) => one.online && one.draining,
+      offline: (one: Node) => !one.online,
+    };
+    const ranges: nodeReads.NodeRange[] = [];
+    for (let after = 0; ;) {
+      const range = await read(nodeReads.nodeRangeAfter(after, 3));
+      if (range === null) break;
+      ranges.push(range);
+      after = range.last;
+    }
+    expect(ranges.length).toBe(Math.ceil(byIds.length / 3));
+    for (const order of ["busy", "lux"] as const)
+      for (const state of [null, "online", "draining", "offline"] as const) {
+        const rank = ranks[order];
+        const expected = inOrder
+          .filter((one) => state === null || states[state](one))
+          .toSorted((a, b) => (rank(a) === rank(b) ? byId(a, b) : rank(a) > rank(b) ? -1 : 1))
+          .map((one) => [one.nodeId, rank(one)]);
+        const whole = { after: 0, last: ranges.at(-1)?.last ?? 0 };
+        const first = { rank: 2n ** 63n - 1n, nodeId: "" };
+        const found = await read(nodeReads.rankedNodes(order, state, whole, first, 500));
+        expect(found.map(({ nodeId, rank }) => [nodeId, rank])).toEqual(expected);
+        const after = found[1] ?? first;
+        const rest = await read(nodeReads.rankedNodes(order, state, whole, after, 2));
+        expect(rest).toEqual(found[1] ? found.slice(2, 4) : found.slice(0, 2));
+        const inParts = [];
+        for (const range of ranges)
+          inParts.push(...(await read(nodeReads.rankedNodes(order, state, range, first, 500))));
+        expect(inParts.map(({ nodeId }) => nodeId).toSorted()).toEqual(
+          found.map(({ nodeId }) => nodeId).toSorted(),
+        );
+      }
+  });
+
+  test("nodeCounts: by state, and the sum of the balances", async () => {
+    const counts = await read(nodeCounts(0, 500));
+    const numberOf = (is: (one: Node) => boolean): number => nodes.filter(is).length;
+    expect(counts).toEqual({
+      online: numberOf((one) => one.online && !one.draining),
+      draining: numberOf((one) => one.online && one.draining),
+      offline: numberOf((one) => !one.online),
+      luxMicro: nodes.reduce((sum, one) => sum + one.balanceMicro, 0n),
+      next: null,
+    });
+  });
+
   test("expiredNodes: nodes with an expired lease, longest expired first", async () => {
     for (const steady of [0, 1_000, 1_005, 9_999])
       for (const limit of [1, 3, 100]) {
@@ -1233,6 +1296,17 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
       const sizes = await read(fileReads.fileSizes(slice));
       expect(sizes.map(({ bytes }) => bytes)).toEqual(expected.map(bytesOf));
       expect(await read(fileReads.filesBySeq(sizes.map(({ seq }) => seq)))).toEqual(expected);
+    }
+    const ofTasks = files.filter(({ taskId }) => taskId !== null);
+    expect(ofTasks.length).toBeGreaterThan(0);
+    for (const taskId of [...new Set(ofTasks.map(({ taskId }) => taskId ?? "")), "none"]) {
+      const own = files.filter((one) => one.taskId === taskId);
+      expect(await read(fileReads.filesCountOf(taskId))).toBe(own.length);
+      for (const from of ["newest", "oldest"] as const) {
+        const sizes = await read(fileReads.fileSizesOf(taskId, { from, limit: 2, offset: 0 }));
+        const expected = [...part(own.toReversed(), { from, limit: 2, offset: 0 })];
+        expect(await read(fileReads.filesBySeq(sizes.map(({ seq }) => seq)))).toEqual(expected);
+      }
     }
   });
 
@@ -2098,6 +2172,10 @@ describe("store: sqlite: plans", () => {
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
+    filesCountOf: fileReads.filesCountOf("t1"),
+    nodesBySeq: nodeReads.nodesBySeq([1, 2, 3]),
+    nodesByIdAfter: nodeReads.nodesByIdAfter("n1", 500),
+    nodeRangeAfter: nodeReads.nodeRangeAfter(5, 500),
     "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [], autoAssign: true }, 500),
     waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"], autoAssign: true }, 500),
     isBacklogEmpty: balancer.isBacklogEmpty(false),
@@ -2382,6 +2460,21 @@ describe("store: sqlite: plans", () => {
     firstSettlement: taskReads.firstSettlement(),
     tasksOfDeleted: taskReads.tasksOfDeleted(500),
     filesCount: fileReads.filesCount(),
+    fileSizesOf: fileReads.fileSizesOf("t1", slice),
+    rankedNodes: nodeReads.rankedNodes(
+      "busy",
+      "online",
+      { after: 1, last: 500 },
+      { rank: 3n, nodeId: "n1" },
+      51,
+    ),
+    "rankedNodes by LUX": nodeReads.rankedNodes(
+      "lux",
+      null,
+      { after: 1, last: 500 },
+      { rank: 3n, nodeId: "n1" },
+      51,
+    ),
     fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
     firstEventId: eventReads.firstEventId(),
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
