@@ -302,7 +302,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     );
     await page.press("download");
     await page.until(`window.saved === "note.html"`);
-    await page.press("delete");
+    await page.press("delete-file");
     await page.press("yes");
     await page.shows("No files yet.");
   });
