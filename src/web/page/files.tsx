@@ -57,7 +57,7 @@ export function Files(): JSX.Element {
                 <FileLink file={file} />
               </td>
               <td class="number">{sizeOf(file.size)}</td>
-              <td>{file.content_type}</td>
+              <td class="names">{file.content_type}</td>
               <td>{file.node_id !== null && <a href={to("nodes", file.node_id)}>{file.node_id}</a>}</td>
               <td>
                 {file.task_id !== null && (

@@ -1,7 +1,7 @@
 /** The keys of the hub, for who has the administrator key: list, add, revoke. A new secret is shown once. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { NodeField } from "./nodes.tsx";
+import { NodeField } from "./node-field.tsx";
 import {
   Age,
   Copy,

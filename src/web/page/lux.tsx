@@ -39,7 +39,7 @@ export function Lux(): JSX.Element {
           {value.leaders.map((node, i) => (
             <tr key={node.node_id}>
               <td class="number quiet">{first + i}</td>
-              <td>
+              <td class="name">
                 <a class="row" href={to("nodes", node.node_id)}>
                   {node.name}
                 </a>

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
-import { NodeField } from "./nodes.tsx";
+import { NodeField } from "./node-field.tsx";
 import { Age, Empty, Fault, Field, Form, Select, State, attempt, useEvents, useLoad } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { hub } from "./session.ts";

@@ -1,6 +1,6 @@
 /** The nodes: who is there, how loaded, and what each does now; one node with its tasks, ledger and events. */
 import type { JSX } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { type AnyNode, capabilitiesOf, countOf, curlOf } from "./format.ts";
 import { EventTable } from "./events.tsx";
 import { Ledger } from "./lux.tsx";
@@ -23,8 +23,6 @@ import { hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 import { TaskTable } from "./tasks.tsx";
 
 const PAGE = 50;
-/** Suggestions for a field. */
-const SUGGESTED = 20;
 
 const STATES = [
   ["", "any"],
@@ -104,7 +102,7 @@ export function Nodes(): JSX.Element {
                 <td>
                   <State word={node.draining && node.status === "online" ? "draining" : node.status} />
                 </td>
-                <td>
+                <td class="name">
                   <a class="row" href={to("nodes", node.node_id)}>
                     {node.name}
                   </a>{" "}
@@ -119,7 +117,7 @@ export function Nodes(): JSX.Element {
                 <td class="wide">{task && <a href={to("tasks", task.task_id)}>{task.title}</a>}</td>
                 <td class="number">{countOf(node.tasks_completed)}</td>
                 <td class="number">{countOf(node.lux_balance)}</td>
-                <td>{capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>}</td>
+                <td class="names">{capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>}</td>
               </tr>
             );
           })}
@@ -146,38 +144,6 @@ function useSteady(key: string, nodes: readonly AnyNode[]): readonly AnyNode[] {
     shown.current.key === key && ids.length === nodes.length && ids.every((nodeId) => byId.has(nodeId));
   if (!isSame) shown.current = { key, ids: nodes.map(({ node_id }) => node_id) };
   return shown.current.ids.flatMap((nodeId) => byId.get(nodeId) ?? []);
-}
-
-/** A field for a node, with those whose id or name begins as what was typed; at first the busiest. */
-export function NodeField(props: {
-  label: string;
-  name: string;
-  value?: string | undefined;
-  required?: boolean;
-  onInput?: (value: string) => void;
-}): JSX.Element {
-  const [typed, setTyped] = useState<string | null>(null);
-  const found = useLoad(`nodes ${typed}`, async (from, signal) => {
-    if (typed === null) return []; // nobody has come to the field
-    const order = typed === "" ? "busy" : "id";
-    return (await from.nodes.list({ q: typed, order, per_page: SUGGESTED }, { signal })).nodes;
-  });
-  const list = useId();
-  const type = useTyped(({ q = "" }) => setTyped(q))("q");
-  const onInput = (value: string): void => {
-    type(value);
-    props.onInput?.(value);
-  };
-  return (
-    <>
-      <Field {...props} list={list} onInput={onInput} onFocus={() => setTyped((old) => old ?? "")} />
-      <datalist id={list}>
-        {found.value?.map((node) => (
-          <option key={node.node_id} value={node.node_id} label={node.name} />
-        ))}
-      </datalist>
-    </>
-  );
 }
 
 export function Load({ node }: { node: AnyNode }): JSX.Element {

@@ -128,7 +128,8 @@ export function Overview(): JSX.Element {
               <li key={node.node_id}>
                 <a href={to("nodes", node.node_id)}>{node.name}</a>
                 <span>
-                  <Load node={node} /> {node.tasks_assigned === 1 ? "task" : "tasks"}
+                  <Load node={node} />{" "}
+                  {node.tasks_assigned === 1 && node.max_tasks === null ? "task" : "tasks"}
                 </span>
               </li>
             ))}

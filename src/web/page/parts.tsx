@@ -244,7 +244,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set(["Place", "LUX", "Done", "Tasks done", "Id", "Size"]);
 
-/** A wide table scrolls by itself, also by keyboard. */
+/** A wide table scrolls by itself, also by keyboard. In a narrow window each row is a block whose cells have their heads. */
 export function Table(props: {
   label: string;
   head: readonly string[];
@@ -252,7 +252,7 @@ export function Table(props: {
 }): JSX.Element {
   return (
     <div class="table" role="region" aria-label={props.label} tabIndex={0}>
-      <table>
+      <table style={props.head.map((word, i) => `--head-${i + 1}:"${word}"`).join(";")}>
         <thead>
           <tr>
             {props.head.map((word) => (

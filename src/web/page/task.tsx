@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import type { Event, RequestOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
 import { FileActions, FileLink } from "./files.tsx";
-import { NodeField } from "./nodes.tsx";
+import { NodeField } from "./node-field.tsx";
 import {
   Age,
   Copy,
@@ -78,7 +78,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
               <h2>Files</h2>
               <ul class="plain lines">
                 {files.files.map((file) => (
-                  <li key={file.file_id}>
+                  <li key={file.file_id} class="file">
                     <FileLink file={file} />
                     <span>
                       {sizeOf(file.size)} <FileActions file={file} />

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, countOf, stateOf } from "./format.ts";
-import { NodeField } from "./nodes.tsx";
+import { NodeField } from "./node-field.tsx";
 import {
   Age,
   Empty,
@@ -168,7 +168,7 @@ export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet
             </a>
             {task.attempts > 0 && <small> {task.attempts}×</small>}
           </td>
-          <td>{task.task_type ?? <span class="quiet">–</span>}</td>
+          <td class="names">{task.task_type ?? <span class="quiet">–</span>}</td>
           <td>{String(task.priority)}</td>
           <td>
             {task.assigned_node === null ? (
