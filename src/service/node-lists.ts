@@ -10,6 +10,7 @@ import type { Node } from "../domain/model.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import type { NodeCounts } from "../store/sql/metrics.ts";
 import {
+  type NodeRange,
   type NodeRank,
   type NodeState,
   type RankedNode,
@@ -134,22 +135,21 @@ export class NodeLists {
   ): Promise<Search> {
     // The beginnings of names are compared here: then all nodes of a step have to come.
     const most = query.prefix === "" ? wanted + 1 : NODES_SEARCH_STEP;
+    const rangeAfter = (after: number) => this.#store.read(nodeRangeAfter(after, NODES_SEARCH_STEP));
+    const inRange = (range: NodeRange) =>
+      this.#store.read(rankedNodes(order, query.state, range, from, most));
     let found: readonly RankedNode[] = [];
     let matching = 0;
-    for (let at = 0; ;) {
-      const { range, nodes } = await this.#step(() =>
-        this.#store.readTogether(async (read) => {
-          const range = await read(nodeRangeAfter(at, NODES_SEARCH_STEP));
-          if (range === null) return { range, nodes: [] };
-          return { range, nodes: await read(rankedNodes(order, query.state, range, from, most)) };
-        }),
-      );
-      if (range === null) return { found, end: null, matching };
+    let range = await this.#step(() => rangeAfter(0));
+    while (range !== null) {
+      const current: NodeRange = range;
+      const [nodes, next] = await this.#step(() => Promise.all([inRange(current), rangeAfter(current.last)]));
       const kept = nodes.filter((node) => matches(query, node));
       matching += kept.length;
       found = [...found, ...kept].toSorted(byRank).slice(0, wanted + 1);
-      at = range.last;
+      range = next;
     }
+    return { found, end: null, matching };
   }
 
   async #step<R>(read: () => Promise<R>): Promise<R> {

@@ -426,8 +426,8 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
 }
 
 /**
- * In each view axe-core finds nothing, the page is not wider than the window, no field or text is cut without a way to see
- * it, and nothing is refused or wrong. `isDark`: in the other colours than those of a new browser.
+ * In each view axe-core finds nothing, the page is not wider than the window, nothing is cut without a way to see it, and
+ * nothing is refused or wrong. `isDark`: in the other colours than those of a new browser.
  */
 export async function inspect(
   stage: Stage,
@@ -461,11 +461,14 @@ export async function inspect(
   expect(page.complaints).toEqual([]);
 }
 
-/** What reaches beyond the window, outside of what scrolls by itself. */
-const SPILLED = `[...document.querySelectorAll("body, body *")]
-  .filter((element) => {
+/** What reaches beyond the window, outside of what scrolls by itself, and what is cut without a title that has all of it. */
+const SPILLED = `[
+  ...[...document.querySelectorAll("body, body *")].filter((element) => {
     const { right, left, width } = element.getBoundingClientRect();
-    return width > 0 && (right > innerWidth + 1 || left < -1) && !element.closest(".table, .skip, nav, svg, datalist");
-  })
-  .map((element) => element.outerHTML.slice(0, 120))
-  .slice(0, 3)`;
+    const isOut = width > 0 && (right > innerWidth + 1 || left < -1);
+    const { overflowX } = getComputedStyle(element);
+    const isCut = /hidden|clip/.test(overflowX) && element.scrollWidth > element.clientWidth + 1 && !element.title;
+    return (isCut || isOut) && !element.matches(".skip, svg, input") && !element.parentElement?.closest(".table, nav, svg");
+  }).map((element) => element.outerHTML.slice(0, 160)),
+  ...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []),
+].slice(0, 3)`;

@@ -97,6 +97,7 @@ export function FileLink({ file }: { file: FileRecord }): JSX.Element {
       class="row"
       href={addressOf(file)}
       download={file.name}
+      title={file.name}
       onClick={(event) => {
         event.preventDefault();
         void download(file);

@@ -32,7 +32,7 @@ const STATES = [
 ] as const;
 
 const ORDERS = [
-  ["", "the busiest first"],
+  ["", "by load"],
   ["id", "by id"],
   ["lux", "by LUX"],
 ] as const;
@@ -72,7 +72,7 @@ export function Nodes(): JSX.Element {
         </h1>
       </header>
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-        <Field label="Id or name begins with" name="q" type="search" value={q} onInput={set("q")} />
+        <Field label="Id or name" name="q" type="search" value={q} onInput={set("q")} />
         <Select label="State" name="status" value={status} options={STATES} onInput={set("status")} />
         <Select label="Order" name="order" value={query["order"]} options={ORDERS} onInput={set("order")} />
         {isFiltered && (

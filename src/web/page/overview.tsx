@@ -126,7 +126,9 @@ export function Overview(): JSX.Element {
           <ul class="plain lines">
             {value.nodes.map((node) => (
               <li key={node.node_id}>
-                <a href={to("nodes", node.node_id)}>{node.name}</a>
+                <a href={to("nodes", node.node_id)} title={node.name}>
+                  {node.name}
+                </a>
                 <span>
                   <Load node={node} />{" "}
                   {node.tasks_assigned === 1 && node.max_tasks === null ? "task" : "tasks"}
@@ -141,7 +143,9 @@ export function Overview(): JSX.Element {
           <ol class="plain lines">
             {stats.top_nodes.slice(0, FEW).map((node) => (
               <li key={node.node_id}>
-                <a href={to("nodes", node.node_id)}>{node.node_id}</a>
+                <a href={to("nodes", node.node_id)} title={node.node_id}>
+                  {node.node_id}
+                </a>
                 <span>
                   {countOf(node.completed)} done · {countOf(node.lux_earned)} LUX
                 </span>
@@ -160,15 +164,22 @@ function Few({ tasks, none }: { tasks: readonly AnyTask[]; none: string }): JSX.
     <ul class="plain lines">
       {tasks.map((task) => (
         <li key={task.task_id}>
-          <a href={to("tasks", task.task_id)}>{task.title}</a>
-          <span>
-            {stateOf(task) === "failed" ? (task.failure?.message ?? task.failure?.kind) : task.assigned_node}
-          </span>
+          <a href={to("tasks", task.task_id)} title={task.title}>
+            {task.title}
+          </a>
+          <Why task={task} />
           <Age at={task.updated_at} />
         </li>
       ))}
     </ul>
   );
+}
+
+/** Who holds it, or why it failed. */
+function Why({ task }: { task: AnyTask }): JSX.Element {
+  const failure = task.failure?.message ?? task.failure?.kind ?? "";
+  const text = stateOf(task) === "failed" ? failure : (task.assigned_node ?? "");
+  return <span title={text}>{text}</span>;
 }
 
 function Start(): JSX.Element {
