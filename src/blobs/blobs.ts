@@ -42,7 +42,7 @@ export interface Blobs {
    */
   sweepUnfinished(): Promise<number>;
 
-  /** Checks for free space: durably writes some bytes and deletes them. Rejects as a writer does. */
+  /** Checks for free space: durably writes some bytes and deletes them. Rejects like BlobWriter.write(). */
   probe(): Promise<void>;
 
   /** Discards every open writer; afterwards begin() rejects. Idempotent. */
@@ -50,8 +50,8 @@ export interface Blobs {
 }
 
 /**
- * A lazy Blob if the system can send it by itself (a file), a Blob in memory if it is small. Else a stream that loads at most FILE_PIECE_MAX_BYTES when
- * it is read, and nothing before.
+ * A lazy Blob for a file on disk, a Blob in memory if it is small, else a stream that loads at most
+ * FILE_PIECE_MAX_BYTES for each read and nothing in advance.
  */
 export type BlobContent = Blob | ReadableStream<Uint8Array>;
 

@@ -28,7 +28,7 @@ export class Problem extends Error {
     this.extras = extras;
   }
 
-  /** The body of the answer: the members of RFC 9457, then the hub's own. */
+  /** Returns the body of the answer: the members of RFC 9457, then the hub's own. */
   toJSON(): Record<string, unknown> {
     const body: Record<string, unknown> = {
       type: `urn:luxhub:problem:${this.code}`,
@@ -43,14 +43,14 @@ export class Problem extends Error {
   }
 }
 
-/** 400: the request does not match what the endpoint accepts. Names every invalid field. */
+/** Returns a 400 that names every invalid field of the request. */
 export function invalidRequest(errors: readonly FieldError[]): Problem {
   const named = errors.map((e) => (e.path === "" ? e.message : `${e.path}: ${e.message}`));
   const detail = `Correct the request and send it again. ${named.join("; ")}`;
   return new Problem(400, "invalid_request", "Bad request", detail, { errors });
 }
 
-/** 413: the body, or the file in it, is larger than the endpoint accepts. */
+/** Returns a 413: the body, or the file in it, is larger than the endpoint accepts. */
 export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Problem {
   return new Problem(
     413,
@@ -60,7 +60,7 @@ export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Pr
   );
 }
 
-/** The same problem with `Connection: close`: the rest of the request body stays unread. */
+/** Returns the same problem with `Connection: close`, because the rest of the request body stays unread. */
 export function closing(problem: Problem): Problem {
   const headers = { ...problem.extras.headers, Connection: "close" };
   return new Problem(problem.status, problem.code, problem.title, problem.message, {
@@ -69,7 +69,9 @@ export function closing(problem: Problem): Problem {
   });
 }
 
-/** A 404 problem if the error says that a file is missing: it was deleted before it was opened. Else the error itself. */
+/**
+ * Returns a 404 if the error says that a file is missing: it was deleted before it was opened. Else the error itself.
+ */
 export function notFoundIfDeleted(error: unknown): unknown {
   if (codeOf(error) !== "ENOENT") return error;
   return new Problem(

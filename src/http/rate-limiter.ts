@@ -1,6 +1,6 @@
 /**
- * Fixed-window rate limit on failures (wrong secrets) for each client address, against guessing.
- * Memory is bounded: when it is full, the address whose window began first is dropped.
+ * A fixed-window rate limit on failures (wrong secrets) of each client address, against guessing. Memory is bounded:
+ * when it is full, the address whose window began first is dropped.
  */
 export class RateLimiter {
   readonly #limit: number;

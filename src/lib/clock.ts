@@ -1,8 +1,8 @@
 /**
  * The hub's clocks. Nothing else may call Date.now() or performance.now().
  *
- * A wall clock jumps (NTP, an operator, a board without a battery), and a lease must not: so what people see is dated
- * by `now`, and leases and deadlines run by `steady`.
+ * A wall clock can jump (NTP, an operator, a board without a battery). `now` is for the times that people see;
+ * `steady`, which never jumps, is for leases and deadlines.
  */
 
 export interface Clock {
@@ -13,7 +13,9 @@ export interface Clock {
    * For leases and deadlines. It does not advance while the machine is suspended.
    */
   steady(): number;
-  /** Milliseconds by the clock of the timers: a timer that fires late shows that the process stood still. */
+  /**
+   * The clock of setTimeout, in milliseconds: a timer that fires late shows that the process was suspended or blocked.
+   */
   timers(): number;
 }
 
@@ -27,12 +29,12 @@ export function systemClock(): Clock {
   };
 }
 
-/** A clock that shows less is not set: a board without a battery starts in 1970, until the network sets it. */
+/** An earlier wall time means that the clock is not set: a board without a battery starts in 1970. */
 const NEVER_BEFORE = Date.UTC(2026, 0, 1);
 
 /**
- * A clock whose wall time continues from `past` while the machine's clock is not set. So new rows are not dated before old
- * ones, and what had expired stays expired.
+ * Returns a clock whose wall time continues from `past` while the machine's clock is not set, so that new rows are not
+ * dated before old ones and expired data stays expired.
  * @param past a wall time that has passed, epoch milliseconds
  */
 export function notBefore(clock: Clock, past: number): Clock {
@@ -52,8 +54,8 @@ let encodedMs = Number.NaN;
 let encoded = "";
 
 /**
- * ISO 8601 UTC with milliseconds, the form of every time in an answer. The last result is cached: under load many times
- * in a row fall into the same millisecond.
+ * Formats a time as every answer has it: ISO 8601, UTC, with milliseconds. Caches the last result, because under load
+ * consecutive times are often equal.
  */
 export function isoTime(epochMs: number): string {
   if (epochMs !== encodedMs) {

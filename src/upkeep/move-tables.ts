@@ -52,7 +52,7 @@ export type Side = {
 /** The end that is written. */
 export type Target = Side & { insert(table: Table, rows: readonly TextRow[]): Promise<void> };
 
-/** The number of rows in a table, and their digest. */
+/** The name of a table, its number of rows, and their digest. */
 export type Summary = { readonly table: string; readonly rows: number; readonly sha256: string };
 
 class Digest {
@@ -103,7 +103,7 @@ async function copyTable(from: Side, to: Target, table: Table, tools: Tools): Pr
   return digest.end();
 }
 
-/** The summary of every table of a side. */
+/** Reads every table of a side and returns their summaries. */
 export async function summarize(side: Side, tools: Tools): Promise<readonly Summary[]> {
   const summaries: Summary[] = [];
   for (const table of TABLES) {
@@ -120,7 +120,7 @@ export async function summarize(side: Side, tools: Tools): Promise<readonly Summ
   return summaries;
 }
 
-/** SQL that reads a table: every value as text, in the order of its key. */
+/** Returns the SQL that reads a table: every value as text, in the order of the key. */
 export function selectText({ name, key }: Table, columns: readonly string[]): string {
   const values = columns.map((column) => `CAST(t.${column} AS TEXT) AS ${column}`);
   return `SELECT ${values.join(", ")} FROM ${name} AS t ORDER BY ${key.map((column) => `t.${column}`).join(", ")}`;

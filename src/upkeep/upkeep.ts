@@ -8,7 +8,7 @@ import { open } from "node:fs/promises";
 import * as z from "zod/mini";
 import type { Clock } from "../lib/clock.ts";
 
-/** The parameters of every such command. */
+/** The parameters that all commands on a data directory share. */
 export type Tools = {
   readonly clock: Clock;
   /** Called with a line that says what is being done and how far it is. */

@@ -363,7 +363,7 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
 
   test("an origin with a path, and a host with a port, are refused", () => {
     for (const origin of ["app.example.org", "https://app.example.org/x", "null", "ftp://a", "https://a:443"])
-      expect(() => readConfig({ ...NOWHERE, flags: { cors: [origin] } })).toThrow("an origin as");
+      expect(() => readConfig({ ...NOWHERE, flags: { cors: [origin] } })).toThrow("an origin such as");
     for (const host of ["hub:80", "http://hub", "*.example.org"])
       expect(() => readConfig({ ...NOWHERE, flags: { "allowed-host": [host] } })).toThrow("without a port");
   });
@@ -375,14 +375,14 @@ describe("flags win over the environment, and that over luxhub.toml", () => {
 
   test("an address of a database that cannot be used is refused and not repeated", () => {
     for (const bad of ["mysql://u:hush@h/n", "hush", "postgres://u:hush@h:port/n"]) {
-      const message = /^--database must be an address as postgres:(?!.*hush)/;
+      const message = /^--database must be a URL such as postgres:(?!.*hush)/;
       expect(() => readConfig({ ...NOWHERE, flags: { database: [bad] } })).toThrow(message);
     }
   });
 
   test("an unknown sslmode is refused, and the address not repeated", () => {
     const database = (mode: string): string[] => [`postgres://u:hush@h/d?sslmode=${mode}`];
-    const message = /^--database must be an address with an sslmode of disable, (?!.*hush)/;
+    const message = /^--database must be a URL whose sslmode is one of disable, (?!.*hush)/;
     expect(() => readConfig({ ...NOWHERE, flags: { database: database("foo") } })).toThrow(message);
     expect(readConfig({ ...NOWHERE, flags: { database: database("verify-full") } }).database).toContain(
       "verify-full",
