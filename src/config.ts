@@ -18,7 +18,6 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./lib/clock.ts";
 import { didYouMean } from "./lib/closest.ts";
 import { type Network, parseNetwork } from "./lib/ip.ts";
 
-/** One address to listen on. */
 export type ListenSpec = {
   readonly variant: VariantName;
   readonly host: string;
@@ -45,7 +44,6 @@ export type Config = {
   readonly offlineTasks: "requeue" | "keep";
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
-  /** The proxies whose X-Forwarded-For is trusted. */
   readonly trustProxy: readonly Network[];
   /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
@@ -53,11 +51,11 @@ export type Config = {
   readonly allowedHosts: readonly string[];
   /** Whether the public paths of A require the secret too. */
   readonly isPrivate: boolean;
-  /** Whether the dashboard is served at `/`. */
+  /** Whether a key must be bound to the node for which a call acts. */
+  readonly isStrict: boolean;
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
-  /** Whether agents may call the hub by MCP. */
   readonly mcp: boolean;
   /** The start of links to the hub, without a slash at the end; null: the URL of the first listener. */
   readonly publicUrl: string | null;
@@ -71,7 +69,7 @@ export class ConfigError extends Error {
 /** Parses a value, or returns what it must be, as a phrase. */
 type Parser<T> = (text: string) => { readonly value: T } | { readonly must: string };
 
-/** Makes a parser. `read` returns null for a text that `must` does not describe. */
+/** `read` returns null for a text that `must` does not describe. */
 function parser<T>(must: string, read: (text: string) => T | null): Parser<T> {
   return (text) => {
     const value = read(text);
@@ -140,7 +138,7 @@ type Setting<T> = {
   readonly fallback: string | null;
   readonly help: string;
   readonly parse: Parser<T>;
-  /** Whether the value may contain a password; then no message repeats it. */
+  /** Whether it may contain a password: no message repeats it. */
   readonly isSecret?: boolean;
 };
 
@@ -237,7 +235,7 @@ const SETTINGS = {
     "max-answers",
     "SIZE",
     `${ANSWERS_DEFAULT_MAX_BYTES / 2 ** 30}GiB`,
-    "stored answers for repeats (Idempotency-Key); deletes the oldest",
+    "space for stored answers (Idempotency-Key); the oldest go",
     size,
   ),
   minFree: setting(
@@ -267,7 +265,7 @@ const SETTINGS = {
     "offline-tasks",
     "requeue|keep",
     "requeue",
-    "whether the tasks of a node that goes offline are open again",
+    "tasks of a node that goes offline: open again, or kept by it",
     oneOf("requeue or keep", "requeue", "keep"),
   ),
   redis: {
@@ -349,15 +347,16 @@ const ALLOWED_HOST = setting(
 const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
 
 /** A flag without a value; in the environment and in luxhub.toml its value is true or false. */
-const PRIVATE = setting(
-  "private",
-  "",
-  null,
-  "the public reads of A require the secret too",
-  parser("true or false", (text) =>
+function toggle(flag: string, help: string): Setting<boolean> {
+  const parse = parser("true or false", (text) =>
     text === "" || text === "true" ? true : text === "false" ? false : null,
-  ),
-);
+  );
+  return setting(flag, "", null, help, parse);
+}
+
+const PRIVATE = toggle("private", "the public reads of A require the secret too");
+const STRICT = toggle("strict", "only a key that is bound to a node acts for it");
+const SWITCHES: readonly Setting<unknown>[] = [PRIVATE, STRICT];
 
 export type SettingRow = {
   readonly flag: string;
@@ -366,7 +365,6 @@ export type SettingRow = {
   readonly value: string;
   readonly fallback: string | null;
   readonly help: string;
-  /** Whether the flag may be repeated. */
   readonly multiple: boolean;
   /** Whether the flag takes no value. */
   readonly isSwitch: boolean;
@@ -395,6 +393,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.log,
   SETTINGS.logLevel,
   PRIVATE,
+  STRICT,
   TRUST_PROXY,
   CORS,
   ALLOWED_HOST,
@@ -406,12 +405,11 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   fallback: one.fallback,
   help: one.help,
   multiple: LISTS.includes(one),
-  isSwitch: one === PRIVATE,
+  isSwitch: SWITCHES.includes(one),
 }));
 
-/** The settings before they are parsed. */
 export type Sources = {
-  /** The values of each flag, by its name without dashes; one value for each time it is given. */
+  /** By flag without dashes; one value for each time it is given. */
   readonly flags: Readonly<Record<string, readonly string[] | undefined>>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** luxhub.toml, parsed; null when there is none. */
@@ -446,6 +444,7 @@ export function readConfig(sources: Sources): Config {
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
+    isStrict: get(STRICT) ?? false,
     ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",

@@ -65,8 +65,8 @@ export function roomIn({ path }: DataDir, minFreeBytes: number | null): HasRoom 
 }
 
 /**
- * Returns the paths in a data directory, without any I/O. @throws {ConfigError} when a parent directory has an unusable
- * name
+ * Returns the paths in a data directory, without any I/O.
+ * @throws {ConfigError} when a parent directory has an unusable name
  */
 export function dataDirAt(given: string): DataDir {
   const path = resolve(given);
@@ -90,8 +90,8 @@ export function dataDirAt(given: string): DataDir {
 }
 
 /**
- * Creates the directory if it is missing, for its owner only. @throws {Error} one line, when it cannot be created or
- * written
+ * Creates the directory if it is missing, for its owner only.
+ * @throws {Error} one line, when it cannot be created or written
  */
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
@@ -112,8 +112,8 @@ export function makeDataDir(given: string): DataDir {
 }
 
 /**
- * Whether a file or a directory exists. @throws {Error} one line, when the system does not tell, for example without
- * permission
+ * Whether a file or a directory exists.
+ * @throws {Error} one line, when the system does not tell, for example without permission
  */
 export function isThere(path: string): boolean {
   try {
@@ -124,8 +124,8 @@ export function isThere(path: string): boolean {
 }
 
 /**
- * Files that only a hub creates next to its database. Not the secrets, which an operator may put there before the first
- * start, nor files/, which may be the mount point of a disk.
+ * Files that only a hub creates next to its database. The secrets are excluded, because an operator may put them there
+ * before the first start, and so is files/, which may be the mount point of a disk.
  */
 const TRACE = /^(?:files\/(?:\.partial|[0-9a-f]{2})|\.restoring|luxhub\.db\.(?:schema-\d+\.bak|moving))$/;
 
@@ -238,7 +238,6 @@ function readIfThere(file: string): string | null {
   }
 }
 
-/** A listener of a hub. */
 export type Address = { readonly variant: string; readonly url: string };
 
 /**

@@ -83,7 +83,6 @@ export type HubParts = {
   readonly loadMcp?: LoadServer;
 };
 
-/** A running hub. */
 export type Hub = {
   readonly listeners: readonly OpenListener[];
   /** The reads that need no secret at listeners of A, as paths without `/api/v1/`. */
@@ -219,6 +218,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
     log,
     trustedProxies: config.trustProxy,
     isPrivate: config.isPrivate,
+    isStrict: config.isStrict,
     ...budgets,
   });
   closing.push(() => services.messages.retryPutBacks());
@@ -280,7 +280,7 @@ async function assemble(hubParts: HubParts, closing: Closing): Promise<Hub> {
   };
 }
 
-/** Returns the start of links to this hub. Never uses the Host of a request, which its caller can choose. */
+/** The start of links to this hub. Never uses the Host of a request, which its caller can choose. */
 function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListener[]): string {
   if (publicUrl !== null || first === undefined) return publicUrl ?? "";
   const isAny = first.host === "0.0.0.0" || first.host === "::";

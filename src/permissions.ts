@@ -1,6 +1,6 @@
 /**
- * File permissions: finds files that the hub trusts and too many users may write or read, by POSIX modes. On a system
- * without modes it finds nothing.
+ * File permissions (POSIX modes): finds the hub's files that too many users may write or read. On a system without
+ * modes it finds none.
  */
 import { statSync } from "node:fs";
 import { shellWord } from "./lib/shell.ts";

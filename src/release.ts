@@ -1,6 +1,6 @@
 /**
- * `bun run release`: makes the files to publish, in dist/release: the executables of all platforms, which it also tries
- * out, the npm packages of the hub and of the client, the files of the container, and SHA256SUMS of all of these.
+ * `bun run release`: makes in dist/release the files to publish: the executables of all platforms, which it also
+ * starts, the npm packages of hub and client, the files of the container, and SHA256SUMS of all these.
  *
  * Bun's runtimes of the other platforms come from the npm registry, as packages with the checksums below.
  */
@@ -20,18 +20,17 @@ import { VERSION } from "./version.ts";
 
 const PROJECT = join(import.meta.dir, "..");
 const RELEASE = join(PROJECT, "dist/release");
-/** The cache of downloaded runtimes. */
 const RUNTIMES = join(PROJECT, "dist/runtimes");
 
 type Target = {
-  /** The name in `bun build --target`, without `bun-`. */
+  /** As in `bun build --target`, without `bun-`. */
   readonly name: string;
   /** The npm package with its runtime, without `@oven/bun-`. */
   readonly runtime: string;
   readonly sha512: string;
 };
 
-/** The version of the runtimes below, and of the Bun that must make the release. */
+/** The version of the runtimes, and of the Bun that makes the release. */
 const BUN_VERSION = "1.4.5";
 const TARGETS: readonly Target[] = [
   {
@@ -111,7 +110,7 @@ async function makeExecutable(target: Target): Promise<string> {
   return name;
 }
 
-/** Returns the path of the Bun for another platform, downloaded if necessary. */
+/** The path of the Bun for another platform, downloaded if necessary. */
 async function fetchRuntime({ runtime, sha512 }: Target): Promise<string> {
   const place = join(RUNTIMES, `${runtime}-${BUN_VERSION}`);
   const bun = join(place, "package/bin/bun");
@@ -182,10 +181,7 @@ async function tryOut({ name }: Target, file: string): Promise<Found> {
   }
 }
 
-/**
- * Returns the command that runs an executable here: empty, or an emulator. Otherwise a text that says why it cannot
- * run.
- */
+/** The emulator that an executable needs here, or none; a text says why it cannot run. */
 function emulatorFor(target: string): readonly string[] | string {
   const [system, architecture] = target.split("-");
   if (system !== process.platform) return `this machine runs ${process.platform}`;
@@ -304,7 +300,7 @@ async function pack(
   return join(folder, `${name}-${VERSION}.tgz`);
 }
 
-/** Returns the licence texts of the packages and of all their dependencies. */
+/** The licence texts of the packages and of all their dependencies. */
 async function licencesOf(packages: readonly string[]): Promise<string> {
   const names = new Set(packages);
   for (const name of names) {

@@ -18,20 +18,22 @@ export interface Blobs {
   begin(blobId?: string): Promise<BlobWriter>;
 
   /**
-   * The bytes from `start` to before `endExclusive`, read lazily while a Response sends them. Null if there is no such
-   * blob or it is shorter. If the blob is removed meanwhile, an opened content stays readable where the engine can do that.
+   * Opens the bytes from `start` to before `endExclusive`, which are read lazily while a Response sends them. Null if
+   * there is no such blob or it is shorter. If the blob is removed meanwhile, an opened content stays readable if the
+   * engine can do that.
    */
   open(blobId: string, start: number, endExclusive: number): Promise<BlobContent | null>;
 
-  /** Deletes a finished blob. False if there was none. */
+  /** Deletes a finished blob. Returns false if there was none. */
   remove(blobId: string): Promise<boolean>;
 
   /** The number of shards. The id of a finished blob determines its shard, so a sweep can list one shard at a time. */
   readonly shards: number;
 
   /**
-   * The ids of the finished blobs of one shard (the first is 0). May contain blobs that are added or removed meanwhile.
-   * An engine that several hubs share may omit a blob that was finished recently: its hub may not have recorded it yet.
+   * Returns the ids of the finished blobs of one shard (the first is 0). May contain blobs that are added or removed
+   * meanwhile. An engine that several hubs share may omit a blob that was finished recently: its hub may not have
+   * recorded it yet.
    */
   list(shard: number): Promise<string[]>;
 
@@ -58,7 +60,6 @@ export type BlobContent = Blob | ReadableStream<Uint8Array>;
 /** One blob being written: write() any number of times, then finish() or discard(). Only discard() may overlap a call. */
 export interface BlobWriter {
   readonly blobId: string;
-  /** Bytes written so far. */
   readonly size: number;
   /**
    * Appends. Backpressure: if it returns a promise, await it before the next call; the chunk may be reused after that.

@@ -29,7 +29,6 @@ const DIR_MODE = 0o700;
 /** The system's codes for a full disk, a full quota and RLIMIT_FSIZE. */
 const FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
-/** Below the data directory. */
 const FOLDER = "files";
 /** A shard is a directory, named by the last two hex digits of the ids in it. */
 const SHARDS = 256;

@@ -132,7 +132,7 @@ class PostgresBlobs implements Blobs {
     await query(this.#pool, TOUCH, [[...this.#live.keys()]]).catch(() => {}); // the timer tries again
   }
 
-  /** Returns a stream that reads each chunk on demand and buffers none. */
+  /** A stream that reads each chunk on demand and buffers none. */
   #stream(blobId: string, start: number, endExclusive: number): ReadableStream<Uint8Array> {
     let at = start;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {

@@ -127,8 +127,8 @@ function refuseWords(words: readonly string[], { name, words: wanted }: Form): v
 }
 
 /**
- * Returns the FILE argument of a command. Refuses a stream, because the command must be able to seek. @throws
- * {UsageError}
+ * Returns the FILE argument of a command. Refuses a stream, because the command must be able to seek.
+ * @throws {UsageError}
  */
 export function fileOf({ words: [word = ""] }: Arguments, { name }: Form): string {
   if (word === "-") throw new UsageError(`${name} needs a FILE, not - (a file of that name is ./-)`, name);

@@ -16,7 +16,6 @@ export type Flag = {
   readonly multiple?: boolean;
   /** The allowed values, if they are few. */
   readonly choices?: readonly string[];
-  /** The value is the path of a file or directory. */
   readonly isPath?: boolean;
 };
 
@@ -39,7 +38,6 @@ const PLACE: Command["flags"] = {
   data: DATA,
   database: { value: "URL", help: "the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)" },
 };
-/** The flags of every command that is a client of a hub. */
 export const REMOTE_FLAGS: Command["flags"] = {
   json: { help: "print JSON" },
   url: { value: "URL", help: "the hub (LUXHUB_URL); without it, the hub that runs on --data" },
@@ -293,7 +291,12 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     },
     WORKER_ABOUT,
   ),
-  { name: "keys list", words: "", summary: "the keys, without their secrets", flags: PLACE },
+  {
+    name: "keys list",
+    words: "",
+    summary: "the keys, without their secrets",
+    flags: { ...PLACE, json: { help: "print JSON" } },
+  },
   {
     name: "keys add",
     words: "ID",
@@ -302,7 +305,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
       ...PLACE,
       variant: { value: "A|B", help: "answered in this variant on any listener", choices: ["A", "B"] },
       node: { value: "NODE_ID", help: "acts for this node only" },
-      expires: { value: "TIME", help: "2027-01-31, an ISO 8601 time, or from now: 12h, 30d" },
+      expires: { value: "TIME", help: "2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d" },
       role: { value: "ROLE", help: "what it may do: full, viewer or admin", choices: KEY_ROLES },
       admin: { help: "the same as --role admin" },
     },
@@ -389,7 +392,6 @@ export function commandNamed(name: string): Command {
   return command;
 }
 
-/** Returns the grammar of a command. */
 export function formOf(name: string): Form {
   const { words, flags } = commandNamed(name);
   return {

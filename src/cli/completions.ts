@@ -21,13 +21,12 @@ export function completionsCommand(argv: readonly string[]): number {
   return sayAgain(make());
 }
 
-/** Returns the flags of a command with their dashes, and --help. */
 function flagsOf({ flags }: Command): readonly string[] {
   const short = Object.values(flags).flatMap((flag) => (flag.short === undefined ? [] : [`-${flag.short}`]));
   return [...Object.keys(flags).map((name) => `--${name}`), ...short, "--help"];
 }
 
-/** Returns the allowed words of a positional argument, if its placeholder lists them. */
+/** The allowed words of a positional argument, if its placeholder lists them. */
 function choicesOf({ words }: Command): readonly string[] {
   return words
     .split(" ")
@@ -102,7 +101,7 @@ ${flagCases.join("\n")}
 complete -F _luxhub luxhub`;
 }
 
-/** Returns the completions of bash, which zsh can run. */
+/** The completions of bash, which zsh can run. */
 function zsh(): string {
   return `#compdef luxhub
 # zsh completion for luxhub: that of bash, run by zsh's own bashcompinit

@@ -35,7 +35,7 @@ export function configFileWarnings(file: Readonly<Record<string, unknown>> | nul
   return permissionWarnings(PATH, "the configuration file", isSecret);
 }
 
-/** Returns the parser's reason without the word that it found unquoted, which may be a password. */
+/** The parser's reason without the word that it found unquoted, which may be a password. */
 function faultOf(error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
   return reason.replace(/(Strings must be quoted):.*/s, "$1");

@@ -32,12 +32,11 @@ const CONCURRENCY = 2;
 const BACKLOG_MAX = 60;
 const TASKS_KEPT = 2_000;
 const FILES_KEPT = 100;
-/** How many old tasks or files one batch deletes. */
 const DELETED_AT_ONCE = 50;
 const PAUSE_MS = 1_000;
 const RECEIVE_WAIT_S = 60;
 
-/** Runs the nodes until the signal. @throws {LuxHubError} when the hub refuses them, because the secret was revoked */
+/** Runs until the signal. @throws {LuxHubError} when the hub refuses the nodes: the secret was revoked */
 export async function runTeam(hub: LuxHub, signal: AbortSignal): Promise<void> {
   const team = new Team(hub, signal);
   await Promise.all([
@@ -68,7 +67,7 @@ class Team {
     this.#signal = signal;
   }
 
-  /** Repeats a step until the signal, also after a refusal: a person may delete nodes, tasks and files of the demo. */
+  /** Continues after a refusal: a person may delete nodes, tasks and files of the demo. */
   async repeat(step: () => Promise<void>): Promise<void> {
     while (!this.#signal.aborted) {
       try {
@@ -139,10 +138,7 @@ class Team {
     }
   }
 
-  /**
-   * Deletes a batch of the oldest once there are too many. A refusal of one is ignored: a person has deleted it
-   * already.
-   */
+  /** Ignores a refusal: a person has deleted the task or file already. */
   async #deleteOldest(
     ids: string[],
     kept: number,
@@ -342,7 +338,6 @@ const STORIES: readonly (readonly Step[])[] = [
 ];
 
 type Craft = {
-  /** Progress notes. */
   readonly steps: readonly string[];
   readonly results: readonly TaskResult[];
   readonly faults: readonly string[];

@@ -2,7 +2,7 @@
  * `luxhub demo`: a hub of variant A in a temporary directory, with six simulated nodes (demo-team.ts), to try the
  * dashboard. Listens on the loopback only, and reads neither the environment nor luxhub.toml.
  *
- * Invariant: the directory is removed however the process ends. If it was killed, the next demo removes it.
+ * Invariant: the directory is removed when the process ends; if it is killed, by the next demo.
  */
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -75,7 +75,7 @@ export async function demoCommand(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Returns the text for the user. The first line is the URL alone, without the secret: browsers keep a history. */
+/** The text for the user. The first line is the URL alone, without the secret: browsers keep a history. */
 function page(url: string, secrets: { secret: string; adminKey: string }, path: string): string {
   return `${url}/
 
@@ -89,7 +89,7 @@ Six simulated nodes work here until Ctrl-C. From another terminal:
 `;
 }
 
-/** Returns the first free port from FIRST_PORT on; 0, for any free port, when all PORTS are in use. */
+/** The first free port from FIRST_PORT on; 0, for any free port, when all PORTS are in use. */
 function freePort(): number {
   for (let port = FIRST_PORT; port < FIRST_PORT + PORTS; port++) {
     try {
@@ -109,14 +109,14 @@ function removeLeftovers(): void {
     try {
       const dir = dataDirAt(join(tmpdir(), name));
       const stat = lstatSync(dir.path);
-      // Without a lock a demo may be starting there.
+      // Without the lock file a demo may be starting there.
       if (!stat.isDirectory() || stat.uid !== process.getuid?.() || !isThere(dir.lock)) continue;
       const lock = takeLock(dir.lock);
       if (lock === null) continue;
       rmSync(dir.path, { recursive: true, force: true });
       lock.release();
     } catch {
-      // Another demo removes it, or it is no demo's directory. This demo needs neither.
+      // Another demo removes it, or it is not a demo's directory. Neither matters here.
     }
   }
 }

@@ -2,12 +2,10 @@
 
 export const EXIT = {
   OK: 0,
-  /** Any failure without a code of its own; also: the task that was waited for failed. */
   FAILED: 1,
   /** The command line or a setting is invalid, or the hub refuses a value. */
   USAGE: 2,
   NOT_FOUND: 3,
-  /** The secret is missing or wrong, or may not do this. */
   NOT_ALLOWED: 4,
   CONFLICT: 5,
   UNREACHABLE: 6,
@@ -15,7 +13,6 @@ export const EXIT = {
   TIMED_OUT: 124,
 } as const;
 
-/** The codes with their meanings, for the help and the manual page. */
 export const EXIT_LINES: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.OK, "done"],
   [EXIT.FAILED, "failed; also: the task that was waited for failed"],

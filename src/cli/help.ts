@@ -2,7 +2,6 @@
 import { COMMANDS, type Command, FIRST_WORDS, REMOTE_FLAGS, commandsOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 
-/** Returns the help of the whole program. */
 export function programHelp(): string {
   const heads = FIRST_WORDS.map((word) => {
     const group = commandsOf(word);

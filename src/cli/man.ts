@@ -24,7 +24,7 @@ const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
 const FILES: readonly (readonly [name: string, meaning: string])[] = [
   ["luxhub.toml", "settings, in the current directory"],
   ["luxhub-data/secret, luxhub-data/admin-key", "the secrets that the first start makes"],
-  ["luxhub-data/address", "where the hub that runs on the directory listens"],
+  ["luxhub-data/address", "the addresses of the hub that runs on the directory"],
 ];
 
 function page(): string {
@@ -37,7 +37,7 @@ function page(): string {
     ".I COMMAND",
     "[\\fIargument\\fR ...] [\\fIflag\\fR ...]",
     ".SH DESCRIPTION",
-    "luxhub serves tasks, messages, files and LUX to worker nodes over HTTP, and is a client of such a hub.",
+    "luxhub serves tasks, messages, files and LUX to worker nodes over HTTP, and is a client of any such hub.",
     "Data goes to standard output, messages for people go to standard error.",
     ".SH COMMANDS",
     ...COMMANDS.flatMap(section),

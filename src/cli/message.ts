@@ -98,7 +98,6 @@ type Shown = {
   readonly state?: string | null;
 };
 
-/** Formats a message: a line about it, then its content. */
 function textOf({ id, from_node, to_node, type, sent_at, content, state }: Shown): string {
   const about = [
     timeText(sent_at),

@@ -18,7 +18,6 @@ import { Values } from "./values.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The input of a command. */
 export type Remote = {
   readonly hub: LuxHub;
   readonly url: string;
@@ -103,7 +102,7 @@ export function reportFault(error: unknown, url = ""): number {
   throw error;
 }
 
-/** By error code, for refusals whose own text is advice about HTTP headers. */
+/** Advice for the command line, by error code, where the hub's own advice is about HTTP headers. */
 const ADVICE: Readonly<Record<string, string>> = {
   unauthorized: "The secret is missing or wrong: give it in LUXHUB_SECRET or by --secret-file.",
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
@@ -181,7 +180,7 @@ function secretIn(file: string): string {
   throw new Error(`${file} must hold one word of visible ASCII characters, the secret`);
 }
 
-/** Returns an answer without the field `success`, which every answer has. */
+/** Removes the field `success`, which every answer has. */
 export function recordOf<T extends object>(answer: T): Omit<T, "success"> {
   const { success: _, ...record }: T & { readonly success?: unknown } = answer;
   return record;
@@ -192,7 +191,6 @@ export const PAGE = 50;
 /** Rows of a table without --limit. JSON without --limit has all rows. */
 const TABLE_ROWS = 50;
 
-/** Returns how many rows to print. */
 export function limitOf({ values, json }: Pick<Remote, "values" | "json">): number {
   return values.whole("limit", 1) ?? (json ? Number.POSITIVE_INFINITY : TABLE_ROWS);
 }
@@ -241,7 +239,6 @@ export async function forEach(ids: readonly string[], act: (id: string) => Promi
   return code;
 }
 
-/** Reads all of standard input. */
 export async function readStandardInput(): Promise<string> {
   return Bun.stdin.text();
 }

@@ -179,7 +179,6 @@ function announce(config: Config, hub: Hub, dir: DataDir, secrets: Secrets, log:
 
 const B_IS_OPEN = "variant A shows the tasks, results and files of the users of B";
 
-/** Whether callers without the secret can read anything at a listener. */
 function isOpen({ openReads }: Hub, { spec }: OpenListener): boolean {
   return VARIANTS[spec.variant].publicEndpoints && openReads.length > 0;
 }
@@ -192,7 +191,6 @@ function opensB(hub: Hub): boolean {
   );
 }
 
-/** Returns lines about the reads that need no secret, and where they are open. */
 function openLines(hub: Hub): string[] {
   const urls = hub.listeners
     .filter((listener) => isOpen(hub, listener))
@@ -249,7 +247,7 @@ function urlAt(host: string, port: number, tls: boolean): string {
 /** How many addresses of a machine are shown; a host of containers has many. */
 const SHOWN_ADDRESSES = 4;
 
-/** Returns the URLs at which other machines reach a listener: none for one on the loopback. */
+/** The URLs at which other machines reach a listener: none for one on the loopback. */
 function urlsElsewhere({ host, port, tls }: OpenListener): string[] {
   if (!isEverywhere(host)) return isLoopback(host) ? [] : [urlAt(host, port, tls)];
   const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);

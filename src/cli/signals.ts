@@ -3,9 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 
 type EndingSignal = "SIGTERM" | "SIGINT" | "SIGHUP";
 
-/**
- * Returns these signals. SIGHUP, which a closed terminal sends, is one of them unless it is ignored, as under nohup.
- */
+/** SIGHUP, which a closed terminal sends, is included unless it is ignored, as under nohup. */
 export function endingSignals(): readonly EndingSignal[] {
   return isHangupIgnored() ? ["SIGTERM", "SIGINT"] : ["SIGTERM", "SIGINT", "SIGHUP"];
 }
@@ -37,7 +35,7 @@ export function whenNpxEnds(end: () => void): void {
   timer.unref();
 }
 
-/** Returns the process id of npx's child if that is our ancestor, else null. `bun start` may run in between. */
+/** The process id of npx's child if that is our ancestor, else null. `bun start` may run in between. */
 function shellOfNpx(): string | null {
   try {
     let below = "self";

@@ -24,7 +24,6 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** Prints a value as one line of JSON (NDJSON). */
 export function printJsonLine(value: unknown): void {
   print(JSON.stringify(value));
 }
@@ -84,7 +83,7 @@ export function bold(text: string): string {
   return hasColour() && text !== "" ? `\x1b[1m${text}\x1b[22m` : text;
 }
 
-/** Returns how long ago a time was, in one or two units: "3m", "2h5m". */
+/** The time since `time` in one or two units: "3m", "2h5m". */
 export function ageOf(time: string): string {
   return spanText(systemClock().now() - Date.parse(time));
 }

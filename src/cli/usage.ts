@@ -24,12 +24,12 @@ stores them in the data directory.`;
 
 export const KEYS_HELP = `luxhub keys: who may speak to the hub; a new key is valid at once, other changes within a second
 
-  luxhub keys list                   the keys, without their secrets
+  luxhub keys list [--json]          the keys, without their secrets
   luxhub keys add ID [flags]         makes a key with a name of your choice; its secret is all that is
                                      printed on standard output, once
       --variant A|B                  answered in this variant on any listener
       --node NODE_ID                 acts for this node only
-      --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 12h, 30d
+      --expires TIME                 2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d
       --role full|viewer|admin       full is the default; a viewer only reads (GET, HEAD), and no
                                      message contents; admin (also --admin) is for X-Admin-Key
   luxhub keys pin ID A|B|none        pins a key to a variant, or frees it

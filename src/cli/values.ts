@@ -7,7 +7,7 @@ import { didYouMean } from "../lib/closest.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { commandNamed } from "./commands.ts";
 
-/** The flags of one command. A method returns undefined for a flag that is not given. */
+/** The values of one command's flags. If a flag is missing, its value is undefined, or an empty list. */
 export class Values {
   readonly #args: Arguments;
   readonly #command: string;
@@ -51,7 +51,6 @@ export class Values {
     throw this.#refusal(flag, text, "a number");
   }
 
-  /** Returns a duration in seconds. */
   seconds(flag: string): number | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;

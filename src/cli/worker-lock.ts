@@ -13,7 +13,7 @@ import { type Lock, takeLock } from "../store/sqlite/file-lock.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export type WorkerLock = {
-  /** Goes into the environment of every command, so that its processes can be recognised. */
+  /** Environment variables for every command, so that its processes can be recognised. */
   readonly mark: Environment;
   /** How many processes of a killed worker were ended. */
   readonly endedProcesses: number;

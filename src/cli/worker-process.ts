@@ -15,7 +15,6 @@ export type RunOptions = {
   readonly graceMs: number;
   /** Ends the command when it aborts. */
   readonly signal: AbortSignal;
-  /** Called with each line of standard error. */
   readonly onErrorLine: (line: string) => void;
 };
 
@@ -28,12 +27,10 @@ export type Run = {
   /** The first OUTPUT_KEPT_BYTES of standard output; the rest is only counted. */
   readonly output: Uint8Array<ArrayBuffer>;
   readonly outputBytes: number;
-  /** The last lines of standard error. */
   readonly lastLines: string;
   readonly ms: number;
 };
 
-/** How much of standard output is kept in memory. */
 export const OUTPUT_KEPT_BYTES = 16 * 1024 * 1024;
 const LINE_MAX_CHARS = 2_000;
 const LAST_LINES = 20;

@@ -40,7 +40,7 @@ const TASK_DIR = "task-";
 const OUT = "out";
 
 /**
- * Does a task and returns its result.
+ * Does a task.
  * @throws {FatalError} when it failed for good; {Error} when the attempt failed; the signal's reason when it aborted
  */
 export async function doTask(
@@ -167,9 +167,7 @@ async function fetchFile(
 /** The limit of most file systems. */
 const NAME_MAX_BYTES = 255;
 
-/**
- * Uploads all regular files below a directory. The hub stores no paths, so a directory's name is put before its files'.
- */
+/** Uploads all files below a directory. The hub stores no paths: a directory's name is put before its files'. */
 async function uploadFiles(
   task: Task,
   out: string,
@@ -203,7 +201,7 @@ async function upload(
 // ---- The result
 
 /**
- * Returns the object that the command printed, or its text as `output`. Uploads an output that is too large as a file.
+ * The object that the command printed, or its text as `output`. Uploads an output that is too large as a file.
  */
 async function resultOf(
   task: Task,
@@ -268,7 +266,7 @@ function firstLineOf(text: string): string {
 /** Room for output_file and output_note next to a cut output. */
 const NOTE_BYTES = 1_024;
 
-/** Returns the size as JSON, which may be longer than the text. */
+/** The size as JSON, which may be longer than the text. */
 function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }

@@ -121,8 +121,8 @@ async function work(remote: Remote, env: Environment): Promise<number> {
 }
 
 /**
- * Returns the command with the path of its program, so that it runs from any directory. @throws {UsageError} when there
- * is no such program
+ * The command with the path of its program, so that it runs from any directory.
+ * @throws {UsageError} when there is no such program
  */
 function commandOf([word = "", ...more]: readonly string[], env: Environment): readonly string[] {
   const path = Bun.which(word, { PATH: env["PATH"] ?? "" });

@@ -13,13 +13,11 @@ export type Arguments<O extends Operation, V extends Variant> =
     ? [request?: RequestOf<O, V>, options?: CallOptions]
     : [request: RequestOf<O, V>, options?: CallOptions];
 
-/** Calls an operation. */
 export type Call<V extends Variant> = <O extends Operation>(
   operation: O,
   ...args: Arguments<O, V>
 ) => Promise<AnswerOf<O, V>>;
 
-/** The operations that a batch may contain. */
 export type BatchOperation = {
   [O in Operation]: (typeof METHODS)[O] extends "POST" ? O : never;
 }[Operation];

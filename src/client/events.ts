@@ -52,7 +52,6 @@ export type StreamOptions = CallOptions & {
 const SILENCE_MS = 45_000;
 const RECONNECT_MS = 3_000;
 
-/** Yields the items of a node's stream. */
 export async function* readStream<V extends Variant>(
   http: Http,
   call: Call<V>,

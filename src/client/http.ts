@@ -122,7 +122,7 @@ export class Http {
 
   /**
    * Sends a request until it is answered, and reads the answer.
-   * @throws {LuxHubError} @throws {HubUnreachable} the signal's reason
+   * @throws {LuxHubError}; {HubUnreachable}; the signal's reason when it aborts
    */
   async send<T>(
     request: HttpRequest,
@@ -183,7 +183,6 @@ export class Http {
   }
 }
 
-/** Reads the JSON object of an answer. */
 export async function readJson(response: Response): Promise<object> {
   const text = await response.text();
   const value = parseObject(text);
@@ -228,7 +227,7 @@ export function isTemporary(error: unknown): error is HubUnreachable | LuxHubErr
 }
 
 /**
- * Returns the pause before the next attempt: exponential backoff with jitter, so that clients spread, after
+ * The pause before the next attempt: exponential backoff with jitter, so that clients spread, after
  * Retry-After.
  */
 function pauseAfter(error: unknown, attempt: number, { firstPauseMs, maxPauseMs }: RetryPolicy): number {
@@ -237,7 +236,7 @@ function pauseAfter(error: unknown, attempt: number, { firstPauseMs, maxPauseMs 
   return asked + backoff * (0.5 + Math.random() / 2);
 }
 
-/** Returns a controller that aborts with the signal. Abort it at the end to remove its listener from the signal. */
+/** Returns a controller that aborts with the signal. Abort it at the end, to remove the listener. */
 export function linked(signal: AbortSignal | undefined): AbortController {
   const controller = new AbortController();
   const follow = (): void => controller.abort(signal?.reason);
@@ -272,7 +271,7 @@ export async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** Returns milliseconds of a monotonic clock. */
+/** Monotonic milliseconds. */
 export function now(): number {
   return performance.now();
 }
@@ -284,7 +283,7 @@ export function newIdempotencyKey(): string {
     .join("");
 }
 
-/** Returns the messages of an error and of its causes: "fetch failed" alone says nothing. */
+/** The messages of an error and of its causes: "fetch failed" alone says nothing. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`;

@@ -1183,7 +1183,7 @@ class _Worker:
         self._jobs: set[_Job] = set()
         #: Whether a job that starts now is given back at once.
         self._is_released = False
-        #: Why the hub refuses the worker; ends it.
+        #: The refusal of the hub that ends the worker.
         self._refusal: LuxHubError | None = None
 
     def run(self, stop: Stop, release: Stop, signals: bool) -> None:
@@ -1587,6 +1587,7 @@ ErrorCode = Literal[
     "admin_key_required",
     "host_not_allowed",
     "key_bound_to_other_node",
+    "key_not_bound",
     "not_assigned_to_node",
     "not_your_message",
     "viewer_not_allowed",
@@ -1674,6 +1675,8 @@ class Task(TypedDict):
     assigned_node: str | None
     #: As the node sent it; null until the task is completed.
     result: TaskResult | None
+    #: The result came with a key that is bound to the node that completed the task.
+    result_verified: bool
     #: The task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, and nodes that went offline with it.
@@ -1746,6 +1749,8 @@ class Message(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
     require_ack: bool
+    #: The message came with a key that is bound to its sender.
+    verified: bool
     #: When the message was sent.
     sent_at: str
 
@@ -1763,6 +1768,8 @@ class ReceivedMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
     require_ack: bool
+    #: The message came with a key that is bound to its sender.
+    verified: bool
     #: When the message was sent.
     sent_at: str
     #: Whether it was delivered before.
@@ -1795,6 +1802,8 @@ class HistoryMessage(TypedDict):
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
     #: Whether the recipient must confirm the message; it is delivered again until then, at most 5 times.
     require_ack: bool
+    #: The message came with a key that is bound to its sender.
+    verified: bool
     #: When the message was sent.
     sent_at: str
     #: What became of it.
@@ -1873,6 +1882,9 @@ class Event(TypedDict):
     node_id: str | None
     #: The task that the event is about.
     task_id: str | None
+    #: The request came with a key that is bound to the node that acted: `node_id`, or of `message.sent` the
+    #: sender.
+    verified: bool
     #: More about the event; depends on the kind.
     data: dict[str, str | float | bool | None]
 

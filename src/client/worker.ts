@@ -67,8 +67,8 @@ export type WorkerEvent<V extends Variant = "A"> =
   | { readonly kind: "left"; readonly nodeId: string };
 
 /**
- * Runs a worker until a signal stops it. @throws {LuxHubError} when the hub refuses the worker, for a wrong secret for
- * example
+ * Runs a worker until a signal stops it.
+ * @throws {LuxHubError} when the hub refuses the worker, for a wrong secret for example
  */
 export function runWorker<V extends Variant>(
   call: Call<V>,
@@ -110,7 +110,6 @@ type Job<V extends Variant> = {
   readonly end: AbortController;
   /** The handler has ended, and its outcome is being reported. */
   isEnding: boolean;
-  /** Why the task is no longer this worker's. */
   lost: LuxHubError | null;
 };
 
@@ -128,7 +127,7 @@ class Worker<V extends Variant> {
   readonly #jobs = new Set<Job<V>>();
   /** Ends the wait of #jobEnd(). */
   #wake = (): void => {};
-  /** Why the hub refuses the worker; ends it. */
+  /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
   constructor(call: Call<V>, nodeId: string, handler: Handler<V>, options: WorkerOptions<V>) {
@@ -155,7 +154,7 @@ class Worker<V extends Variant> {
       while (this.#jobs.size > 0) await this.#jobEnd();
       heartbeats.abort();
       await beating;
-      if (this.#refusal === null) await this.#leave(); // otherwise another worker may run for the node by now
+      if (this.#refusal === null) await this.#leave(); // after a refusal another worker may run for the node
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error;
     } finally {
@@ -361,7 +360,7 @@ class Worker<V extends Variant> {
     await this.#findLost(job);
   }
 
-  /** Runs the handler. If it does not end within the grace after its signal, it counts as failed. */
+  /** Runs the handler. It counts as failed if it does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
     const { signal } = abort;
@@ -478,7 +477,6 @@ class Worker<V extends Variant> {
 
 type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
 
-/** The outcome of a handler. */
 type Outcome =
   | { readonly isDone: true; readonly result: TaskResult }
   | { readonly isDone: false; readonly error: unknown };

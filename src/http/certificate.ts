@@ -14,7 +14,7 @@ export async function findCertificateFault(pair: {
   readonly cert: string;
   readonly key: string;
 }): Promise<CertificateFault | null> {
-  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // takes 5 MiB, so it is imported only when needed
+  const { X509Certificate, createPrivateKey } = await import("node:crypto"); // 5 MiB: only when needed
   const certificate = nullIfThrows(() => new X509Certificate(pair.cert));
   if (certificate === null) return { of: "cert", what: "it is not a complete certificate in PEM form" };
   const key = nullIfThrows(() => createPrivateKey(pair.key));

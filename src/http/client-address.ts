@@ -1,7 +1,7 @@
 /**
- * The client's address, for rate limits and the access log. Anyone can send X-Forwarded-For. Each proxy appends the address of its peer at
- * the right, so this reads the header from the right and only as far as each address is that of a trusted proxy. What
- * the client itself wrote stands further left and is never reached.
+ * The client's address, for rate limits and the access log. Anyone can send X-Forwarded-For, but each proxy appends the
+ * address of its peer at the right. So this reads the header from the right, and only while the addresses are trusted
+ * proxies; it never reaches what the client itself wrote.
  */
 import { type BlockList, isIP } from "node:net";
 import { callerKey, canonicalIp, isListed } from "../lib/ip.ts";

@@ -2,13 +2,11 @@
  * Decides what pages of other origins may do (CORS, the Fetch standard), and which host names the hub answers to
  * (against DNS rebinding). Without configuration no page is allowed, and every host name is.
  *
- * Secrets travel in headers that a page must set itself, never in cookies. So no origin may send credentials
- * (Access-Control-Allow-Credentials).
+ * Secrets travel in headers that a page must set itself, never in cookies. So no origin may send credentials.
  */
 import { isIP } from "node:net";
 import { Problem } from "./problem.ts";
 
-/** Allows every origin. */
 export const ANY_ORIGIN = "*";
 
 export type CrossOriginOptions = {
@@ -50,9 +48,8 @@ export class CrossOrigin {
   }
 
   /**
-   * Checks the Origin header, for a path that a page of another origin must not call at all. The hub's own origin is
-   * recognised by address, as localhost, or by an allowed name: otherwise any name that is rebound to the hub's address
-   * would pass as the hub's own origin.
+   * Checks the Origin header, for a path that a page of another origin must not call at all. The hub's own origin
+   * counts only by address, as localhost, or by an allowed name: any other name may be rebound to the hub's address.
    * @throws {Problem} 403 when a page of an origin that is not allowed has sent the request
    */
   checkOrigin(request: Request): void {

@@ -10,7 +10,7 @@ export class Deadlines {
   readonly #pending = new Set<Deadline>();
   #timer: Timer | null = null;
 
-  /** Calls `onExpired` after `ms` milliseconds, unless the deadline is deleted before. */
+  /** Calls `onExpired` after `ms` milliseconds, unless the deadline is deleted first. */
   add(ms: number, onExpired: () => void): Deadline {
     const checksLeft = Math.ceil(ms / CHECK_INTERVAL_MS) + 1; // the first check may follow at once
     const deadline = { checksLeft, onExpired };

@@ -53,7 +53,7 @@ export function planDownload(method: string, headers: Headers, file: Representat
 }
 
 /**
- * Answers a GET or HEAD. The system sends a Blob by itself; a stream goes through `bound`.
+ * Answers a GET or HEAD. Bun sends a Blob without buffering it; a stream goes through `bound`.
  * @throws {Problem} 416 `range_not_satisfiable`; 500 `content_missing` when the bytes of the record are missing
  */
 export async function downloadResponse(
@@ -187,7 +187,7 @@ function contentHeaders(file: Representation): Record<string, string> {
     "Content-Length": String(file.sizeBytes),
     "Content-Disposition": contentDisposition(file.name),
     "Accept-Ranges": "bytes",
-    // If a browser shows the file all the same: no sniffing, no scripts, no origin.
+    // If a browser shows the file nevertheless: no sniffing, no scripts, no origin.
     ...NO_SNIFF,
     "Content-Security-Policy": "default-src 'none'; sandbox",
   };

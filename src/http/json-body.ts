@@ -74,7 +74,7 @@ export function hasMoreValues(json: Uint8Array, most: number): boolean {
   return false;
 }
 
-/** Returns the index of the closing quote of the string that begins at `start`; the text's length if there is none. */
+/** The index of the closing quote of the string that begins at `start`; the text's length if there is none. */
 function endOfString(json: Uint8Array, start: number): number {
   const quote = json.indexOf(QUOTE, start + 1);
   if (quote === -1) return json.length;

@@ -201,8 +201,8 @@ function handle({ crossOrigin }: Listening, table: MethodTable, exchange: Exchan
 const SECRET_WORD = /secret|key|token|passw/i;
 
 /**
- * Returns path and query for the access log, never the host: the client can send any. For a POST it is the path alone:
- * no POST reads its query, and on reading `request.url` Bun builds the whole URL.
+ * Path and query for the access log, never the host: the client can send any. Of a POST only the path: no POST reads
+ * its query, and reading `request.url` makes Bun build the whole URL.
  */
 function targetOf(request: Request, route: Route | undefined): string {
   if (route?.method === "POST" && !route.path.includes(":")) return route.path;

@@ -8,7 +8,6 @@ import { Dicer } from "@fastify/busboy";
 import { safeMediaType } from "./download.ts";
 import { type Problem, invalidRequest, tooLarge } from "./problem.ts";
 
-/** The name of the part that holds the file. */
 const FILE_FIELD = "file";
 const DEFAULT_FILE_NAME = "file";
 const HEADER_PAIRS_MAX = 32;
@@ -31,7 +30,6 @@ export type UploadLimits = {
 export type UploadedFile = {
   /** A base name without control characters or broken Unicode; never empty. For display: never build a path from it. */
   readonly filename: string;
-  /** A safe media type. */
   readonly contentType: string;
   readonly sizeBytes: number;
 };
@@ -249,14 +247,14 @@ function decodeText(name: string, chunks: readonly Uint8Array[]): string {
   }
 }
 
-/** Returns the first value of a header. Dicer's header object maps lower-case names to lists. */
+/** The first value of a header. Dicer's header object maps lower-case names to lists. */
 function headerValue(header: object, name: string): string | undefined {
   const values: unknown = Reflect.get(header, name);
   const first: unknown = Array.isArray(values) ? values[0] : undefined;
   return typeof first === "string" ? first : undefined;
 }
 
-/** Returns the size of a part's headers as sent, in bytes: each is "name: value" and a line break. */
+/** The size of a part's headers as sent, in bytes: each is "name: value" and a line break. */
 function sizeOf(header: object): number {
   let bytes = 0;
   for (const [name, values] of Object.entries(header)) {
@@ -265,7 +263,7 @@ function sizeOf(header: object): number {
   return bytes;
 }
 
-/** Returns a 400. `path`: the name of a part, or "" for the body. */
+/** 400. `path`: the name of a part, or "" for the body. */
 export function invalid(path: string, message: string): Problem {
   return invalidRequest([{ path, message }]);
 }

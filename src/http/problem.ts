@@ -28,7 +28,7 @@ export class Problem extends Error {
     this.extras = extras;
   }
 
-  /** Returns the body of the answer: the members of RFC 9457, then the hub's own. */
+  /** The body of the answer: the members of RFC 9457, then the hub's own. */
   toJSON(): Record<string, unknown> {
     const body: Record<string, unknown> = {
       type: `urn:luxhub:problem:${this.code}`,
@@ -43,14 +43,14 @@ export class Problem extends Error {
   }
 }
 
-/** Returns a 400 that names every invalid field of the request. */
+/** 400, with every invalid field of the request. */
 export function invalidRequest(errors: readonly FieldError[]): Problem {
   const named = errors.map((e) => (e.path === "" ? e.message : `${e.path}: ${e.message}`));
   const detail = `Correct the request and send it again. ${named.join("; ")}`;
   return new Problem(400, "invalid_request", "Bad request", detail, { errors });
 }
 
-/** Returns a 413: the body, or the file in it, is larger than the endpoint accepts. */
+/** 413: the body, or the file in it, is larger than the endpoint accepts. */
 export function tooLarge(limitBytes: number, what: "body" | "file" = "body"): Problem {
   return new Problem(
     413,

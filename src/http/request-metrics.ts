@@ -9,10 +9,8 @@ import type { Route } from "./exchange.ts";
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const SECOND_MS = 1_000;
 
-/** The counts of one route. */
 type RouteCounts = {
   readonly labels: Labels;
-  /** The number of answers by status. */
   readonly statuses: Map<number, number>;
   readonly seconds: Histogram;
 };

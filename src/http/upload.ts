@@ -138,7 +138,7 @@ class Transfer<Sink extends UploadSink> {
     this.cancel();
   }
 
-  /** Returns the next chunk; null at the end of the body. */
+  /** The next chunk; null at the end of the body. */
   async #next(): Promise<Uint8Array | null> {
     // After a hang-up the read rejects; after cancel() it reports "done", as for a complete body.
     const read = await this.#reader.read().catch(() => null);
@@ -147,7 +147,6 @@ class Transfer<Sink extends UploadSink> {
     return read.done ? null : read.value;
   }
 
-  /** Writes the parsed bytes of the file to the sink. */
   async #flushToSink(): Promise<void> {
     for (const slice of this.#form.takeFileBytes()) {
       const sink = this.#sink ?? (await this.#openSinkOnce());

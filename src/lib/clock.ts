@@ -19,7 +19,6 @@ export interface Clock {
   timers(): number;
 }
 
-/** The machine's clock. */
 export function systemClock(): Clock {
   const offset = Date.now() - performance.now();
   return {
@@ -70,7 +69,6 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** The start of the UTC day in which `epochMs` falls. */
 export function utcDayStart(epochMs: number): number {
   return Math.floor(epochMs / DAY_MS) * DAY_MS;
 }

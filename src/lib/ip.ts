@@ -35,7 +35,7 @@ export function blockListOf(networks: readonly Network[]): BlockList {
   return list;
 }
 
-/** `ip` must be canonical, see canonicalIp(). */
+/** Whether the list contains an address. `ip` must be canonical (canonicalIp()). */
 export function isListed(ip: string, list: BlockList): boolean {
   return list.check(ip, familyOf(ip));
 }

@@ -19,7 +19,7 @@ export function compactJson(json: string): string {
   return new Compactor(json).value();
 }
 
-/** Reads one value after the other, and returns each as text. */
+/** A recursive descent parser: each method reads a value, and returns it as text without white space. */
 class Compactor {
   readonly #json: string;
   #at = 0;
@@ -53,7 +53,6 @@ class Compactor {
     return `{${[...fields.values()].join(",")}}`;
   }
 
-  /** Reads the items up to the closing bracket. */
   #list<T>(end: string, item: () => T): T[] {
     const items: T[] = [];
     this.#at++; // the opening bracket

@@ -28,7 +28,6 @@ export interface Log {
   line(text: string): void;
   /** Returns the start of a line of this level, up to the message. */
   head(level: LogLevel): string;
-  /** Writes the buffered lines. */
   flush(): void;
 }
 

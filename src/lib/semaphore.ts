@@ -102,7 +102,6 @@ export class SemaphoreShares {
     this.#limitEach = limitEach;
   }
 
-  /** The share of this name. */
   of(name: string): Acquirable {
     const whole = this.#whole;
     const own = (): Semaphore => {

@@ -37,7 +37,8 @@ export interface Mail {
   broadcast(transact: Transact, message: Message, steady: () => number): Promise<Sent>;
   /**
    * Takes up to `count` messages; undefined when none waits, or when `signal` was aborted before there was room to load
-   * them. @throws {Rejection} node_not_found
+   * them.
+   * @throws {Rejection} node_not_found
    */
   take(
     transact: Transact,
@@ -53,7 +54,8 @@ export interface Mail {
   /** Puts back messages that never reached their receiver, except those acknowledged or redelivered meanwhile. */
   putBack(nodeId: string, taken: readonly HandOut[]): Promise<void>;
   /**
-   * Acknowledges a message; a repeat succeeds. @throws {Rejection} node_not_found, message_not_found, not_your_message
+   * Acknowledges a message; a repeat succeeds.
+   * @throws {Rejection} node_not_found, message_not_found, not_your_message
    */
   acknowledge(transact: Transact, asked: { messageId: string; nodeId: string }, now: number): Promise<null>;
   /** Redelivers or parks messages whose visibility timeout is over, in one bounded step. Returns how many. */

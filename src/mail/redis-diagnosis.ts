@@ -6,7 +6,7 @@
  */
 import { codeOf } from "../lib/reason.ts";
 
-/** The operator's reason, by the first word of an error reply. */
+/** Reasons in words for the operator, by the first word of an error reply. */
 const REASONS: Readonly<Record<string, string>> = {
   "-WRONGPASS": "it refuses the user name or the password",
   "-NOAUTH": "it requires a password: write it into the URL, as redis://:PASSWORD@HOST:PORT",

@@ -1,12 +1,12 @@
 /**
- * Mail over several hubs with Redis as the wake-up channel (publish/subscribe). The mailboxes stay in the store, which is
- * the authority: messages, takes, acknowledgements and the visibility timeout are those of EmbeddedMail.
+ * Mail over several hubs with Redis as the wake-up channel (publish/subscribe). The mailboxes stay in the store, which
+ * is the authority: sends, takes, acknowledgements and the visibility timeout work as in EmbeddedMail.
  *
  *   send:  COMMIT of the message;  PUBLISH of a wake-up;  answer
  *   take:  COMMIT, as without Redis, after a wake-up or at once
  *
- * Redis stores nothing. A wake-up that is lost costs time and no message: the next receive finds what waits, in order,
- * and PostgreSQL's own notifications wake the other hubs too. So Redis may fail or restart empty at any moment.
+ * Redis stores nothing. A lost wake-up costs time and no message: the next receive finds the waiting messages, in
+ * order, and PostgreSQL's own notifications wake the other hubs too. So Redis may fail or restart empty at any moment.
  *
  * There are no claim tokens: the store runs one transaction at a time over all hubs, so two takes never compete for a
  * row. Tokens would cost two commands for each receive, and would hide the messages that a dead hub had claimed.

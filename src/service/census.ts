@@ -1,10 +1,10 @@
-/** A count of a table's rows that is cheap to ask for again and again: bounded steps, and a result that is kept. */
+/** The numbers of nodes, which are cheap to ask for again and again: counted in bounded steps, and kept while they hold. */
 import type { EventKind } from "../domain/event.ts";
 import { METRICS_PART } from "../domain/limits.ts";
-import { type NodeCounts, type Part, nodeCounts } from "../store/sql/metrics.ts";
-import type { Query, Store } from "../store/store.ts";
+import { type NodeCounts, type NodeCountsPart, nodeCounts } from "../store/sql/metrics.ts";
+import type { Store } from "../store/store.ts";
 
-/** Events after which the number of nodes in each state may be another. */
+/** Events that may change the number of nodes in a state. */
 export const NODE_KINDS: ReadonlySet<EventKind> = new Set([
   "node.registered",
   "node.online",
@@ -14,29 +14,18 @@ export const NODE_KINDS: ReadonlySet<EventKind> = new Set([
   "node.deleted",
 ]);
 
-/** Counts a table part by part, with other work in between, and keeps the result until it is stale. */
-export class Census<Counts extends object> {
+/** Counts the nodes part by part, with other work in between, and keeps the result until it is stale. */
+export class NodeCensus {
   readonly #store: Store;
-  readonly #part: (after: number, limit: number) => Query<Part<Counts>>;
-  readonly #none: Counts;
-  readonly #add: (a: Counts, b: Counts) => Counts;
-  #counted: Promise<Counts> | null = null;
+  #counted: Promise<NodeCounts> | null = null;
   /** What is counted may have changed since the last count began. */
   isStale = true;
 
-  constructor(
-    store: Store,
-    part: (after: number, limit: number) => Query<Part<Counts>>,
-    none: Counts,
-    add: (a: Counts, b: Counts) => Counts,
-  ) {
+  constructor(store: Store) {
     this.#store = store;
-    this.#part = part;
-    this.#none = none;
-    this.#add = add;
   }
 
-  count(): Promise<Counts> {
+  count(): Promise<NodeCounts> {
     if (this.#counted !== null && !this.isStale) return this.#counted;
     this.isStale = false; // first: what changes meanwhile is counted the next time
     this.#counted = this.#count().catch((error: unknown) => {
@@ -46,25 +35,19 @@ export class Census<Counts extends object> {
     return this.#counted;
   }
 
-  async #count(): Promise<Counts> {
-    let counted = this.#none;
+  async #count(): Promise<NodeCounts> {
+    let counted: NodeCounts = { online: 0, draining: 0, offline: 0, luxMicro: 0n };
     for (let after: number | null = 0; after !== null;) {
-      const part: Part<Counts> = await this.#store.read(this.#part(after, METRICS_PART));
-      counted = this.#add(counted, part);
+      const part: NodeCountsPart = await this.#store.read(nodeCounts(after, METRICS_PART));
+      counted = {
+        online: counted.online + part.online,
+        draining: counted.draining + part.draining,
+        offline: counted.offline + part.offline,
+        luxMicro: counted.luxMicro + part.luxMicro,
+      };
       after = part.next;
       if (after !== null) await new Promise((resolve) => setImmediate(resolve));
     }
     return counted;
   }
-}
-
-/** Of the nodes. */
-export function nodeCensus(store: Store): Census<NodeCounts> {
-  const none = { online: 0, draining: 0, offline: 0, luxMicro: 0n };
-  return new Census(store, nodeCounts, none, (a, b) => ({
-    online: a.online + b.online,
-    draining: a.draining + b.draining,
-    offline: a.offline + b.offline,
-    luxMicro: a.luxMicro + b.luxMicro,
-  }));
 }

@@ -20,7 +20,7 @@ import {
   rankedNodes,
 } from "../store/sql/nodes.ts";
 import type { Store } from "../store/store.ts";
-import { type Census, NODE_KINDS, nodeCensus } from "./census.ts";
+import { NODE_KINDS, NodeCensus } from "./census.ts";
 import { type PageRequest, PagesBusy } from "./list-pages.ts";
 
 export const NODE_ORDERS = ["id", "busy", "lux"] as const;
@@ -60,13 +60,13 @@ const LUX_KINDS: ReadonlySet<EventKind> = new Set(["lux.paid", "lux.signin"]);
 
 export class NodeLists {
   readonly #store: Store;
-  readonly #census: Census<NodeCounts>;
+  readonly #census: NodeCensus;
   /** One step of all searches in each tick. */
   readonly #steps = new TickQueue();
 
   constructor(store: Store) {
     this.#store = store;
-    this.#census = nodeCensus(store);
+    this.#census = new NodeCensus(store);
     store.onCommit((changes) => {
       for (const change of changes) {
         if (change.kind !== "event.logged") continue;

@@ -61,7 +61,6 @@ export class ArchiveWriter {
     return new ArchiveWriter(await open(path, "wx", FILE_MODE).catch(unwritten), modifiedAt);
   }
 
-  /** Bytes written so far. */
   get size(): number {
     return this.#size;
   }
@@ -94,7 +93,6 @@ export class ArchiveWriter {
     }
   }
 
-  /** Appends these bytes as a file. */
   async addBytes(name: string, bytes: Uint8Array): Promise<void> {
     const body = this.#add(name, bytes.length);
     await body.write(bytes);

@@ -1,6 +1,6 @@
 /**
  * Checks everything in a data directory, also while a hub runs on it.
- * Must not: change what is stored, or block the hub.
+ * Must not: change the data, or block the hub.
  */
 import { Database } from "bun:sqlite";
 import { open, readdir, statfs } from "node:fs/promises";

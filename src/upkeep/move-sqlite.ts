@@ -93,7 +93,6 @@ export class SqliteEnd implements Target {
     }
   }
 
-  /** The id of this database. */
   identity(): string {
     return this.#text("SELECT database_id FROM identity");
   }
@@ -140,7 +139,6 @@ export class SqliteEnd implements Target {
     }
   }
 
-  /** The number of files, and the sum of their bytes. */
   filesThere(): { readonly files: number; readonly bytes: number } {
     const [files, bytes] = this.#values("SELECT count(*), coalesce(sum(size_bytes), 0) FROM files");
     return { files: Number(files), bytes: Number(bytes) };

@@ -25,7 +25,7 @@ import {
 } from "./upkeep.ts";
 
 const DIR_MODE = 0o700;
-/** More than any task can have been handed out since the backup was made. */
+/** Exceeds the number of times that a task can have been handed out since the backup was made. */
 const EPOCHS_RAISED_BY = 1_000_000;
 /** A manifest names missing and damaged files; a million names fit. */
 const MANIFEST_MAX_BYTES = 128 * 1024 * 1024;
@@ -47,7 +47,7 @@ export async function restore(from: string, path: string, tools: Tools): Promise
       await mkdir(dir.unfinishedRestore, { mode: DIR_MODE });
       const manifest = await unpack(archive, dir.unfinishedRestore, tools).catch((error: unknown) => {
         throw new Error(
-          isAbout(error)
+          isAboutArchive(error)
             ? `${from} cannot be restored: ${error.message}`
             : `cannot write into ${path}: ${reasonOf(error)}`,
         );
@@ -77,7 +77,6 @@ async function refuseInUse(path: string): Promise<boolean> {
   return names === null;
 }
 
-/** The progress of unpacking. */
 class Unpacked {
   readonly sha256 = new Map<string, string>();
   /** Files whose bytes do not match the database. */
@@ -166,7 +165,7 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
 
 /**
  * Raises the epochs of all tasks. Epochs handed out after the backup would otherwise be handed out a second time, and
- * their old holders could complete the task. A database of a schema without epochs is left as it is.
+ * their old holders could complete the task. A database whose schema has no epochs is not changed.
  */
 function raiseEpochs(path: string): void {
   const db = new Database(path);
@@ -198,6 +197,6 @@ async function flushDirectories(path: string): Promise<void> {
 }
 
 /** Whether an error is about the archive. The system's errors, which have a code, are about the target directory. */
-function isAbout(error: unknown): error is Error {
+function isAboutArchive(error: unknown): error is Error {
   return error instanceof Error && (!("code" in error) || String(error.code).startsWith("SQLITE_"));
 }

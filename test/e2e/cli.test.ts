@@ -282,6 +282,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--strict",
+    of: (config) => config.isStrict,
+    byDefault: false,
+    values: [
+      ["true", true],
+      ["false", false],
+      ["", true],
+    ],
+  },
+  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
@@ -630,6 +640,9 @@ describe.concurrent("keys", () => {
     expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");
     await at.soon(async () => (await at.statusWith(secret)) === 401);
     expect((await at.keys("list")).stdout).toMatch(/\nfleet-2027 .* revoked\n/);
+    const adminKey = (await Bun.file(`${at.data}/admin-key`).text()).trim();
+    const shown = await at.hub.get("/key/list", { headers: { "X-Admin-Key": adminKey } });
+    expect(JSON.parse((await at.keys("list", "--json")).stdout)).toEqual(shown.body["keys"]);
   });
 
   test("the first secret can be changed without downtime", async () => {
@@ -677,6 +690,10 @@ describe.concurrent("keys", () => {
     );
     await at.soon(async () => (await at.statusWith(secret)) === 401);
     expect((await at.keys("list")).stdout).toMatch(/\nguest .* 2001-02-03T00:00:00\.000Z +expired\n/);
+    const before = Date.now();
+    const { stdout } = await at.keys("expire", "guest", "90s");
+    const [, end = ""] = /^guest expires at (\S+)\n$/.exec(stdout) ?? [];
+    expect(Date.parse(end) - 90_000).toBeWithin(before, Date.now() + 1);
     await at.keys("expire", "guest", "never");
     await at.soon(async () => (await at.statusWith(secret)) === 200);
   });

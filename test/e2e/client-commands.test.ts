@@ -288,6 +288,9 @@ describe("a session", () => {
     expect(await out("file", "rm", fileId, String(empty["file_id"]))).toMatch(
       /^\S+ {2}deleted\n\S+ {2}deleted$/,
     );
+    const refused = await luxhub("file", "put", "empty", "--task", "nosuch");
+    expect(refused).toMatchObject({ code: 3, stdout: "" });
+    expect(refused.stderr).toMatch(/^luxhub: There is no task nosuch\. .* \(task_not_found\)\n$/);
     expect(await out("file", "list", "--json")).toBe("[]");
   });
 

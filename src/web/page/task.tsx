@@ -12,6 +12,7 @@ import {
   Form,
   Select,
   State,
+  Verified,
   ask,
   attempt,
   say,
@@ -72,7 +73,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
               </p>
             </section>
           )}
-          {task.result !== null && <Result result={task.result} />}
+          {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
           {files !== null && (
             <section>
               <h2>Files</h2>
@@ -105,10 +106,13 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   );
 }
 
-function Result({ result }: { result: NonNullable<AnyTask["result"]> }): JSX.Element {
+function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): JSX.Element {
+  const { result, verified } = props;
   return (
     <section>
-      <h2>Result</h2>
+      <h2>
+        Result <Verified is={verified} />
+      </h2>
       <dl class="stacked">
         {Object.entries(result).map(([name, value]) => (
           <>
