@@ -49,6 +49,7 @@ const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ta
 export function taskById(taskId: string): Query<Task | null> {
   return {
     ...one(TASK_BY_ID, [taskId], toTask, [keyOf.task(taskId), keyOf.filesOfTask(taskId)]),
+    row: { table: "tasks", id: taskId },
     patch: (_, change) => (change.kind === "task.moved" ? change.task : undefined),
   };
 }

@@ -1,0 +1,48 @@
+/**
+ * Checks the row cache of every SQLite store in the test process: after each commit, the rows that its changes name are
+ * read through the cache and from the database. A difference is an unhandled error, which fails the test.
+ */
+import type { Notified } from "../../src/domain/change.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
+import { taskById } from "../../src/store/sql/tasks.ts";
+import { SqliteStore } from "../../src/store/sqlite/engine.ts";
+import type { CommitListener, Query } from "../../src/store/store.ts";
+
+const { onCommit } = SqliteStore.prototype;
+const checked = new WeakSet<SqliteStore>();
+
+/** With its first listener a store gets another one, which checks. */
+SqliteStore.prototype.onCommit = function (this: SqliteStore, listener: CommitListener): void {
+  if (!checked.has(this)) onCommit.call(this, (changes) => void checkRows(this, changes));
+  checked.add(this);
+  onCommit.call(this, listener);
+};
+
+/** @throws {Error} when the cache and the database differ */
+export async function checkRows(store: SqliteStore, changes: readonly Notified[]): Promise<void> {
+  const ids = [...new Set(changes.flatMap(idsIn))];
+  const queries: readonly Query<unknown>[] = [...ids.map(taskById), ...ids.map(nodeById)];
+  // The reads of a row run in one go: nothing is written between them.
+  const reads = queries.map((query) => {
+    const { row, ...uncached } = query;
+    return Promise.all([row?.id, store.read(query), store.read(uncached)]);
+  });
+  for (const result of await Promise.allSettled(reads)) {
+    if (result.status === "rejected") continue; // the database is damaged
+    const [id, kept, stored] = result.value;
+    if (!Bun.deepEquals(kept, stored, true))
+      throw new Error(`The cache holds for ${id} ${Bun.inspect(kept)}, the database ${Bun.inspect(stored)}.`);
+  }
+}
+
+/** Ids of tasks and nodes. */
+function idsIn(change: Notified): readonly string[] {
+  const found: readonly unknown[] = Object.entries({
+    ...change,
+    ...("task" in change ? change.task : null),
+    ...("node" in change ? change.node : null),
+    ...("event" in change ? change.event : null),
+    ...("file" in change ? change.file : null),
+  }).map(([name, value]) => (/^(?:taskId|nodeId|assignedNode|creatorNode)$/.test(name) ? value : null));
+  return found.filter((id) => typeof id === "string");
+}
