@@ -275,6 +275,8 @@ export const QUEUE_MAX = 20_000;
 export const CACHED_TASKS = 2_048;
 export const CACHED_NODES = 4_096;
 export const CACHED_TASK_MAX_CHARS = 4_096;
+/** The best tasks of so many combinations of types. */
+export const CACHED_BACKLOGS = 8;
 /** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 

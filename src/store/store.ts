@@ -37,8 +37,8 @@ export type Query<R> = {
    */
   patch?(value: R, change: Change): R | undefined;
   readonly byKey?: ReadByKey;
-  /** Set if it reads one whole row by its id: an engine that is the only writer may keep it in memory. */
-  readonly row?: { readonly table: "tasks" | "nodes"; readonly id: string };
+  /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
+  readonly cached?: { readonly as: "task" | "node" | "gift" | "ready"; readonly id: string };
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: { readonly sql: string; readonly params: readonly Param[] };
 };

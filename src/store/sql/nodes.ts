@@ -22,8 +22,8 @@ const DELETED_NODE = byKey(
 );
 
 export function nodeById(nodeId: string): Query<Node | null> {
-  const row = { table: "nodes", id: nodeId } as const;
-  return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), row, patch: patchNode };
+  const cached = { as: "node", id: nodeId } as const;
+  return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), cached, patch: patchNode };
 }
 
 /** A node after the changes that many requests of one node make. */
