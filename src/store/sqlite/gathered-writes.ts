@@ -1,6 +1,6 @@
 /**
- * The writes of a group commit that can wait: new events and ledger entries, and running totals and heartbeats, which are
- * summed by row. So a group writes the totals of all tasks once, and runs each statement many times in a row, which is
+ * The writes of a group commit that can wait: new events and ledger entries, and running totals, which are summed by
+ * row. So a group writes the totals of all tasks once, and runs each statement many times in a row, which is
  * faster than in turns with others. The engine writes what is gathered before a query reads one of its rows, before a
  * sweep, and before the commit.
  *
@@ -39,10 +39,10 @@ export class GatheredWrites {
     this.#write = write;
   }
 
-  /** Takes a change if it can wait. `eventIds` gets the id of an event when it is written. */
+  /** Takes a change if it can wait; of a heartbeat that would save nothing. `eventIds` gets the id of an event when it is written. */
   add(change: Change, eventIds: number[]): boolean {
     const { sum, row } = writeOf(change);
-    if (sum) {
+    if (sum && change.kind !== "node.beaten") {
       const key = `${change.kind} ${row?.(change)}`;
       const earlier = this.#sums.get(key);
       const total = earlier ? sum(earlier, change) : change;
