@@ -31,7 +31,7 @@ export class GatheredWrites {
   readonly #entries: Change[] = [];
   /** By row. */
   readonly #sums = new Map<string, Change>();
-  /** The changes that are gathered and whose write sets are not in #written yet: few groups ask for those. */
+  /** Gathered changes (no events) whose write sets are not in #written yet: few groups ask for those. */
   readonly #added: Change[] = [];
   readonly #written = new Set<string>();
 
@@ -39,8 +39,12 @@ export class GatheredWrites {
     this.#write = write;
   }
 
-  /** Takes a change if it can wait; of a heartbeat that would save nothing. `eventIds` gets the id of an event when it is written. */
+  /** Takes a change if it can wait (a heartbeat would gain nothing). `eventIds` gets the id of an event once it is written. */
   add(change: Change, eventIds: number[]): boolean {
+    if (change.kind === "event.logged") {
+      this.#events.push({ change, eventIds });
+      return true;
+    }
     const { sum, row } = writeOf(change);
     if (sum && change.kind !== "node.beaten") {
       const key = `${change.kind} ${row?.(change)}`;
@@ -48,8 +52,7 @@ export class GatheredWrites {
       const total = earlier ? sum(earlier, change) : change;
       if (total === null) this.flush(); // too large a sum
       this.#sums.set(key, total ?? change);
-    } else if (change.kind === "event.logged") this.#events.push({ change, eventIds });
-    else if (change.kind === "lux.entered") this.#entries.push(change);
+    } else if (change.kind === "lux.entered") this.#entries.push(change);
     else return false;
     this.#added.push(change);
     return true;
@@ -57,6 +60,7 @@ export class GatheredWrites {
 
   /** Whether a query reads what is gathered. */
   isReadBy({ reads }: Query<unknown>): boolean {
+    if (this.#events.length > 0 && reads.includes("events")) return true;
     for (const change of this.#added) for (const key of writeSetOf(change)) this.#written.add(key);
     this.#added.length = 0;
     return this.#written.size > 0 && reads.some((key) => this.#written.has(key));
