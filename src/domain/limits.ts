@@ -31,6 +31,8 @@ export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
   "..",
 ]);
 export const NODE_NAME_MAX_CHARS = 200;
+/** An order, a number and a node_id, in base64. */
+export const NODE_CURSOR_MAX_CHARS = 256;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
 export const CAPABILITIES_MAX = 64;
@@ -131,6 +133,8 @@ export const FILE_PIECE_MAX_BYTES = 256 * KIB;
 export const LIST_PART_MAX_BYTES = 256 * KIB;
 /** Nodes that are loaded at once for a list of all: 2 KiB each, for each concurrent caller. */
 export const NODES_PART = 100;
+/** Nodes that one step of a search looks at: about a millisecond. */
+export const NODES_SEARCH_STEP = 1_000;
 /** Response backpressure counts a larger answer until its caller has read it. */
 export const ANSWER_UNCOUNTED_MAX_BYTES = 64 * KIB;
 /** The bytes of all counted answers together; beyond it the next answer waits. */
@@ -286,6 +290,12 @@ export const METRICS_PART = 1_000;
 export const METRICS_MESSAGES_MAX = 50_000;
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
+/** On SQLite: rows that are kept in memory, in each of two generations; a task with longer texts is not. */
+export const CACHED_TASKS = 2_048;
+export const CACHED_NODES = 4_096;
+export const CACHED_TASK_MAX_CHARS = 4_096;
+/** The best tasks of so many combinations of types. */
+export const CACHED_BACKLOGS = 8;
 /** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 

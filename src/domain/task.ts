@@ -155,7 +155,12 @@ export function createSent(
   }
   if (nodeId === null) return accept(created.answer, changes);
   const taken = take(created.answer, rows.node, { taskId, nodeId, by: "assign" }, at);
-  return taken.kind === "rejected" ? taken : accept(taken.answer, [...changes, ...taken.changes]);
+  if (taken.kind === "rejected") return taken;
+  // The row is written once, as it is after the assignment.
+  const assigned = changes.map((change): Change =>
+    change.kind === "task.created" ? { ...change, task: taken.answer } : change,
+  );
+  return accept(taken.answer, [...assigned, ...taken.changes.filter(({ kind }) => kind !== "task.moved")]);
 }
 
 /**

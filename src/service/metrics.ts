@@ -8,26 +8,15 @@
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
-import {
-  DIAGNOSIS_MAX_MS,
-  METRICS_KEPT_MS,
-  METRICS_MESSAGES_MAX,
-  METRICS_PART,
-  MICRO_PER_LUX,
-} from "../domain/limits.ts";
+import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
 import { type FileTotals, fileTotals } from "../store/sql/files.ts";
-import {
-  type NodeCounts,
-  type NodeCountsPart,
-  messagesIn,
-  nodeCounts,
-  oldestReady,
-} from "../store/sql/metrics.ts";
+import { type NodeCounts, messagesIn, oldestReady } from "../store/sql/metrics.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
+import { NODE_KINDS, NodeCensus } from "./census.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { StoreReport } from "./system.ts";
 
@@ -61,15 +50,6 @@ type Stored = {
 
 const MESSAGE_STATES = ["waiting", "leased", "parked"] as const;
 const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
-/** Events that may change the number of nodes in a state. */
-const NODE_KINDS: ReadonlySet<EventKind> = new Set([
-  "node.registered",
-  "node.online",
-  "node.offline",
-  "node.draining",
-  "node.left",
-  "node.deleted",
-]);
 
 const GROUP_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const COMMIT_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -246,39 +226,6 @@ export class Metrics {
     text.gauge("luxhub_files_size_bytes", "Size of all stored files together.", files.bytes);
     if (databaseBytes !== null)
       text.gauge("luxhub_database_size_bytes", "Size of the database.", databaseBytes);
-  }
-}
-
-/** Counts the nodes part by part, with other work in between, and keeps the result until it is stale. */
-class NodeCensus {
-  readonly #store: Store;
-  #counted: NodeCounts | null = null;
-  /** What is counted may have changed. */
-  isStale = true;
-
-  constructor(store: Store) {
-    this.#store = store;
-  }
-
-  async count(): Promise<NodeCounts> {
-    if (this.#counted !== null && !this.isStale) return this.#counted;
-    this.isStale = false; // first: what changes meanwhile is counted the next time
-    try {
-      const counted = { online: 0, draining: 0, offline: 0 };
-      for (let after: number | null = 0; after !== null;) {
-        const part: NodeCountsPart = await this.#store.read(nodeCounts(after, METRICS_PART));
-        counted.online += part.online;
-        counted.draining += part.draining;
-        counted.offline += part.offline;
-        after = part.next;
-        if (after !== null) await new Promise((resolve) => setImmediate(resolve));
-      }
-      this.#counted = counted;
-      return counted;
-    } catch (error) {
-      this.isStale = true;
-      throw error;
-    }
   }
 }
 

@@ -4,6 +4,7 @@ import type { Query } from "../store.ts";
 import {
   type Sized,
   type Slice,
+  count,
   filledUp,
   many,
   one,
@@ -26,10 +27,17 @@ export function fileIdsAmong(fileIds: readonly string[]): Query<readonly string[
   return many(sql, ids, (row) => String(row["file_id"]), ["files"]);
 }
 
+const SIZES = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files`;
+
 /** The sizes of files, newest first. */
 export function fileSizes(slice: Slice): Query<readonly Sized[]> {
-  const sql = `SELECT seq, octet_length(metadata) + octet_length(name) AS bytes FROM files ${pageRows("files", slice)}`;
-  return sizes(sql, [slice.limit, slice.offset], ["files"]);
+  return sizes(`${SIZES} ${pageRows("files", slice)}`, [slice.limit, slice.offset], ["files"]);
+}
+
+/** The sizes of a task's files, newest first. */
+export function fileSizesOf(taskId: string, slice: Slice): Query<readonly Sized[]> {
+  const sql = `${SIZES} ${pageRows("files WHERE task_id = $3", slice)}`;
+  return sizes(sql, [slice.limit, slice.offset, taskId], ["files"]);
 }
 
 /** Newest first. */
@@ -46,4 +54,8 @@ export function fileTotals(): Query<FileTotals> {
     bytes: Number(row?.["bytes"]),
   });
   return query(`SELECT files, bytes FROM file_totals`, [], shape, ["file_totals"]);
+}
+
+export function filesCountOf(taskId: string): Query<number> {
+  return count(`SELECT count(*) AS n FROM files WHERE task_id = $1`, [taskId], ["files"]);
 }

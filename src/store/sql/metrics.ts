@@ -1,11 +1,18 @@
 /**
  * The reads of the metrics. Each is bounded: by one row, by a few index lookups, by a limit, or by a part of a table.
  */
+import { MICRO_PER_LUX } from "../../domain/limits.ts";
 import type { Query, Row } from "../store.ts";
 import { count, one, query, union } from "./query.ts";
 import { READY } from "./tasks.ts";
 
-export type NodeCounts = { readonly online: number; readonly draining: number; readonly offline: number };
+/** `online`: without those that drain; `luxMicro`: the sum of the balances. */
+export type NodeCounts = {
+  readonly online: number;
+  readonly draining: number;
+  readonly offline: number;
+  readonly luxMicro: bigint;
+};
 
 /** The counts of a part of the nodes, and where the next part begins; null: this was the last. */
 export type NodeCountsPart = NodeCounts & { readonly next: number | null };
@@ -14,12 +21,16 @@ export type NodeCountsPart = NodeCounts & { readonly next: number | null };
 export function nodeCounts(after: number, limit: number): Query<NodeCountsPart> {
   const sql = `
     SELECT count(*) AS n, max(seq) AS last, sum((1 - deleted) * online * (1 - draining)) AS online,
-      sum((1 - deleted) * online * draining) AS draining, sum((1 - deleted) * (1 - online)) AS offline
-    FROM (SELECT seq, online, draining, deleted FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
+      sum((1 - deleted) * online * draining) AS draining, sum((1 - deleted) * (1 - online)) AS offline,
+      CAST(sum((1 - deleted) * (balance_micro / ${MICRO_PER_LUX})) AS TEXT) AS lux,
+      CAST(sum((1 - deleted) * (balance_micro % ${MICRO_PER_LUX})) AS TEXT) AS micro
+    FROM (SELECT seq, online, draining, deleted, balance_micro FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
   const shape = ([row]: readonly Row[]): NodeCountsPart => ({
     online: Number(row?.["online"]),
     draining: Number(row?.["draining"]),
     offline: Number(row?.["offline"]),
+    // In two sums, because one of all balances may exceed 64 bits.
+    luxMicro: BigInt(row?.["lux"] ?? 0) * BigInt(MICRO_PER_LUX) + BigInt(row?.["micro"] ?? 0),
     next: Number(row?.["n"]) < limit ? null : Number(row?.["last"]),
   });
   return query(sql, [after, limit], shape, ["nodes"]);
