@@ -275,6 +275,12 @@ export const METRICS_PART = 1_000;
 export const METRICS_MESSAGES_MAX = 50_000;
 export const GROUP_MAX = 1_024;
 export const QUEUE_MAX = 20_000;
+/** On SQLite: rows that are kept in memory, in each of two generations; a task with longer texts is not. */
+export const CACHED_TASKS = 2_048;
+export const CACHED_NODES = 4_096;
+export const CACHED_TASK_MAX_CHARS = 4_096;
+/** The best tasks of so many combinations of types. */
+export const CACHED_BACKLOGS = 8;
 /** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
 

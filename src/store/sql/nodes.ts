@@ -22,11 +22,12 @@ const DELETED_NODE = byKey(
 );
 
 export function nodeById(nodeId: string): Query<Node | null> {
-  return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), patch: patchNode };
+  const cached = { as: "node", id: nodeId } as const;
+  return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), cached, patch: patchNode };
 }
 
 /** A node after the changes that many requests of one node make. */
-function patchNode(node: Node | null, change: Change): Node | undefined {
+export function patchNode(node: Node | null, change: Change): Node | undefined {
   if (node === null) return undefined;
   if (change.kind === "node.beaten") {
     const { lastHeartbeatAt, leaseUntil } = change;
