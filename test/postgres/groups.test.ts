@@ -15,6 +15,8 @@ import { NOTHING } from "../../src/store/sql/query.ts";
 import { bestGift, bestReady, taskById, taskTotals, tasksById } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { runGroup } from "../../src/store/postgres/group-commit.ts";
+import type { Job } from "../../src/store/pending-transaction.ts";
+import type { Result, Session } from "../../src/store/postgres/connection.ts";
 import type { Load, Loaded, Member, Store } from "../../src/store/store.ts";
 import { AT, message, node, tally, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
@@ -90,22 +92,28 @@ async function cost(members: readonly Member[]): Promise<{ reloads: number; stat
   let reloads = 0;
   let statements = 0;
   try {
-    const counted: Pick<SQL, "unsafe"> = {
-      unsafe(text, params) {
+    const counted: Session = Object.assign(
+      (text: TemplateStringsArray) => {
         statements++;
-        return session.unsafe(text, params);
+        return session<Result>(text);
+      },
+      {
+        unsafe: ((text, params) => {
+          statements++;
+          return session.unsafe(text, params);
+        }) satisfies SQL["unsafe"],
+      },
+    );
+    const job: Job = {
+      members,
+      resolve: () => {},
+      reject: (error) => {
+        throw error;
       },
     };
     await runGroup(counted, {
-      granted: () => [
-        {
-          members,
-          resolve: () => {},
-          reject: (error) => {
-            throw error;
-          },
-        },
-      ],
+      waiting: () => [job],
+      granted: () => [job],
       reloaded: () => void reloads++,
       committing: () => [],
     });

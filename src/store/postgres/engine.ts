@@ -116,8 +116,8 @@ async function open(
   }
 }
 
-/** Takes the members of a group from the queue, once the lock is granted. */
-type Take = () => readonly Job[];
+/** The members of a group: those that are known before it has the lock, and all, taken once the lock is granted. */
+type Source = { waiting(): readonly Job[]; take(): readonly Job[] };
 
 /** What is known of a group that runs. */
 type Progress = {
@@ -325,14 +325,14 @@ export class PostgresStore implements Store {
 
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
-    const waiting: Take = () => this.#queue.takeGroup();
+    const queue: Source = { waiting: () => this.#queue.firstGroup(), take: () => this.#queue.takeGroup() };
     await afterIo(); // every request that has arrived by then is in the first group
-    while (this.#queue.length > 0) await this.#commit(waiting);
+    while (this.#queue.length > 0) await this.#commit(queue);
     this.#running = null;
   }
 
   /** Commits a group. When a member fails it, its halves are tried as groups of their own. */
-  async #commit(take: Take): Promise<void> {
+  async #commit(source: Source): Promise<void> {
     const progress: Progress = {
       number: ++this.#groups,
       jobs: null,
@@ -344,14 +344,14 @@ export class PostgresStore implements Store {
     const startedMs = this.#machine.timers();
     try {
       this.#writer ??= await this.#openWriter();
-      const group = await this.#inTime(progress, runGroup(this.#writer, this.#watch(progress, take)));
+      const group = await this.#inTime(progress, runGroup(this.#writer, this.#watch(progress, source)));
       const ms = this.#machine.timers() - startedMs;
       for (const listener of this.#groupListeners) listener(progress.jobs?.length ?? 0, ms);
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {
       await this.#abort(error);
-      progress.jobs ??= take();
+      progress.jobs ??= source.take();
       if (error instanceof NoAnswer || isLocked(error)) {
         // What has come meanwhile would wait as long for the same.
         for (const job of this.#queue.takeAll()) job.reject(toStoreError(error));
@@ -381,18 +381,18 @@ export class PostgresStore implements Store {
     if (error instanceof JobFault) {
       error.job.reject(error.cause);
       const others = jobs.filter((job) => job !== error.job);
-      return others.length > 0 ? this.#commit(() => others) : undefined;
+      return others.length > 0 ? this.#commit(only(others)) : undefined;
     }
     const known = toStoreError(error);
-    if (isConflict(error)) return this.#commit(() => jobs); // decide is pure
+    if (isConflict(error)) return this.#commit(only(jobs)); // decide is pure
     if (jobs.length <= 1 || known instanceof StoreUnavailable || known instanceof StoreBusy) {
       if (known instanceof StoreUnavailable || known instanceof StoreFull) this.#writable = false;
       for (const job of jobs) job.reject(known);
       return;
     }
     const half = jobs.length >> 1;
-    await this.#commit(() => jobs.slice(0, half));
-    await this.#commit(() => jobs.slice(half));
+    await this.#commit(only(jobs.slice(0, half)));
+    await this.#commit(only(jobs.slice(half)));
   }
 
   /** The connection was lost in the middle of a commit: the server knows whether it holds. */
@@ -436,12 +436,13 @@ export class PostgresStore implements Store {
     return before;
   }
 
-  #watch(progress: Progress, take: Take): GroupWatch {
+  #watch(progress: Progress, source: Source): GroupWatch {
     return {
+      waiting: () => source.waiting(),
       granted: (lastId) => {
         if (progress.isGivenUp) throw new NoAnswer();
         progress.own = this.#notifications.granted(lastId);
-        return (progress.jobs = take());
+        return (progress.jobs = source.take());
       },
       reloaded: () => {
         if (progress.isGivenUp) throw new NoAnswer();
@@ -528,6 +529,11 @@ async function reserve(pool: SQL): Promise<ReservedSQL> {
 /** Closes a connection that cannot be used any more; its server may never answer that. */
 function drop(writer: ReservedSQL): void {
   void writer.close({ timeout: 0 }).catch(() => {});
+}
+
+/** A group of these. */
+function only(jobs: readonly Job[]): Source {
+  return { waiting: () => jobs, take: () => jobs };
 }
 
 /** Resolves after the I/O of this tick of the event loop. */
