@@ -464,7 +464,7 @@ export class PostgresStore implements Store {
     // A commit that is answered must be on disk; stricter settings stay.
     const onDisk = `SELECT set_config('synchronous_commit', 'on', false)
       WHERE current_setting('synchronous_commit') = 'off'`;
-    const settings = [`lock_timeout = ${DATABASE_LOCK_MAX_MS}`, ...PLANS.map((plan) => `${plan} = off`)];
+    const settings = [`lock_timeout = ${DATABASE_LOCK_MAX_MS}`, ...PLANS];
     const set = async (): Promise<void> => {
       await query(writer, onDisk);
       for (const setting of settings) await query(writer, `SET ${setting}`);
@@ -497,9 +497,15 @@ export class PostgresStore implements Store {
 
 /**
  * A group reads and writes rows by key. A plan that was made when a table was small would still scan the whole table when
- * it has grown, until the server has analyzed it again.
+ * it has grown, until the server has analyzed it again. And each statement is planned once: PostgreSQL would plan a bulk
+ * statement of few rows again each time, which takes as long as running it.
  */
-const PLANS = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"] as const;
+const PLANS = [
+  "enable_seqscan = off",
+  "enable_hashjoin = off",
+  "enable_mergejoin = off",
+  "plan_cache_mode = force_generic_plan",
+] as const;
 
 const DIAGNOSIS = `
   SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
