@@ -171,6 +171,9 @@ export const LOG_STREAM_GATHER_MS = 100;
 export const STREAM_BATCH = 32;
 /** Ids of events that a stream was notified of and has not read yet; beyond it, the stream reads the log instead. */
 export const STREAM_PENDING_MAX = 1_000;
+/** Events that are kept in memory for the streams, and the characters that these with their messages take, about. */
+export const RECENT_EVENTS_MAX = 1_000;
+export const RECENT_EVENTS_MAX_WEIGHT = 4 * MIB;
 
 // MCP.
 /** An agent that waits longer runs into the time limit of its own client, often 60 s. */
@@ -183,16 +186,13 @@ export const MCP_MAIL_MAX = 20;
 export const MCP_ACKS_MAX = 100;
 export const MCP_LIST_MAX = 50;
 export const MCP_EVENTS_MAX = 100;
-/** Nodes whose hand-outs are remembered, and tasks of each of them. */
-export const MCP_NODES_REMEMBERED_MAX = 10_000;
-export const MCP_TASKS_REMEMBERED_MAX = 100;
 
 // Broadcasts.
 /** Registered nodes; one more registration is refused. The default of --max-nodes. */
 export const NODES_DEFAULT_MAX = 100_000;
 export const NODES_HIGHEST_MAX = 1_000_000;
-/** Nodes that one commit of a broadcast handles, in 2 to 3 ms during which no request is served. */
-export const BROADCAST_STEP_NODES = 250;
+/** Nodes that one commit of a broadcast handles, in some 5 ms during which no request is served. */
+export const BROADCAST_STEP_NODES = 1_000;
 /** A broadcast whose hub has been silent for this long is dropped. */
 export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
 /** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */
@@ -265,7 +265,7 @@ export const DIAGNOSIS_MAX_MS = 2 * SECOND_MS;
 export const READINESS_KEPT_MS = 1 * SECOND_MS;
 /** How long the metrics of what is stored stand. */
 export const METRICS_KEPT_MS = 1 * SECOND_MS;
-/** Nodes and files that one query counts for the metrics, in less than a millisecond. */
+/** Nodes that one query counts for the metrics, in less than a millisecond. */
 export const METRICS_PART = 1_000;
 /** Messages of each state that are counted for the metrics, in a millisecond. */
 export const METRICS_MESSAGES_MAX = 50_000;

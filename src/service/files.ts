@@ -13,7 +13,7 @@ import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NOTHING } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import { fileSizes, filesBySeq, filesCount } from "../store/sql/files.ts";
+import { fileSizes, fileTotals, filesBySeq } from "../store/sql/files.ts";
 import { OutcomeUnknown, type Store, type Transact } from "../store/store.ts";
 import { ListPages, type Page, type PageRequest } from "./list-pages.ts";
 
@@ -92,7 +92,7 @@ export class FileService {
 
   list(page: PageRequest): Promise<Page<FileRecord>> {
     return this.#pages.load(page, async (read) => ({
-      total: await read(filesCount()),
+      total: (await read(fileTotals())).files,
       sizes: fileSizes,
       rowsBySeq: filesBySeq,
     }));

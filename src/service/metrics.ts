@@ -1,9 +1,9 @@
 /**
  * The metrics of this hub and of what it stores (docs/monitoring.md).
  *
- * What happens is counted as it is committed. What is stored is read when the metrics are asked for: in bounded steps, at
- * most once a second, and nodes and files only after an event said that their number may have changed. With several hubs
- * on one database each counts what it does itself; what is stored is the same at all.
+ * Events are counted when they are committed. Stored rows are counted for a scrape: in bounded steps, at most once a
+ * second, and nodes only after an event that may have changed their number. If several hubs share a database, each counts
+ * its own events; the counts of stored rows are the same at all of them.
  */
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
@@ -18,11 +18,10 @@ import {
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
+import { type FileTotals, fileTotals } from "../store/sql/files.ts";
 import {
-  type FileCounts,
   type NodeCounts,
-  type Part,
-  fileCounts,
+  type NodeCountsPart,
   messagesIn,
   nodeCounts,
   oldestReady,
@@ -32,14 +31,13 @@ import { type Origin, type Query, type Store, StoreUnavailable } from "../store/
 import type { ChoreRuns } from "./scheduler.ts";
 import type { StoreReport } from "./system.ts";
 
-/** What the rest of the hub knows. */
+/** Values that the rest of the hub supplies. */
 export type Gauges = {
   readonly waiting: () => { readonly known: number; readonly anonymous: number };
   readonly streams: () => number;
   readonly isLeading: () => boolean;
   readonly chores: () => readonly ChoreRuns[];
   readonly diagnose: () => Promise<StoreReport>;
-  /** What the HTTP layer counts. */
   readonly writeRequests: (text: MetricsText) => void;
 };
 
@@ -51,19 +49,19 @@ export type MetricsParts = {
   readonly version: string;
 };
 
-/** What is stored, and when it was read. */
+/** The counts of stored rows. */
 type Stored = {
   readonly tasks: TaskTotals;
   readonly oldestReadyAt: number | null;
   readonly messages: Readonly<Record<(typeof MESSAGE_STATES)[number], number>>;
   readonly nodes: NodeCounts;
-  readonly files: FileCounts;
+  readonly files: FileTotals;
   readonly databaseBytes: number | null;
 };
 
 const MESSAGE_STATES = ["waiting", "leased", "parked"] as const;
 const TASK_STATUSES = ["open", "assigned", "completed", "failed"] as const;
-/** Events after which the number of nodes in each state may be another. */
+/** Events that may change the number of nodes in a state. */
 const NODE_KINDS: ReadonlySet<EventKind> = new Set([
   "node.registered",
   "node.online",
@@ -72,7 +70,6 @@ const NODE_KINDS: ReadonlySet<EventKind> = new Set([
   "node.left",
   "node.deleted",
 ]);
-const FILE_KINDS: ReadonlySet<EventKind> = new Set(["file.uploaded", "file.deleted"]);
 
 const GROUP_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const COMMIT_BOUNDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -90,8 +87,7 @@ export class Metrics {
   readonly #groupSizes = new Histogram(GROUP_BOUNDS);
   readonly #commitSeconds = new Histogram(COMMIT_BOUNDS);
   readonly #lagSeconds = new Histogram(LAG_BOUNDS);
-  readonly #nodes: Census<NodeCounts>;
-  readonly #files: Census<FileCounts>;
+  readonly #nodes: NodeCensus;
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
 
@@ -102,16 +98,7 @@ export class Metrics {
     this.#log = log;
     this.#version = version;
     this.#startedSteady = clock.steady();
-    const none = { online: 0, draining: 0, offline: 0 };
-    this.#nodes = new Census(store, nodeCounts, none, (a, b) => ({
-      online: a.online + b.online,
-      draining: a.draining + b.draining,
-      offline: a.offline + b.offline,
-    }));
-    this.#files = new Census(store, fileCounts, { files: 0, bytes: 0 }, (a, b) => ({
-      files: a.files + b.files,
-      bytes: a.bytes + b.bytes,
-    }));
+    this.#nodes = new NodeCensus(store);
     store.onCommit((changes, _, origin) => this.#note(changes, origin));
     store.onGroup((transactions, ms) => {
       this.#groupSizes.observe(transactions);
@@ -119,12 +106,11 @@ export class Metrics {
     });
   }
 
-  /** The event loop was so late for a timer. */
   noteLag(ms: number): void {
     this.#lagSeconds.observe(ms / SECOND_MS);
   }
 
-  /** The text that Prometheus reads. What the store does not answer in time is left out. */
+  /** Returns the text for Prometheus. Omits the counts of stored rows if the store does not answer in time. */
   async text(gauges: Gauges): Promise<string> {
     const stored = await this.#readStored(gauges);
     const text = new MetricsText();
@@ -142,7 +128,6 @@ export class Metrics {
         const { kind } = change.event;
         if (origin === "own") this.#events.set(kind, (this.#events.get(kind) ?? 0) + 1);
         if (NODE_KINDS.has(kind)) this.#nodes.isStale = true;
-        else if (FILE_KINDS.has(kind)) this.#files.isStale = true;
       } else if (change.kind === "lux.entered") this.#luxMicro += Number(change.entry.amountMicro);
     }
   }
@@ -155,7 +140,7 @@ export class Metrics {
     const { promise: timeIsUp, resolve } = Promise.withResolvers<null>();
     const timer = setTimeout(resolve, DIAGNOSIS_MAX_MS, null);
     const read = this.#read(gauges).catch((error: unknown) => {
-      // That the database is away is in the metrics, and in the log of those who need it.
+      // An unavailable database is in the metrics already, and other parts of the hub log it.
       if (!(error instanceof StoreUnavailable))
         this.#log.error("the metrics of the store could not be read", { cause: causeOf(error) });
       return null;
@@ -173,7 +158,7 @@ export class Metrics {
       tasks: await read(taskTotals()),
       oldestReadyAt: await read(oldestReady()),
       nodes: await this.#nodes.count(),
-      files: await this.#files.count(),
+      files: await read(fileTotals()),
       databaseBytes: (await diagnose()).found?.sizeBytes ?? null,
     };
   }
@@ -264,36 +249,27 @@ export class Metrics {
   }
 }
 
-/** Counts a table part by part, with other work in between, and keeps the result until it is stale. */
-class Census<Counts extends object> {
+/** Counts the nodes part by part, with other work in between, and keeps the result until it is stale. */
+class NodeCensus {
   readonly #store: Store;
-  readonly #part: (after: number, limit: number) => Query<Part<Counts>>;
-  readonly #none: Counts;
-  readonly #add: (a: Counts, b: Counts) => Counts;
-  #counted: Counts | null = null;
+  #counted: NodeCounts | null = null;
   /** What is counted may have changed. */
   isStale = true;
 
-  constructor(
-    store: Store,
-    part: (after: number, limit: number) => Query<Part<Counts>>,
-    none: Counts,
-    add: (a: Counts, b: Counts) => Counts,
-  ) {
+  constructor(store: Store) {
     this.#store = store;
-    this.#part = part;
-    this.#none = none;
-    this.#add = add;
   }
 
-  async count(): Promise<Counts> {
+  async count(): Promise<NodeCounts> {
     if (this.#counted !== null && !this.isStale) return this.#counted;
     this.isStale = false; // first: what changes meanwhile is counted the next time
     try {
-      let counted = this.#none;
+      const counted = { online: 0, draining: 0, offline: 0 };
       for (let after: number | null = 0; after !== null;) {
-        const part: Part<Counts> = await this.#store.read(this.#part(after, METRICS_PART));
-        counted = this.#add(counted, part);
+        const part: NodeCountsPart = await this.#store.read(nodeCounts(after, METRICS_PART));
+        counted.online += part.online;
+        counted.draining += part.draining;
+        counted.offline += part.offline;
         after = part.next;
         if (after !== null) await new Promise((resolve) => setImmediate(resolve));
       }
@@ -311,11 +287,11 @@ function flag(is: boolean): number {
 }
 
 const MICROSECONDS = 1_000_000;
-/** Files of /proc, which only Linux has; elsewhere these metrics are left out. */
+/** Files of /proc, which only Linux has; other systems lack these metrics. */
 const OPEN_FILES = "/proc/self/fd";
 const LIMITS = "/proc/self/limits";
 
-/** The process, under the names that all client libraries of Prometheus use. */
+/** Writes the metrics of the process, under the names that all client libraries of Prometheus use. */
 async function writeProcess(text: MetricsText): Promise<void> {
   const { user, system } = process.cpuUsage();
   text.counter("process_cpu_seconds_total", "Processor time.", (user + system) / MICROSECONDS);

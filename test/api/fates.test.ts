@@ -200,7 +200,7 @@ describe("message/parked and message/redrive", () => {
 });
 
 describe("the sender's stream", () => {
-  test("tells what became of its messages: acked, parked, expired; the recipient's does not", async () => {
+  test("has the events of its messages: acked, parked, expired; the recipient's does not", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
     await addNodes(hub, ["n1", "n2"]);
     const acked = await send(hub, "n2", "n1", { require_ack: true });

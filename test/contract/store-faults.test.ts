@@ -146,7 +146,7 @@ for (const [fault, error] of FAULTS) {
       await store.read(lastEventId()); // the poll has looked and waits
       const changes = (name: string): readonly Change[] => [
         { kind: "message.stored", message: message(name, { toNode: "n1" }) },
-        { kind: "delivery.queued", messageId: name, toNode: "n1", broadcast: false },
+        { kind: "delivery.queued", messageId: name, toNode: "n1" },
         event(name, { nodeId: "n1", taskId: "t" }),
       ];
       heard.length = 0;

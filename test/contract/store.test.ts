@@ -232,7 +232,7 @@ for (const engine of ENGINES) {
       const load = {
         one: nodeReads.nodeById("n1"),
         none: nodeReads.nodeById("n2"),
-        all: nodeReads.nodePart(0, 10),
+        all: nodeReads.nodePart("", 10),
       };
       expect(await store.transact(load, (rows) => accept(rows))).toMatchObject({
         one: { nodeId: "n1" },
@@ -695,7 +695,9 @@ function makeTasks(roll: (sides: number) => number): Tasks {
     if (status !== "completed") return moved;
     const extra = i % 2 ? `{"ł":${i}.00,"n":12345678901234567890}` : null;
     const result = { problem: `p${i}`, improvement: "i\n", lesson: "ł", extra };
-    const done: Task = { ...moved, status: "completed", result, leaseUntil: null, updatedAt: 7_000 + i };
+    const resultVerified = i % 3 === 0;
+    const end = { status: "completed", result, resultVerified, leaseUntil: null } as const;
+    const done: Task = { ...moved, ...end, updatedAt: 7_000 + i };
     changes.push({ kind: "task.moved", task: done });
     changes.push({ kind: "tasks.tallied", open: 0, assigned: -1, completed: 1, failed: 0 });
     return done;
@@ -748,6 +750,7 @@ function makeMail(roll: (sides: number) => number): Pick<Rows, "messages" | "del
       type: broadcast ? "alert" : "task",
       content: `Inhalt ${i} 🚀`,
       requireAck: i % 2 === 0,
+      verified: i % 3 === 0,
       sentAt: 10_000 + i,
     });
     messages.push({ message: one, seq: i + 1 });
@@ -766,7 +769,11 @@ function makeMail(roll: (sides: number) => number): Pick<Rows, "messages" | "del
         deliveries: deliveries_,
         leaseUntil,
       });
-      changes.push({ kind: "delivery.queued", messageId: one.messageId, toNode: receiver, broadcast });
+      changes.push(
+        broadcast
+          ? { kind: "deliveries.queued", messageId: one.messageId, toNodes: [receiver] }
+          : { kind: "delivery.queued", messageId: one.messageId, toNode: receiver },
+      );
       const moved = { messageId: one.messageId, seq: i + 1, toNode: receiver, state, leaseUntil };
       changes.push({ kind: "delivery.moved", ...moved, deliveries: deliveries_ });
     }
@@ -811,6 +818,7 @@ function makeRows(): Rows {
     nodeId: roll(3) ? `n0${roll(4)}` : null,
     taskId: roll(2) ? `t${i}` : null,
     data: { i, text: "ß\"'", yes: true, none: null, from_node: `n0${i % 4}` },
+    verified: i % 5 === 0,
   }));
   const keys = Array.from({ length: 5 }, (_, i): KeyRecord => ({
     keyId: `k${i}`,
@@ -823,7 +831,8 @@ function makeRows(): Rows {
     revokedAt: i === 4 ? 98 : null,
   }));
   const changes: Change[] = [...ofNodes, ...ofTasks, ...ofLedger, ...ofMail];
-  for (const file of files) changes.push({ kind: "file.saved", file });
+  for (const file of files)
+    changes.push({ kind: "file.saved", file }, { kind: "files.tallied", files: 1, bytes: file.sizeBytes });
   for (const { id: _, ...one } of events) changes.push({ kind: "event.logged", event: one });
   for (const key of keys) changes.push({ kind: "key.saved", key });
   return { nodes, tasks, ledger, files, events, keys, messages, deliveries, changes };
@@ -896,17 +905,12 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     }
     expect(await read(nodeReads.nodesCount())).toBe(nodes.length);
     const inParts: string[] = [];
-    for (let after: number | null = 0; after !== null;) {
+    for (let after: string | null = ""; after !== null;) {
       const part: nodeReads.NodePart = await read(nodeReads.nodePart(after, 3));
       inParts.push(...part.online);
       after = part.next;
     }
-    expect(inParts.toSorted()).toEqual(
-      nodes
-        .filter(({ online }) => online)
-        .map(({ nodeId }) => nodeId)
-        .toSorted(),
-    );
+    expect(inParts).toEqual(inOrder.filter(({ online }) => online).map(({ nodeId }) => nodeId));
     expect(await read(nodeReads.hasNodes(nodes.length))).toBeTrue();
     expect(await read(nodeReads.hasNodes(nodes.length + 1))).toBeFalse();
   });
@@ -1053,7 +1057,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       });
     }
 
-  test("bestReady, bestGift, firstStarted: what task/next hands out", async () => {
+  test("bestReady, bestGift, firstStarted, firstUnacknowledged: what task/next hands out", async () => {
     for (const types of [null, ["x"], ["y", ""], ["x", "y", "z"], []]) {
       const best = backlog((one) => types === null || types.includes(one.taskType));
       const found = await read(taskReads.bestReady(types));
@@ -1070,6 +1074,10 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       expect(await read(taskReads.bestGift(nodeId))).toEqual(gift);
       const [started = null] = held(nodeId, true).toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
       expect(await read(taskReads.firstStarted(nodeId))).toEqual(started);
+      const [silent = null] = held(nodeId, true)
+        .filter(({ progress }) => progress === null)
+        .toSorted((a, b) => (a.startedAt ?? 0) - (b.startedAt ?? 0));
+      expect(await read(taskReads.firstUnacknowledged(nodeId))).toEqual(silent);
     }
   });
 
@@ -1215,10 +1223,11 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
     expect(ledger.some(({ balanceMicro }) => balanceMicro > 2n ** 53n)).toBe(true);
   });
 
-  test("files: one, pages, count", async () => {
+  test("files: one, pages, totals", async () => {
     for (const file of files) expect(await read(fileReads.fileById(file.fileId))).toEqual(file);
     expect(await read(fileReads.fileById("none"))).toBeNull();
-    expect(await read(fileReads.filesCount())).toBe(files.length);
+    const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    expect(await read(fileReads.fileTotals())).toEqual({ files: files.length, bytes });
     for (const slice of [
       { from: "newest", limit: 10, offset: 0 },
       { from: "newest", limit: 10, offset: 20 },
@@ -1463,7 +1472,7 @@ function budgetQueries(engine: Engine): void {
       store,
       ...long.flatMap((one): Change[] => [
         { kind: "message.stored", message: one },
-        { kind: "delivery.queued", messageId: one.messageId, toNode: "n1", broadcast: false },
+        { kind: "delivery.queued", messageId: one.messageId, toNode: "n1" },
       ]),
     );
     const within = (list: readonly Message[]): readonly string[] => {
@@ -1495,7 +1504,7 @@ function unreadQueries(engine: Engine): void {
         const messageId = `m${i + j}`;
         return [
           { kind: "message.stored", message: message(messageId, { content }) },
-          { kind: "delivery.queued", messageId, toNode: "n1", broadcast: false },
+          { kind: "delivery.queued", messageId, toNode: "n1" },
         ];
       });
       await write(store, ...some.flat());
@@ -1615,12 +1624,9 @@ function pruneQueries(engine: Engine): void {
     // Every other one is a broadcast, to three nodes.
     const changes = Array.from({ length: 10 }, (_, i): Change[] => [
       { kind: "message.stored", message: message(`m${i}`, { sentAt: i, toNode: i % 2 ? null : "a" }) },
-      ...(i % 2 ? ["a", "b", "c"] : ["a"]).map((toNode): Change => ({
-        kind: "delivery.queued",
-        messageId: `m${i}`,
-        toNode,
-        broadcast: i % 2 === 1,
-      })),
+      i % 2
+        ? { kind: "deliveries.queued", messageId: `m${i}`, toNodes: ["a", "b", "c"] }
+        : { kind: "delivery.queued", messageId: `m${i}`, toNode: "a" },
       event(`${i}`, { at: i }),
       {
         kind: "answer.stored",
@@ -1703,20 +1709,14 @@ function pruneQueries(engine: Engine): void {
 
   test("the deliveries of broadcasts and of other messages are deleted in separate steps", async () => {
     const { store, place } = await openFresh(engine);
-    const queued = (messageId: string, toNode: string, broadcast: boolean): Change => ({
-      kind: "delivery.queued",
-      messageId,
-      toNode,
-      broadcast,
-    });
     await write(
       store,
       { kind: "message.stored", message: message("one", { toNode: "a", sentAt: 1 }) },
-      queued("one", "a", false),
+      { kind: "delivery.queued", messageId: "one", toNode: "a" },
       { kind: "message.stored", message: message("all", { toNode: null, sentAt: 2 }) },
-      ...["a", "b"].map((toNode) => queued("all", toNode, true)),
+      { kind: "deliveries.queued", messageId: "all", toNodes: ["a", "b"] },
       { kind: "message.stored", message: message("young", { toNode: "a", sentAt: 9 }) },
-      queued("young", "a", false),
+      { kind: "delivery.queued", messageId: "young", toNode: "a" },
     );
     const left = (): Promise<number> =>
       place.look("SELECT sum(seq * 10 + CASE to_node WHEN 'b' THEN 1 ELSE 0 END) AS n FROM deliveries");
@@ -1730,7 +1730,7 @@ function pruneQueries(engine: Engine): void {
 
   test("a delivery of a missing message is refused", async () => {
     const { store } = await openFresh(engine);
-    const queued: Change = { kind: "delivery.queued", messageId: "none", toNode: "a", broadcast: false };
+    const queued: Change = { kind: "delivery.queued", messageId: "none", toNode: "a" };
     expect(await outcome(write(store, queued, event("never")))).toBeInstanceOf(Error);
     expect(await names(store)).toEqual([]);
   });
@@ -1768,7 +1768,7 @@ function pruneQueries(engine: Engine): void {
       store.read(nodeReads.nodesAfter("", 10)),
       store.read(nodeReads.nodesById(["n1"])),
       store.read(nodeReads.topNodes(10)),
-      store.read(nodeReads.nodePart(0, 500)).then(({ online }) => online),
+      store.read(nodeReads.nodePart("", 500)).then(({ online }) => online),
       store.read(nodeReads.nodesCount()),
       store.read(nodeReads.deletedNodesCount()),
       store.read(mail.mailboxOwner("n1")),
@@ -1925,7 +1925,8 @@ describe("store: sqlite: schema", () => {
     );
     expect(ends).toEqual(["0 ", "0 ", "0 ", "0 "]);
     expect(await place.look(COUNT_EVENTS)).toBe(4);
-    expect(await place.look("SELECT count(*) AS n FROM task_totals")).toBe(1);
+    for (const table of ["task_totals", "file_totals"])
+      expect(await place.look(`SELECT count(*) AS n FROM ${table}`)).toBe(1);
   });
 
   test("a file that is no database is refused", async () => {
@@ -2281,6 +2282,7 @@ describe("store: sqlite: plans", () => {
     "task.deleted": { kind: "task.deleted", taskId: "t" },
     "delivery.moved": { kind: "delivery.moved", messageId: "m", ...moved },
     "file.deleted": { kind: "file.deleted", fileId: "f" },
+    "files.tallied": { kind: "files.tallied", files: 1, bytes: 2 },
     "answers.pruned": { kind: "answers.pruned", ...old },
     "answers.evicted of one key": { kind: "answers.evicted", keyId: "k", count: 500 },
   };
@@ -2374,6 +2376,7 @@ describe("store: sqlite: plans", () => {
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
     claimableSizes: taskReads.claimableSizes(["x"], 20),
     firstStarted: taskReads.firstStarted("n1"),
+    firstUnacknowledged: taskReads.firstUnacknowledged("n1"),
     databaseId: mail.databaseId(),
     deletedNode: nodeReads.deletedNode("n1"),
     deletedNodesCount: nodeReads.deletedNodesCount(),
@@ -2381,7 +2384,7 @@ describe("store: sqlite: plans", () => {
     firstDependents: taskReads.firstDependents(500),
     firstSettlement: taskReads.firstSettlement(),
     tasksOfDeleted: taskReads.tasksOfDeleted(500),
-    filesCount: fileReads.filesCount(),
+    fileTotals: fileReads.fileTotals(),
     fileIdsAmong: fileReads.fileIdsAmong(["f1"]),
     firstEventId: eventReads.firstEventId(),
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
@@ -2389,7 +2392,7 @@ describe("store: sqlite: plans", () => {
     nodesCount: nodeReads.nodesCount(),
     oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
     "oldDeliveries to one node": oldDeliveries({ before: 1, limit: 500, now: 2 }, false),
-    nodePart: nodeReads.nodePart(0, 500),
+    nodePart: nodeReads.nodePart("", 500),
     hasNodes: nodeReads.hasNodes(5),
     taskBounds: taskReads.taskBounds(),
     taskTotals: taskReads.taskTotals(),

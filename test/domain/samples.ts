@@ -112,6 +112,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     status: "open",
     assignedNode: null,
     result: null,
+    resultVerified: false,
     revokedFrom: null,
     attempts: 0,
     failures: 0,
@@ -138,6 +139,7 @@ export function message(messageId: string, patch: Partial<Message> = {}): Messag
     type: "text",
     content: "secret words",
     requireAck: false,
+    verified: false,
     sentAt: EARLIER,
     ...patch,
   };
@@ -226,9 +228,13 @@ export function sketchChange(change: Change): string {
     case "message.stored":
       return `${change.kind} ${change.message.messageId}`;
     case "delivery.queued":
-      return `${change.kind} ${change.messageId} ${change.toNode}${change.broadcast ? " of a broadcast" : ""}`;
+      return `${change.kind} ${change.messageId} ${change.toNode}`;
+    case "deliveries.queued":
+      return `${change.kind} ${change.messageId} ${change.toNodes.join()}`;
     case "delivery.moved":
       return `${change.toNode} #${change.seq} ${change.state} ${change.deliveries} ${change.leaseUntil}`;
+    case "files.tallied":
+      return `files ${signed(change.files, change.bytes)}`;
     case "broadcast.saved":
       return `broadcast ${change.messageId} ${change.writeUntil} ${change.waiting}`;
     case "broadcast.tallied":

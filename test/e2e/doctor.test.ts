@@ -20,6 +20,7 @@ const LINES = [
     "nodes",
     "tasks",
     "messages",
+    "totals",
     "events",
   ],
   ...["clock", "files", "orphans", "space"],
@@ -105,9 +106,19 @@ const ROWS: readonly Harm[] = [
     says: /BAD +tasks +the total of open tasks is 5, but there are 1/,
   },
   {
+    name: "wrong totals of files",
+    harm: "UPDATE file_totals SET bytes = 9",
+    says: /BAD +totals +the totals are 1 files of 9 bytes, but there are 1 of \d+/,
+  },
+  {
     name: "a task without its node",
     harm: "UPDATE tasks SET assigned_node = NULL WHERE status = 'assigned'",
     says: /BAD +tasks +task \S+ is assigned, but/,
+  },
+  {
+    name: "a verified result of a task without one",
+    harm: "UPDATE tasks SET result_verified = 1 WHERE status = 'open'",
+    says: /BAD +tasks +task \S+ is open, but/,
   },
   {
     name: "a lease of nobody",

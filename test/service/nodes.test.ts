@@ -53,12 +53,12 @@ function openScene() {
             const sent = message(newId(), { toNode: nodeId });
             return [
               { kind: "message.stored", message: sent },
-              { kind: "delivery.queued", messageId: sent.messageId, toNode: nodeId, broadcast: false },
+              { kind: "delivery.queued", messageId: sent.messageId, toNode: nodeId },
             ];
           }).flat(),
         ),
       ),
-    online: async () => (await sqlite.read(nodePart(0, 1_000))).online,
+    online: async () => (await sqlite.read(nodePart("", 1_000))).online,
     [Symbol.asyncDispose]: () => sqlite.close(),
   };
 }

@@ -309,5 +309,5 @@ function mailboxOf({ kind, nodeId }: Pick<NewEvent, "kind" | "nodeId">): string 
 
 /** The mailbox of this node may hold something new. */
 function filled(nodeId: string): Change {
-  return { kind: "delivery.queued", messageId: "", toNode: nodeId, broadcast: false };
+  return { kind: "delivery.queued", messageId: "", toNode: nodeId };
 }

@@ -79,6 +79,7 @@ export const FACTS: readonly Fact[] = [
       WHERE status NOT IN ('open', 'assigned', 'completed', 'failed')
         OR (status IN ('open', 'failed')) <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
+        OR (result_verified = 1 AND status <> 'completed')
         OR (result_extra IS NOT NULL AND (problem IS NULL OR NOT json_valid(result_extra)))
         OR (assigned_node IS NOT NULL AND assigned_node NOT IN (SELECT node_id FROM nodes))
       UNION ALL
@@ -146,6 +147,15 @@ export const FACTS: readonly Fact[] = [
         OR b.delivered <> coalesce(sum(d.state = 'gone'), 0) OR b.acked <> coalesce(sum(d.state = 'acked'), 0)
         OR b.seq NOT IN (SELECT seq FROM messages WHERE to_node IS NULL)
       LIMIT ${SHOWN}`,
+  },
+  {
+    name: "totals",
+    holds: "the totals of the files are their number and their bytes",
+    sql: `
+      SELECT 'the totals are ' || said.files || ' files of ' || said.bytes || ' bytes, but there are '
+        || counted.files || ' of ' || counted.bytes
+      FROM file_totals said, (SELECT count(*) AS files, coalesce(sum(size_bytes), 0) AS bytes FROM files) counted
+      WHERE said.files <> counted.files OR said.bytes <> counted.bytes LIMIT ${SHOWN}`,
   },
   {
     name: "events",

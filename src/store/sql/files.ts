@@ -4,12 +4,12 @@ import type { Query } from "../store.ts";
 import {
   type Sized,
   type Slice,
-  count,
   filledUp,
   many,
   one,
   pageRows,
   places,
+  query,
   rowsBySeq,
   sizes,
 } from "./query.ts";
@@ -37,6 +37,13 @@ export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]
   return rowsBySeq(`SELECT * FROM files`, seqs, "seq DESC", toFile, ["files"]);
 }
 
-export function filesCount(): Query<number> {
-  return count(`SELECT count(*) AS n FROM files`, [], ["files"]);
+/** How many files there are, and their bytes together. */
+export type FileTotals = { readonly files: number; readonly bytes: number };
+
+export function fileTotals(): Query<FileTotals> {
+  const shape: Query<FileTotals>["shape"] = ([row]) => ({
+    files: Number(row?.["files"]),
+    bytes: Number(row?.["bytes"]),
+  });
+  return query(`SELECT files, bytes FROM file_totals`, [], shape, ["file_totals"]);
 }

@@ -5,43 +5,24 @@ import type { Query, Row } from "../store.ts";
 import { count, one, query, union } from "./query.ts";
 import { READY } from "./tasks.ts";
 
-/** The counts of a part of a table, in order of arrival, and where the next part begins; null: this was the last. */
-export type Part<Counts> = Counts & { readonly next: number | null };
-
 export type NodeCounts = { readonly online: number; readonly draining: number; readonly offline: number };
 
+/** The counts of a part of the nodes, and where the next part begins; null: this was the last. */
+export type NodeCountsPart = NodeCounts & { readonly next: number | null };
+
 /** Counts `limit` nodes after a place in the order (0: from its beginning), without those that were deleted. */
-export function nodeCounts(after: number, limit: number): Query<Part<NodeCounts>> {
+export function nodeCounts(after: number, limit: number): Query<NodeCountsPart> {
   const sql = `
     SELECT count(*) AS n, max(seq) AS last, sum((1 - deleted) * online * (1 - draining)) AS online,
       sum((1 - deleted) * online * draining) AS draining, sum((1 - deleted) * (1 - online)) AS offline
     FROM (SELECT seq, online, draining, deleted FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
-  const shape = ([row]: readonly Row[]): Part<NodeCounts> => ({
+  const shape = ([row]: readonly Row[]): NodeCountsPart => ({
     online: Number(row?.["online"]),
     draining: Number(row?.["draining"]),
     offline: Number(row?.["offline"]),
-    next: nextOf(row, limit),
+    next: Number(row?.["n"]) < limit ? null : Number(row?.["last"]),
   });
   return query(sql, [after, limit], shape, ["nodes"]);
-}
-
-export type FileCounts = { readonly files: number; readonly bytes: number };
-
-/** Counts `limit` files after a place in the order (0: from its beginning). */
-export function fileCounts(after: number, limit: number): Query<Part<FileCounts>> {
-  const sql = `
-    SELECT count(*) AS n, max(seq) AS last, sum(size_bytes) AS bytes
-    FROM (SELECT seq, size_bytes FROM files WHERE seq > $1 ORDER BY seq LIMIT $2) AS part`;
-  const shape = ([row]: readonly Row[]): Part<FileCounts> => ({
-    files: Number(row?.["n"]),
-    bytes: Number(row?.["bytes"]),
-    next: nextOf(row, limit),
-  });
-  return query(sql, [after, limit], shape, ["files"]);
-}
-
-function nextOf(row: Row | undefined, limit: number): number | null {
-  return Number(row?.["n"]) < limit ? null : Number(row?.["last"]);
 }
 
 /** Messages in one state, counted up to `limit`. The states are those of the partial indexes. */

@@ -96,15 +96,18 @@ export function deletedNodesCount(): Query<number> {
 
 const DELETED_NODES = `SELECT count(*) AS n FROM nodes WHERE deleted = 1`;
 
-/** A page of the nodes, in order of registration: the ids of those online, and where the next page begins. */
-export type NodePart = { readonly online: readonly string[]; readonly next: number | null };
+/** A page of the nodes, ordered by id: the ids of those online, and the id after which the next page begins. */
+export type NodePart = { readonly online: readonly string[]; readonly next: string | null };
 
-/** Looks at `limit` nodes after a place in the order (0: from its beginning). */
-export function nodePart(after: number, limit: number): Query<NodePart> {
-  const sql = `SELECT seq, node_id, online FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2`;
+/**
+ * Looks at `limit` nodes after an id ("" is before all). By id, because a broadcast writes to indexes by node: so each of
+ * its steps writes to few of their pages.
+ */
+export function nodePart(after: string, limit: number): Query<NodePart> {
+  const sql = `SELECT node_id, online FROM nodes WHERE node_id > $1 ORDER BY node_id LIMIT $2`;
   const shape = (rows: readonly Row[]): NodePart => ({
     online: rows.filter((row) => row["online"] === 1).map((row) => String(row["node_id"])),
-    next: rows.length < limit ? null : Number(rows.at(-1)?.["seq"]),
+    next: rows.length < limit ? null : String(rows.at(-1)?.["node_id"]),
   });
   return query(sql, [after, limit], shape, ["nodes"]);
 }

@@ -104,6 +104,7 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
   node_id: text(({ event }) => event.nodeId),
   task_id: text(({ event }) => event.taskId),
   data: text(({ event }) => JSON.stringify(event.data)),
+  verified: flag(({ event }) => event.verified === true),
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
@@ -114,6 +115,18 @@ const DEPENDENCY: Columns<Of<"dependency.added" | "dependency.met">> = {
 const ofDependency = ({ taskId, dependsOn }: Of<"dependency.added" | "dependency.met">): ConflictKey =>
   keyOf.dependency(taskId, dependsOn);
 const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
+
+const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
+  INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
+  SELECT ${seqOf(messageId)}, ${toNodes}, 'waiting', 0, 1 FROM ${from}`;
+/** One statement for all recipients, who are a JSON array. Differs because each engine reads JSON in its own way. */
+const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">> = {
+  ...sweep("deliveries", queueBroadcast("$1", "value", "json_each($2)"), [
+    text(({ messageId }) => messageId),
+    text(({ toNodes }) => JSON.stringify(toNodes)),
+  ]),
+  bulk: (rows) => queueBroadcast("p.a1", "json_array_elements_text(p.a2::json)", rows),
+};
 
 /** A delivery is in its recipient's mailbox, and comes after its message. */
 const OF_DELIVERY: Pick<Write<OfDelivery>, "row" | "keys" | "after"> = {
@@ -218,6 +231,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       improvement: text(({ task }) => task.result?.improvement ?? null, unlessNull),
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
       result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
+      result_verified: flag(({ task }) => task.resultVerified),
     }),
   },
   "task.deleted": {
@@ -290,6 +304,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       type: text(({ message }) => message.type),
       content: text(({ message }) => message.content),
       require_ack: flag(({ message }) => message.requireAck),
+      verified: flag(({ message }) => message.verified),
       sent_at: whole(({ message }) => message.sentAt),
     }),
   },
@@ -300,9 +315,10 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       to_node: text(({ toNode }) => toNode),
       state: "'waiting'",
       deliveries: "0",
-      broadcast: flag(({ broadcast }) => broadcast),
+      broadcast: "0",
     }),
   },
+  "deliveries.queued": { isSweep: true, statement: QUEUE_BROADCAST },
   "delivery.moved": {
     ...OF_DELIVERY,
     statement: update("deliveries", DELIVERY_ID, {
@@ -378,6 +394,18 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     row: ({ fileId }) => keyOf.file(fileId),
     keys: () => [EVERYTHING], // the change does not name the task of the file
     statement: remove("files", { file_id: text(({ fileId }) => fileId) }),
+  },
+  "files.tallied": {
+    statement: update(
+      "file_totals",
+      { one: "1" },
+      { files: whole(({ files }) => files, added), bytes: whole(({ bytes }) => bytes, added) },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      files: earlier.files + later.files,
+      bytes: earlier.bytes + later.bytes,
+    }),
   },
   "event.logged": {
     keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),
