@@ -166,6 +166,8 @@ export class PostgresStore implements Store {
   #writable = true;
   #hasMarks = false;
   #running: Promise<void> | null = null;
+  /** Nobody came while the last group waited for the lock. Otherwise loading early would only load in two parts. */
+  #isQuiet = true;
   /** Reads that were given up and that the server has not answered yet. */
   #readsGivenUp = 0;
   /** The newest group that is on disk: notified and answered. */
@@ -437,12 +439,18 @@ export class PostgresStore implements Store {
   }
 
   #watch(progress: Progress, source: Source): GroupWatch {
+    let known: readonly Job[] = [];
     return {
-      waiting: () => source.waiting(),
+      waiting: () => {
+        known = source.waiting();
+        return this.#isQuiet ? known : [];
+      },
       granted: (lastId) => {
         if (progress.isGivenUp) throw new NoAnswer();
         progress.own = this.#notifications.granted(lastId);
-        return (progress.jobs = source.take());
+        const jobs = source.take();
+        this.#isQuiet = jobs.length === known.length;
+        return (progress.jobs = jobs);
       },
       reloaded: () => {
         if (progress.isGivenUp) throw new NoAnswer();

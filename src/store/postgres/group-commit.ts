@@ -7,9 +7,8 @@
  * not let more through: nearly every transaction changes the same rows (the totals of all tasks, the end of the log), and
  * would find that out later, by waiting in the middle or by failing.
  *
- * A group is two or three round trips, whatever its size, because the driver pipelines what is prepared: the lock, with
- * the loads of the transactions that wait already; the loads of those that come until it is granted; all writes and the
- * commit. Its members are the transactions that wait when the lock is granted: under load most of them come while
+ * A group is two or three round trips, whatever its size, because the driver pipelines what is prepared: the lock, in
+ * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit. Its members are the transactions that wait when the lock is granted: under load most of them come while
  * another hub holds it. They are decided in order, and the changes of each are applied in memory to the rows that later ones have loaded: a node or a
  * task that many of them change is loaded once. A read that cannot be patched (`Query.patch`) is reloaded, which costs one
  * more round trip.
@@ -34,7 +33,7 @@ const LAST_ID = `SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema 
 
 /** The engine's callbacks for the steps of a group. */
 export type GroupWatch = {
-  /** The transactions that wait before the group asks for the lock, oldest first: they will be among its members. */
+  /** Transactions that will be among the members, to load before the lock is granted. */
   waiting(): readonly Job[];
   /**
    * The group has the write lock: what is committed after this id of the log is its own, until it ends. Answers the
