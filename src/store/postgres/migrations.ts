@@ -370,10 +370,13 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
 export const LOCK = { migrate: lockOf(1_819_637_861), write: lockOf(1_819_637_862) } as const;
 
+/** LOCK.write with a parameter, which the driver pipelines. */
+export const WRITE_LOCK = { sql: lockOf("$1::int"), params: [1_819_637_862] } as const;
+
 /** Takes the write lock until the connection ends: no one else can write meanwhile. */
 export const HOLD_WRITES = lockOf(1_819_637_862, "pg_advisory_lock");
 
-function lockOf(purpose: number, take = "pg_advisory_xact_lock"): string {
+function lockOf(purpose: number | string, take = "pg_advisory_xact_lock"): string {
   return `SELECT ${take}(${purpose}, current_schema()::regnamespace::oid::int)`;
 }
 
