@@ -49,7 +49,9 @@ const FOR_VIEWERS = ["Overview", "Tasks", "Nodes", "Files", "LUX", "Events"];
 async function refusal({ variant, ...stage }: Stage): Promise<void> {
   using page = await visit({ ...stage, variant });
   await signIn(page, "wrong");
-  await page.shows("unknown, expired or revoked");
+  await page.shows("The secret in the header X-Matrix-Secret is unknown, expired or revoked");
+  await signIn(page, SECRET, "wrong");
+  await page.shows("The administrator key in the header X-Admin-Key is unknown, expired or revoked");
   await page.press("look");
   if (variant === "B") {
     await page.shows("X-Matrix-Secret"); // nothing is open there
@@ -71,6 +73,10 @@ async function viewer(stage: Stage): Promise<void> {
   using page = await visit(stage);
   await signIn(page, String(added["secret"]));
   await page.shows("Tasks a minute");
+  // Not by the origin alone: a proxy may serve several hubs under prefixes of one.
+  expect(await page.eval("Object.keys(sessionStorage)")).toEqual([
+    `luxhub.session ${hub.base(stage.variant)}/`,
+  ]);
   expect(await pagesOf(page)).toEqual(FOR_VIEWERS);
   await ok(hub.admin("/key/revoke", { name: "watcher" }));
   await page.go("nodes/watched");
@@ -88,6 +94,10 @@ async function task(stage: Stage): Promise<void> {
   await page.fill("description", "All of last night");
   await page.fill("priority", "high");
   await page.fill("lux_reward", "2.5");
+  await page.fill("max_attempts", "1000");
+  await page.press("create");
+  await page.shows(/again\. max_attempts: must be at most 100$/);
+  await page.fill("max_attempts", "");
   await page.press("create");
   await page.shows("Story");
   const taskId = String(await page.eval("location.hash.split('/').pop()"));
@@ -165,6 +175,7 @@ async function lists(stage: Stage): Promise<void> {
   await page.press("yes");
   await page.shows("55 retried. Done.");
   await page.press("close");
+  await page.shows("No task matches.");
   expect((await hub.get("/task/list?status=failed&q=sweep")).body).toMatchObject({ tasks: [] });
   await page.go("tasks?status=open&q=sweep");
   await page.press("task/cancel-all");

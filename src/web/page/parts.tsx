@@ -140,6 +140,11 @@ export async function attempt(done: string, work: () => Promise<unknown>): Promi
   }
 }
 
+/** Takes back what was said. */
+export function hush(): void {
+  notice.value = null;
+}
+
 export function Notices(): JSX.Element {
   const shown = notice.value;
   return (

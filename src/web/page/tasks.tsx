@@ -42,7 +42,8 @@ const STATES = [
 export function Tasks(): JSX.Element {
   const { query } = route.value;
   const filter = filterOf(query);
-  const key = JSON.stringify([filter, query["cursor"]]);
+  const [changes, setChanges] = useState(0);
+  const key = JSON.stringify([filter, query["cursor"], changes]);
   const loaded = useLoad(key, (from, signal) =>
     from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal }),
   );
@@ -108,7 +109,9 @@ export function Tasks(): JSX.Element {
           </a>
         )}
       </nav>
-      {mayAct.value && rows.shown.length > 0 && <Together filter={filter} onDone={loaded.reload} />}
+      {mayAct.value && rows.shown.length > 0 && (
+        <Together filter={filter} onDone={loaded.reload} onClose={() => setChanges(changes + 1)} />
+      )}
     </>
   );
 }
@@ -214,7 +217,9 @@ type Progress = {
   readonly end: string;
 };
 
-function Together({ filter, onDone }: { filter: Filter; onDone: () => void }): JSX.Element | null {
+/** @param onClose the user has seen what was done: the rows may change their places */
+function Together(props: { filter: Filter; onDone: () => void; onClose: () => void }): JSX.Element | null {
+  const { filter, onDone, onClose } = props;
   const [progress, setProgress] = useState<Progress | null>(null);
   const abort = useRef<AbortController | null>(null);
   const works = WORKS.filter(({ path }) => suits(path, filter.status));
@@ -232,6 +237,7 @@ function Together({ filter, onDone }: { filter: Filter; onDone: () => void }): J
   const close = (): void => {
     abort.current?.abort();
     setProgress(null);
+    onClose();
   };
   if (progress !== null) {
     const { work, done, refused, end } = progress;
