@@ -344,16 +344,22 @@ async function faults(stage: Stage): Promise<void> {
   await page.eval(`void (() => {
     const asked = fetch;
     window.refused = true;
-    window.fetch = async (url, init) => window.refused && String(url).includes("events/stream")
-      ? Response.json({ error: "no_streams", detail: "There are no streams." }, { status: 404 })
-      : asked(url, init);
+    window.broken = false;
+    window.fetch = async (url, init) => {
+      if (window.broken) throw new TypeError("Failed to fetch");
+      return window.refused && String(url).includes("events/stream")
+        ? Response.json({ error: "no_streams", detail: "There are no streams." }, { status: 404 })
+        : asked(url, init);
+    };
   })()`);
   await signIn(page, SECRET);
   await page.shows("The page is no longer live. There are no streams.");
-  await page.eval("void (window.refused = false)");
-  await page.press("follow");
-  await page.until(`!document.body.innerText.includes("no longer live")`);
+  await page.eval("void (window.broken = true)");
   await page.go("events");
+  await page.until(`document.querySelector("main .fault")?.textContent === "The hub cannot be reached."`);
+  await page.eval("void (window.refused = window.broken = false)");
+  await page.press("follow");
+  await page.until(`!/no longer live|cannot be reached/.test(document.body.innerText)`);
   await page.shows("Pause");
   await addNode(stage.hub, "seen-live");
   await page.shows("seen-live");
@@ -414,7 +420,10 @@ export const ACTIONS: readonly Action[] = [
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
   { name: "events come live, are filtered by kind, and can be held", run: events },
-  { name: "what ends the event stream is shown, and it can be followed again", run: faults },
+  {
+    name: "what ends the event stream is shown, and it can be followed again; a hub that is back is asked again",
+    run: faults,
+  },
   { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
   { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
 ];

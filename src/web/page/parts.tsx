@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { clock, now, onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
-import { type Hub, describe, hub } from "./session.ts";
+import { type Hub, describe, hub, isOnline } from "./session.ts";
 
 // ---- Loading
 
@@ -35,6 +35,10 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
     );
     return () => abort.abort();
   }, [key, turn, hub.value]);
+  // The hub is back: what could not be loaded while it was away is loaded now.
+  useEffect(() => {
+    if (isOnline.value && state.error !== "") setTurn((old) => old + 1);
+  }, [isOnline.value]);
   const isOld = state.key !== key;
   return {
     value: isOld ? null : state.value,
