@@ -162,10 +162,13 @@ async function lists(stage: Stage): Promise<void> {
   await page.fill("q", "sweep 54");
   await page.until(`location.hash.includes("q=sweep+54")`);
   await rows(page, 1);
+  const top = `document.querySelector("a.row").getBoundingClientRect().top`;
+  const before = await page.eval(top);
   await addTask(hub, { title: "Sweep 54 once more" });
   await page.shows("1 new: show");
+  expect(await page.eval(top)).toBe(before);
   expect(await page.text()).not.toContain("once more");
-  await page.click(".news button");
+  await page.click("button.news");
   await page.shows("once more");
   await page.click('.filters a[href="#/tasks"]');
   await page.until(`document.querySelector('[name="q"]').value === ""`);
@@ -203,6 +206,15 @@ async function nodes(stage: Stage): Promise<void> {
   await page.fill("status", "offline");
   await rows(page, 1);
   await page.shows("pool-07");
+  await page.go("nodes?order=id&q=pool-0");
+  await rows(page, 10);
+  const replaced = [
+    { path: "node/delete", body: { node_id: "pool-03" } },
+    { path: "node/register", body: { node_id: "pool-0x", name: "pool-0x" } },
+  ];
+  await ok(hub.admin("/batch", { requests: replaced }));
+  await page.shows("pool-0x");
+  expect(await page.eval(`document.querySelectorAll("a.row")[3].textContent`)).toBe("pool-0x");
   await page.go("nodes");
   await page.fill("q", "drai");
   await page.click('a[href="#/nodes/drained"]');

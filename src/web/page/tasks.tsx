@@ -56,6 +56,13 @@ export function Tasks(): JSX.Element {
     <>
       <header class="head">
         <h1>Tasks {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
+        {rows.unseen > 0 && (
+          // In the head: it comes while somebody reads, and must not push the rows down.
+          <button type="button" class="news" onClick={rows.showAll}>
+            {rows.unseen}
+            {rows.unseen === PAGE && "+"} new: show
+          </button>
+        )}
         {mayAct.value && (
           <a class="button primary" href={to("new")}>
             New task
@@ -81,13 +88,6 @@ export function Tasks(): JSX.Element {
         )}
       </form>
       <Fault text={error} />
-      {rows.unseen > 0 && (
-        <p class="news">
-          <button type="button" onClick={rows.showAll}>
-            {rows.unseen === PAGE ? `${PAGE} or more` : rows.unseen} new: show
-          </button>
-        </p>
-      )}
       {rows.shown.length > 0 ? (
         <TaskTable tasks={rows.shown} gone={rows.gone} />
       ) : (
@@ -214,6 +214,8 @@ type Progress = {
   readonly work: Work;
   readonly done: number;
   readonly refused: number;
+  /** Those that matched at first; null if the hub has not counted them. */
+  readonly total: number | null;
   readonly end: string;
 };
 
@@ -229,8 +231,7 @@ function Together(props: { filter: Filter; onDone: () => void; onClose: () => vo
     if (!isYes) return;
     const ended = new AbortController();
     abort.current = ended;
-    const tell = (done: number, refused: number, end: string): void =>
-      setProgress({ work, done, refused, end });
+    const tell = (state: Omit<Progress, "work">): void => setProgress({ work, ...state });
     await changeAll(work, filter, ended.signal, tell);
     onDone();
   };
@@ -240,7 +241,7 @@ function Together(props: { filter: Filter; onDone: () => void; onClose: () => vo
     onClose();
   };
   if (progress !== null) {
-    const { work, done, refused, end } = progress;
+    const { work, done, refused, total, end } = progress;
     return (
       <Modal title={`${work.verb} all that match`} onClose={close}>
         <p role="status">
@@ -248,6 +249,12 @@ function Together(props: { filter: Filter; onDone: () => void; onClose: () => vo
           {refused > 0 && `, ${countOf(refused)} refused`}
           {end && `. ${end}`}
         </p>
+        {end === "" && total !== null && (
+          <p>
+            <progress aria-label="Done so far" max={Math.max(1, total)} value={done + refused} /> of{" "}
+            {countOf(total)}
+          </p>
+        )}
         <p class="buttons">
           <button type="button" data-do="close" onClick={close}>
             {end === "" ? "Stop" : "Close"}
@@ -274,27 +281,28 @@ async function changeAll(
   { path }: Work,
   filter: Filter,
   signal: AbortSignal,
-  tell: (done: number, refused: number, end: string) => void,
+  tell: (state: Omit<Progress, "work">) => void,
 ): Promise<void> {
-  let done = 0;
-  let refused = 0;
+  let state = { done: 0, refused: 0, total: null as number | null, end: "" };
   let cursor: string | undefined;
-  tell(0, 0, "");
+  tell(state);
   try {
-    for (;;) {
+    while (state.end === "") {
       const page = await hub.value.tasks.list({ ...filter, per_page: PAGE, cursor }, { signal });
       const requests = page.tasks.map(({ task_id }) => ({ path, body: { task_id } }));
-      if (requests.length > 0) {
-        const { answers } = await hub.value.call("batch", { requests }, { signal });
-        const accepted = answers.filter(({ status }) => status < 400).length;
-        done += accepted;
-        refused += answers.length - accepted;
-      }
-      if (page.next_cursor === null) return tell(done, refused, "Done.");
-      tell(done, refused, "");
-      cursor = page.next_cursor;
+      const { answers } =
+        requests.length === 0 ? { answers: [] } : await hub.value.call("batch", { requests }, { signal });
+      const accepted = answers.filter(({ status }) => status < 400).length;
+      state = {
+        done: state.done + accepted,
+        refused: state.refused + answers.length - accepted,
+        total: cursor === undefined ? page.total : state.total,
+        end: page.next_cursor === null ? "Done." : "",
+      };
+      tell(state);
+      cursor = page.next_cursor ?? undefined;
     }
   } catch (error) {
-    if (!signal.aborted) tell(done, refused, describe(error));
+    if (!signal.aborted) tell({ ...state, end: describe(error) });
   }
 }
