@@ -174,9 +174,21 @@ async function lists(stage: Stage): Promise<void> {
   await page.until(`document.querySelector('[name="q"]').value === ""`);
   await page.go("tasks?status=failed&q=sweep");
   await page.until(`document.querySelector('[name="q"]').value === "sweep"`);
+  await page.eval(`void (() => {
+    const asked = fetch;
+    let batches = 0;
+    window.fetch = (url, init) => String(url).endsWith("/batch") && ++batches === 2
+      ? new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)))
+      : asked(url, init);
+  })()`);
   await page.press("task/retry-all");
   await page.press("yes");
-  await page.shows("55 retried. Done.");
+  await page.shows(/50 retried\s+of 55\s+Stop/);
+  await page.press("close");
+  await rows(page, 5);
+  await page.press("task/retry-all");
+  await page.press("yes");
+  await page.shows("5 retried. Done.");
   await page.press("close");
   await page.shows("No task matches.");
   expect((await hub.get("/task/list?status=failed&q=sweep")).body).toMatchObject({ tasks: [] });

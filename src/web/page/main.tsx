@@ -10,7 +10,7 @@ import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { Field, Form, Modal, Notices, Questions, hush, say } from "./parts.tsx";
+import { Field, Form, Modal, Notices, Questions, clearNotice, say } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { describe, isAdmin, isOnline, mayAct, session, signIn, signOut, signedOut } from "./session.ts";
 import { NewTask, TaskPage } from "./task.tsx";
@@ -185,7 +185,7 @@ function SignIn(): JSX.Element {
   const enter = async (secret: string, adminKey: string): Promise<void> => {
     try {
       await signIn(secret, adminKey);
-      hush();
+      clearNotice();
     } catch (error) {
       say(describe(error), true);
     }

@@ -1,5 +1,5 @@
 /**
- * Who looks: the secret, what it may do, and the client that shows it. Everything stays in the tab (sessionStorage) and
+ * The session: the secret, its role, and the client that sends it. Everything stays in the tab (sessionStorage) and
  * ends with it. Must not: put a secret into a URL, a log or another store.
  */
 import { computed, signal } from "@preact/signals";
@@ -75,7 +75,7 @@ async function anonymous(given: Pick<Session, "secret" | "adminKey">): Promise<R
   return "none";
 }
 
-/** Viewers may not read parked messages; the others are told that there is no such node. Nothing is changed. */
+/** Probes with a read that viewers may not do: others get "no such node". */
 async function roleOf(given: Pick<Session, "secret" | "adminKey">): Promise<Role> {
   try {
     await hubOf(given).messages.parked({ node_id: "luxhub.dashboard" });

@@ -110,7 +110,7 @@ export function Tasks(): JSX.Element {
         )}
       </nav>
       {mayAct.value && rows.shown.length > 0 && (
-        <Together filter={filter} onDone={loaded.reload} onClose={() => setChanges(changes + 1)} />
+        <BulkActions filter={filter} onDone={loaded.reload} onClose={() => setChanges(changes + 1)} />
       )}
     </>
   );
@@ -193,17 +193,17 @@ export function TaskTable(props: { tasks: readonly AnyTask[]; gone?: ReadonlySet
   );
 }
 
-// ---- Changes of all that match
+// ---- Bulk actions: on all tasks that match
 
-type Work = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
+type BulkAction = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
 
-const WORKS: readonly Work[] = [
+const BULK_ACTIONS: readonly BulkAction[] = [
   { path: "task/retry", verb: "Retry", done: "retried" },
   { path: "task/cancel", verb: "Cancel", done: "cancelled" },
   { path: "task/delete", verb: "Delete", done: "deleted" },
 ];
 
-/** Which work suits a filter: only failed tasks can be retried, and only unfinished ones cancelled. */
+/** Whether an action suits a filter: only failed tasks can be retried, and only unfinished ones cancelled. */
 function suits(path: string, status: Filter["status"]): boolean {
   if (path === "task/retry") return status === "failed";
   if (path === "task/cancel") return status === "open" || status === "assigned";
@@ -211,7 +211,7 @@ function suits(path: string, status: Filter["status"]): boolean {
 }
 
 type Progress = {
-  readonly work: Work;
+  readonly action: BulkAction;
   readonly done: number;
   readonly refused: number;
   /** Those that matched at first; null if the hub has not counted them. */
@@ -220,19 +220,22 @@ type Progress = {
 };
 
 /** @param onClose the user has seen what was done: the rows may change their places */
-function Together(props: { filter: Filter; onDone: () => void; onClose: () => void }): JSX.Element | null {
+function BulkActions(props: { filter: Filter; onDone: () => void; onClose: () => void }): JSX.Element | null {
   const { filter, onDone, onClose } = props;
   const [progress, setProgress] = useState<Progress | null>(null);
   const abort = useRef<AbortController | null>(null);
-  const works = WORKS.filter(({ path }) => suits(path, filter.status));
+  const actions = BULK_ACTIONS.filter(({ path }) => suits(path, filter.status));
   useEffect(() => () => abort.current?.abort(), []);
-  const start = async (work: Work): Promise<void> => {
-    const isYes = await ask(`${work.verb} every task that matches, also on other pages?`, `${work.verb} all`);
+  const start = async (action: BulkAction): Promise<void> => {
+    const isYes = await ask(
+      `${action.verb} every task that matches, also on other pages?`,
+      `${action.verb} all`,
+    );
     if (!isYes) return;
     const ended = new AbortController();
     abort.current = ended;
-    const tell = (state: Omit<Progress, "work">): void => setProgress({ work, ...state });
-    await changeAll(work, filter, ended.signal, tell);
+    const report = (state: Omit<Progress, "action">): void => setProgress({ action, ...state });
+    await changeAll(action, filter, ended.signal, report);
     onDone();
   };
   const close = (): void => {
@@ -241,11 +244,11 @@ function Together(props: { filter: Filter; onDone: () => void; onClose: () => vo
     onClose();
   };
   if (progress !== null) {
-    const { work, done, refused, total, end } = progress;
+    const { action, done, refused, total, end } = progress;
     return (
-      <Modal title={`${work.verb} all that match`} onClose={close}>
+      <Modal title={`${action.verb} all that match`} onClose={close}>
         <p role="status">
-          {countOf(done)} {work.done}
+          {countOf(done)} {action.done}
           {refused > 0 && `, ${countOf(refused)} refused`}
           {end && `. ${end}`}
         </p>
@@ -263,29 +266,34 @@ function Together(props: { filter: Filter; onDone: () => void; onClose: () => vo
       </Modal>
     );
   }
-  if (works.length === 0) return null;
+  if (actions.length === 0) return null;
   return (
     <p class="buttons together">
       <span>All that match:</span>
-      {works.map((work) => (
-        <button key={work.path} type="button" data-do={`${work.path}-all`} onClick={() => void start(work)}>
-          {work.verb} all
+      {actions.map((action) => (
+        <button
+          key={action.path}
+          type="button"
+          data-do={`${action.path}-all`}
+          onClick={() => void start(action)}
+        >
+          {action.verb} all
         </button>
       ))}
     </p>
   );
 }
 
-/** A page at a time, each in one batch: it can be stopped after each, and the hub does other work between. */
+/** A page at a time, each in one batch: it can be stopped after each, and the hub serves others in between. */
 async function changeAll(
-  { path }: Work,
+  { path }: BulkAction,
   filter: Filter,
   signal: AbortSignal,
-  tell: (state: Omit<Progress, "work">) => void,
+  report: (state: Omit<Progress, "action">) => void,
 ): Promise<void> {
   let state = { done: 0, refused: 0, total: null as number | null, end: "" };
   let cursor: string | undefined;
-  tell(state);
+  report(state);
   try {
     while (state.end === "") {
       const page = await hub.value.tasks.list({ ...filter, per_page: PAGE, cursor }, { signal });
@@ -299,10 +307,10 @@ async function changeAll(
         total: cursor === undefined ? page.total : state.total,
         end: page.next_cursor === null ? "Done." : "",
       };
-      tell(state);
+      report(state);
       cursor = page.next_cursor ?? undefined;
     }
   } catch (error) {
-    if (!signal.aborted) tell({ ...state, end: describe(error) });
+    if (!signal.aborted) report({ ...state, end: describe(error) });
   }
 }
