@@ -6,7 +6,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { SECOND_MS } from "../../src/lib/clock.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { dice } from "../support/dice.ts";
-import { type Answer, type CallOptions, type TestHub, startHub } from "../support/hub.ts";
+import { type Answer, type CallOptions, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 
 import { addKey, as, runKeys } from "./key-commands.ts";
 import {
@@ -28,6 +28,8 @@ import {
   refused,
   until,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -202,7 +204,7 @@ describe("which task", () => {
     [{ task_types: ["", 1, "x".repeat(101)] }, ["task_types.0", "task_types.1", "task_types.2"]],
     [{ task_types: Array.from({ length: 65 }, String) }, ["task_types"]],
   ];
-  test("wrong types are 400", async () => {
+  once.test("wrong types are 400", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     for (const [fields, paths] of BAD) await badFields(ask(hub, "n1", fields), paths);
@@ -411,7 +413,7 @@ describe("blocked workers", () => {
     expect(await nodeOf(hub, "n1")).toMatchObject({ status: "offline", tasks_assigned: 0 });
   });
 
-  test("whose key is revoked are answered 401, and take nothing", async () => {
+  once.test("whose key is revoked are answered 401, and take nothing", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const robot = await addKey(hub, "robot", "--node", "n1");

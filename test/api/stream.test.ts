@@ -9,7 +9,7 @@ import { HOUR_MS } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { dice } from "../support/dice.ts";
 import { HANG_MS } from "../support/hang.ts";
-import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
 import {
   ISO,
@@ -26,6 +26,8 @@ import {
   send,
   until,
 } from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
 
 /** One event as a client's parser gives it out; `lines` are those of its frame. */
 type Frame = {
@@ -307,7 +309,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
 });
 
 describe("a stream", () => {
-  test("starts now, without earlier messages", async () => {
+  once.test("starts now, without earlier messages", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -320,7 +322,7 @@ describe("a stream", () => {
     expect(client.frames).toHaveLength(1);
   });
 
-  test("stays in the mailbox", async () => {
+  once.test("stays in the mailbox", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -407,7 +409,7 @@ describe("a stream", () => {
     "",
     ": no comment",
   ];
-  test.each(contents)("content %j stays one line of JSON", async (content) => {
+  once.test.each(contents)("content %j stays one line of JSON", async (content) => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -420,7 +422,7 @@ describe("a stream", () => {
     expect(client.frames).toHaveLength(2);
   });
 
-  test("carries the largest message many times", async () => {
+  once.test("carries the largest message many times", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -433,7 +435,7 @@ describe("a stream", () => {
   });
 });
 
-describe("a stream is refused for", () => {
+once.describe("a stream is refused for", () => {
   test("an unregistered node, an invalid node_id, a missing secret", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
@@ -451,7 +453,7 @@ describe("a stream is refused for", () => {
   });
 });
 
-describe("HEAD", () => {
+once.describe("HEAD", () => {
   test("is answered at once with the head alone", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1"]);
@@ -584,7 +586,7 @@ describe("the stream of the whole log", () => {
     }
   });
 
-  test("takes no bad filter, and on B no caller without the secret", async () => {
+  once.test("takes no bad filter, and on B no caller without the secret", async () => {
     await using hub = await startHub();
     for (const [query, wrong] of [
       ["since=-1", "since"],
@@ -701,7 +703,7 @@ describe("reconnecting with Last-Event-ID", () => {
     }
   });
 
-  test("at the end, or beyond it: only new events", async () => {
+  once.test("at the end, or beyond it: only new events", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1"]);
@@ -719,7 +721,7 @@ describe("reconnecting with Last-Event-ID", () => {
     }
   });
 
-  test.each(["", "abc", "-1", "1.5", "1e3", "0x1", "9".repeat(40)])(
+  once.test.each(["", "abc", "-1", "1.5", "1e3", "0x1", "9".repeat(40)])(
     "with %j, which is no id of the hub: from now on",
     async (lastEventId) => {
       await using hub = await startHub();
@@ -733,7 +735,7 @@ describe("reconnecting with Last-Event-ID", () => {
     },
   );
 
-  test("from far back, over many events of other nodes", async () => {
+  once.test("from far back, over many events of other nodes", async () => {
     await using hub = await startHub();
     using clients = new Clients();
     await addNodes(hub, ["n1", "n2"]);
@@ -799,7 +801,7 @@ describe("reconnecting with Last-Event-ID", () => {
   });
 });
 
-describe("a slow client", () => {
+once.describe("a slow client", () => {
   test("gets every event once it reads again, however many were committed meanwhile", async () => {
     await using hub = await startHub();
     using clients = new Clients();

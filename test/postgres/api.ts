@@ -2,6 +2,7 @@
  * Runs the API tests of test/api on PostgreSQL, in parts of about the same length, a file each. The parts in FLEETS go
  * through an nginx in front of two hubs, the others call a single hub. A test that needs a single hub in a fleet part
  * says why: ALONE in support/hub.ts. Without nginx (or Redis, where a part wants it) every part calls a single hub.
+ * Tests that no store can change are defined by onlyOnce() of support/hub.ts, and not run again here.
  */
 import { afterAll, beforeAll, describe, test } from "bun:test";
 import { closeFronts } from "../support/front.ts";
@@ -27,6 +28,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   keys: "tests what a key may do, whatever the store; lost-keys and fleet.test.ts add and revoke keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
+  mcp: "its tools ask the endpoints that run here, and decide nothing",
   openapi: "tests the documents of the endpoints, whatever the store",
   "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
 };
@@ -35,7 +37,7 @@ export const PARTS = {
   tasks: ["tasks", "balancer", "lux", "stream"],
   messages: ["messages", "broadcasts", "concurrency"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
-  periodic: ["mcp", "offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
+  periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
 
 /**
