@@ -697,7 +697,14 @@ describe("list", () => {
     });
   });
 
-  for (const query of ["", "&creator_node=boss", "&task_type=coding", "&q=title", "&status=pending"])
+  for (const query of [
+    "",
+    "&creator_node=boss",
+    "&task_type=coding",
+    "&q=title",
+    "&status=pending",
+    "&status=pending&q=title",
+  ])
     test(`goes on by cursor while tasks come, change and go${query === "" ? "" : `: ${query}`}`, async () => {
       await using hub = await startHub();
       await addNode(hub, "n1");
