@@ -30,12 +30,12 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
   mcp: "its tools ask the endpoints that run here, and decide nothing",
   openapi: "tests the documents of the endpoints, whatever the store",
-  "messages-on-redis": "tests a single hub; the part of messages runs on Redis here",
+  "messages-on-redis": "tests a single hub on Redis; concurrency runs on Redis here",
 };
 
 export const PARTS = {
-  tasks: ["tasks", "balancer", "lux", "stream"],
-  messages: ["messages", "broadcasts", "concurrency"],
+  tasks: ["tasks", "balancer", "lux", "stream", "messages"],
+  concurrency: ["concurrency", "broadcasts"],
   requests: ["batch", "variants", "idempotency", "files", "nodes"],
   periodic: ["offline", "worker-loop", "next", "fates", "lost-keys", "system", "monitoring"],
 } as const;
@@ -44,10 +44,10 @@ export const PARTS = {
  * Parts that run on two hubs: where concurrent requests meet in the database. The others test what one request does,
  * the form of answers and periodic work; fleet.test.ts has what two hubs without Redis do at once, and their streams.
  */
-const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
+const FLEETS: ReadonlySet<keyof typeof PARTS> = new Set(["concurrency"]);
 
 /** Parts whose hubs pass messages over Redis; in the others PostgreSQL does it. */
-const ON_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["messages"]);
+const ON_REDIS: ReadonlySet<keyof typeof PARTS> = new Set(["concurrency"]);
 
 /** Whether two hubs behind nginx can run here: they need loopback addresses of their own, as Linux has. */
 const canRunFleets = process.platform === "linux" && NGINX_MISSING === null && REDIS_MISSING === null;
