@@ -70,7 +70,7 @@ async function nameAt(port: number): Promise<string> {
   return connection?.name ?? "none";
 }
 
-test.skipIf(openssl === null)(
+test.concurrent.skipIf(openssl === null)(
   `a changed certificate comes into use without a restart, and open connections go on${WITHOUT}`,
   async () => {
     using dir = new TempDir();
@@ -107,7 +107,7 @@ test.skipIf(openssl === null)(
   },
 );
 
-test.skipIf(openssl === null)(
+test.concurrent.skipIf(openssl === null)(
   `two hubs cannot share a port unnoticed, with TLS or without${WITHOUT}`,
   async () => {
     using dir = new TempDir();
@@ -133,25 +133,32 @@ test.skipIf(openssl === null)(
   },
 );
 
-test.skipIf(openssl === null)(`TLS has forward secrecy and is 1.2 or newer${WITHOUT}`, async () => {
-  using dir = new TempDir();
-  makePair(dir, "used", ["rsa:2048"]); // the ciphers below are those of RSA
-  const { hub, port } = await startTls(dir);
-  await using _ = hub;
-  const speaks = async (...args: readonly string[]): Promise<string> => {
-    const words = ["s_client", "-connect", `127.0.0.1:${port}`, ...args];
-    const child = Bun.spawn([openssl ?? "", ...words], { stdin: "ignore", stdout: "pipe", stderr: "ignore" });
-    return /Cipher is (\S+)/.exec(await child.stdout.text())?.[1] ?? "";
-  };
-  const rows: readonly (readonly [args: readonly string[], cipher: string])[] = [
-    [["-tls1_3"], "TLS_AES_256_GCM_SHA384"],
-    [["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"], "ECDHE-RSA-AES128-GCM-SHA256"],
-    [["-tls1_2", "-cipher", "ECDHE-RSA-CHACHA20-POLY1305"], "ECDHE-RSA-CHACHA20-POLY1305"],
-    [["-tls1_2", "-cipher", "AES128-GCM-SHA256"], "(NONE)"],
-    [["-tls1_2", "-cipher", "AES128-SHA"], "(NONE)"],
-    [["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA"], "(NONE)"],
-    [["-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"], "(NONE)"],
-    [["-tls1", "-cipher", "DEFAULT:@SECLEVEL=0"], "(NONE)"],
-  ];
-  for (const [args, cipher] of rows) expect([args, await speaks(...args)]).toEqual([args, cipher]);
-});
+test.concurrent.skipIf(openssl === null)(
+  `TLS has forward secrecy and is 1.2 or newer${WITHOUT}`,
+  async () => {
+    using dir = new TempDir();
+    makePair(dir, "used", ["rsa:2048"]); // the ciphers below are those of RSA
+    const { hub, port } = await startTls(dir);
+    await using _ = hub;
+    const speaks = async (...args: readonly string[]): Promise<string> => {
+      const words = ["s_client", "-connect", `127.0.0.1:${port}`, ...args];
+      const child = Bun.spawn([openssl ?? "", ...words], {
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "ignore",
+      });
+      return /Cipher is (\S+)/.exec(await child.stdout.text())?.[1] ?? "";
+    };
+    const rows: readonly (readonly [args: readonly string[], cipher: string])[] = [
+      [["-tls1_3"], "TLS_AES_256_GCM_SHA384"],
+      [["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"], "ECDHE-RSA-AES128-GCM-SHA256"],
+      [["-tls1_2", "-cipher", "ECDHE-RSA-CHACHA20-POLY1305"], "ECDHE-RSA-CHACHA20-POLY1305"],
+      [["-tls1_2", "-cipher", "AES128-GCM-SHA256"], "(NONE)"],
+      [["-tls1_2", "-cipher", "AES128-SHA"], "(NONE)"],
+      [["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA"], "(NONE)"],
+      [["-tls1_1", "-cipher", "DEFAULT:@SECLEVEL=0"], "(NONE)"],
+      [["-tls1", "-cipher", "DEFAULT:@SECLEVEL=0"], "(NONE)"],
+    ];
+    for (const [args, cipher] of rows) expect([args, await speaks(...args)]).toEqual([args, cipher]);
+  },
+);
