@@ -630,7 +630,7 @@ test("eight workers do 100 tasks with at most 120 requests for work, and meet no
 
 test("workers that hang up at any moment lose no task, and hold none that they do not know of", async () => {
   await using hub = await startHub();
-  const [WORKERS, TASKS] = hub.engine === "sqlite" ? [100, 250] : [30, 60];
+  const [WORKERS, TASKS] = hub.engine === "sqlite" ? [40, 120] : [30, 60];
   const roll = dice(11);
   const workers = Array.from({ length: WORKERS }, (_, i) => `w${i}`);
   await Promise.all(workers.map((nodeId) => addNode(hub, nodeId, { auto_assign: false })));

@@ -6,6 +6,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import net from "node:net";
 import { HOUR_MS } from "../../src/lib/clock.ts";
+import { LOG_STREAM_GATHER_MS } from "../../src/domain/limits.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { dice } from "../support/dice.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -578,9 +579,12 @@ describe("the stream of the whole log", () => {
     const client = await clients.open(hub, ofLog("?kind=task.created"));
     const reads = spyOn(Feed.prototype, "eventsById");
     try {
+      const startedMs = performance.now();
       for (let i = 0; i < 60; i++) await addTask(hub);
       await client.take(60);
-      expect(reads.mock.calls.length).toBeLessThan(30); // 60 commits
+      // 60 commits, which a slow machine spreads over many rounds.
+      const rounds = (performance.now() - startedMs) / LOG_STREAM_GATHER_MS;
+      expect(reads.mock.calls.length).toBeLessThan(rounds + 3);
     } finally {
       reads.mockRestore();
     }
